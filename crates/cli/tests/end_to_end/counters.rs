@@ -14,7 +14,7 @@ const SHORT: &str = "6s";
 const LONG: &str = "15s";
 const ENDLESS: &str = "300s";
 
-fn redis(server: &Server, arguments: &[&str]) -> String {
+pub(super) fn redis(server: &Server, arguments: &[&str]) -> String {
     client("redis-cli", &[&["-p", server.resp_port()], arguments].concat()).trim().to_owned()
 }
 
@@ -25,7 +25,7 @@ fn follow(server: &Server, key: &str) -> Option<u64> {
 }
 
 /// By HTTP, which is passed on to whoever answers for the key.
-fn ask(server: &Server, key: &str) -> Option<u64> {
+pub(super) fn ask(server: &Server, key: &str) -> Option<u64> {
     number_in(&curl(&[&server.url(&format!("/v1/ids/messages?key={key}"))]))
 }
 
@@ -53,7 +53,7 @@ fn start(folder: &Folder, number: usize, lease: &str) -> Server {
 
 /// Waits until each of them has keys of its own, which it takes when it is asked for some.
 #[track_caller]
-fn all_have_keys(servers: &[Server], mut ask: impl FnMut()) {
+pub(super) fn all_have_keys(servers: &[Server], mut ask: impl FnMut()) {
     until("each has keys of its own", || {
         ask();
         servers.iter().all(|server| server.sample("snowmint_counter_sections") > 0.0)

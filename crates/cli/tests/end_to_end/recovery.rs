@@ -29,20 +29,20 @@ kind = \"segment\"
 ";
 
 /// Three servers on one store.
-struct Shop {
+pub(super) struct Shop {
     folder: Folder,
     url: String,
     seen: HashSet<(String, u64)>,
 }
 
 impl Shop {
-    fn new(name: &str, url: &str) -> Self {
+    pub(super) fn new(name: &str, url: &str) -> Self {
         let folder = Folder::new(&format!("recovery-{name}"));
         fs::write(folder.join("config.toml"), CONFIG).unwrap();
         Self { folder, url: url.into(), seen: HashSet::new() }
     }
 
-    fn start(&self, number: usize) -> Server {
+    pub(super) fn start(&self, number: usize) -> Server {
         let (config, data) = (self.config(), self.data(number));
         let owner = format!("shop-{number}");
         Server::start(
@@ -55,12 +55,12 @@ impl Shop {
         self.folder.join("config.toml").to_str().unwrap().into()
     }
 
-    fn data(&self, number: usize) -> String {
+    pub(super) fn data(&self, number: usize) -> String {
         self.folder.join(&format!("data-{number}")).to_str().unwrap().into()
     }
 
     /// A command of an operator, who has the configuration and a folder of nobody.
-    fn operator(&self, command: &[&str]) -> Output {
+    pub(super) fn operator(&self, command: &[&str]) -> Output {
         let (config, data) = (self.config(), self.folder.join("operator"));
         fs::create_dir_all(&data).unwrap();
         let place = ["--config", &config, "--store", &self.url, "--data-dir"];
@@ -68,7 +68,7 @@ impl Shop {
     }
 
     /// The way out, as an operator takes it: with the store's URL, or through a server that runs.
-    fn recover(&self, through: Option<&Server>, more: &[&str]) -> Output {
+    pub(super) fn recover(&self, through: Option<&Server>, more: &[&str]) -> Output {
         let command = [&["worker", "recover"], more].concat();
         let Some(server) = through else { return self.operator(&command) };
         snowmint().args(command).args(["--server", &server.url("")]).output().unwrap()
@@ -84,7 +84,7 @@ impl Shop {
         }
     }
 
-    fn mint(&mut self, server: &Server, source: &str, count: usize) {
+    pub(super) fn mint(&mut self, server: &Server, source: &str, count: usize) {
         let mut ids = Vec::new();
         let end = Instant::now() + PATIENCE;
         while ids.len() < count {
@@ -117,14 +117,14 @@ impl Shop {
 
 type Servers = [Option<Server>; 3];
 
-fn refuses(server: &Server) -> bool {
+pub(super) fn refuses(server: &Server) -> bool {
     let mut ids = Vec::new();
     Resp::connect(&server.resp).unwrap().incr("invoices", 1, &mut ids).unwrap();
     let status = curl(&["-o", "/dev/null", "-w", "%{http_code}", &server.url("/readyz")]);
     ids.is_empty() && status == "503"
 }
 
-fn text(output: &Output) -> String {
+pub(super) fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 

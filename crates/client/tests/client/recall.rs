@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use snowmint_client::RemoteStore;
 use snowmint_coord::{
-    FastForward, Incarnation, Member, MemoryStore, NewDefinition, Presence, Recalled, Reserve,
-    Store,
+    FastForward, Incarnation, Mark, Member, MemoryStore, NewDefinition, Node, NodeSettings, Parts,
+    Presence, Recalled, Reserve, SourceSpec, Store, Values,
 };
 use snowmint_core::UnixMillis;
 
@@ -77,4 +77,50 @@ async fn a_program_remembers_a_history_and_no_count_that_is_overtaken() {
     assert_eq!(later.recall("the journal", &seen).await.unwrap(), Recalled::Recovered);
     let long = "the journal ".repeat(10);
     assert_eq!(later.recall(&long, &seen).await.unwrap_err().kind().code(), "invalid");
+}
+
+/// Its member is in the state that was put back, and whoever was told of the recovery was the server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_slept_through_a_recovery_uses_nothing_that_it_has_in_stock() {
+    const WITHIN_MS: u64 = 60_000;
+    let store = MemoryStore::new("all").unwrap();
+    let http = common::any().await;
+    let address = format!("http={}", http.local_addr().unwrap());
+    let settings = NodeSettings { address, ..common::node_settings() };
+    let own = Arc::new(store.handle("all").unwrap());
+    let server_node = Node::open(own, settings, Parts::system()).await.unwrap();
+    let server = common::serve(server_node.clone(), Some(Arc::clone(server_node.store())), http);
+    let url = format!("snowmint://127.0.0.1:{}", server.http().unwrap().port());
+    let remote = Arc::new(common::open(&url, common::SETTINGS).await.unwrap());
+    let spec = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
+    server_node.define("bills", &SourceSpec::from_json(spec).unwrap()).await.unwrap();
+    let program = Node::open(remote, common::node_settings(), Parts::system()).await.unwrap();
+    let until = async |is_so: &dyn Fn() -> bool| {
+        while !is_so() {
+            tokio::task::yield_now().await;
+        }
+    };
+    until(&|| program.incarnation().is_some()).await;
+    let backup = store.backup();
+    let bills = program.source("bills").await.unwrap();
+    let mint = async || match bills.mint(1, None, WITHIN_MS).await.unwrap() {
+        Values::Numbers(numbers) => numbers[0],
+        Values::Texts(texts) => panic!("{texts:?}"),
+    };
+    assert_eq!(mint().await, 1);
+    let before = program.incarnation();
+
+    store.restore(backup);
+    let forward = FastForward {
+        segments: vec![("bills".into(), Mark::new(10_000))],
+        writes_at_least: 1_000,
+        ..FastForward::default()
+    };
+    store.handle("all").unwrap().fast_forward(&forward).await.unwrap();
+    // It is told once, by whatever it asks first.
+    drop(server_node.store().list().await);
+    server_node.store().list().await.unwrap();
+    let joined_anew = || program.incarnation().is_some_and(|now| Some(now) != before);
+    until(&joined_anew).await;
+    assert!(mint().await >= 10_000);
 }

@@ -16,7 +16,9 @@ use snowmint_coord::{
 };
 use snowmint_core::UnixMillis;
 use snowmint_stores::Settings;
-use snowmint_testkit::contract::{self, Factory, every_verb_is_refused_by_another_store};
+use snowmint_testkit::contract::{
+    self, Factory, every_verb_is_refused_by_an_older_state, every_verb_is_refused_by_another_store,
+};
 
 /// The file that a child process works on.
 const CHILD_FILE: &str = "SNOWMINT_TEST_CHILD_FILE";
@@ -282,5 +284,32 @@ async fn another_file_is_refused_by_every_verb() {
             std::os::unix::fs::symlink(&two, &current).unwrap();
         };
         every_verb_is_refused_by_another_store(store, other, swap, other_writes_more).await;
+    }
+}
+
+/// A copy of the folder, mounted or linked in its place.
+#[tokio::test]
+async fn a_file_that_was_put_back_is_refused_by_every_verb() {
+    for goes_on in [false, true] {
+        let folder = Folder::new();
+        let at = |name: &str| folder.0.join(name);
+        let (one, copy, current) = (at("one"), at("copy"), at("current"));
+        std::fs::create_dir(&one).unwrap();
+        std::os::unix::fs::symlink(&one, &current).unwrap();
+        let url = format!("sqlite:{}", current.join("ids.db").display());
+        every_verb_is_refused_by_an_older_state(
+            async || open(&url, "default").await,
+            async || {
+                // By another process: one that closes a file gives up all that it has locked there.
+                let copied = Command::new("cp").arg("-a").args([&one, &copy]).status().unwrap();
+                assert!(copied.success());
+            },
+            async || {
+                std::fs::remove_file(&current).unwrap();
+                std::os::unix::fs::symlink(&copy, &current).unwrap();
+            },
+            goes_on,
+        )
+        .await;
     }
 }

@@ -18,6 +18,8 @@ cases!(
     a_store_in_doubt_refuses_every_verb_that_writes,
     a_store_that_has_all_that_was_seen_is_not_put_in_doubt,
     every_verb_is_refused_once_the_store_has_another_identity,
+    every_verb_goes_on_when_the_store_was_moved_forward,
+    every_verb_says_once_that_what_was_seen_is_lost_and_was_recovered,
     reports_are_kept_until_the_store_is_moved_forward,
     only_this_namespace_goes_on_when_it_was_moved_forward,
 );
@@ -171,6 +173,49 @@ async fn every_verb_is_refused_once_the_store_has_another_identity(case: Case) {
         }
     }
     assert_eq!(case.store.identity().await.unwrap(), before, "it was written");
+}
+
+/// Which store a handle has before it is no reason to refuse anything.
+fn is_believed(verb: &str, answer: snowmint_coord::Result<()>) {
+    let code = answer.err().map(|error| error.kind().code());
+    assert!(!matches!(code, Some("store_went_back" | "other_store")), "{verb}: {code:?}");
+}
+
+/// Whoever has seen all that there was goes on, whatever count of writes an operator names.
+async fn every_verb_goes_on_when_the_store_was_moved_forward(case: Case) {
+    let mut holder = Holder::new(Arc::clone(&case.another().await.store)).await;
+    holder.use_all().await;
+    for more in [0, 1_000] {
+        let writes_at_least = holder.store.identity().await.unwrap().writes.saturating_add(more);
+        let writes_at_least = if more == 0 { 1 } else { writes_at_least };
+        let forward = FastForward { writes_at_least, ..FastForward::default() };
+        case.store.fast_forward(&forward).await.unwrap();
+        for (verb, answer) in holder.every_verb() {
+            is_believed(verb, answer.await);
+        }
+    }
+}
+
+/// Whoever has seen more than there is must know that it was lost, before anything else is done; and then goes on.
+async fn every_verb_says_once_that_what_was_seen_is_lost_and_was_recovered(case: Case) {
+    let mut holder = Holder::new(Arc::clone(&case.another().await.store)).await;
+    holder.use_all().await;
+    for more in [0, 1_000] {
+        for index in 0..holder.every_verb().len() {
+            let found = case.store.identity().await.unwrap();
+            let seen = StoreIdentity { writes: found.writes + 100, ..found };
+            let writes_at_least = if more == 0 { 1 } else { seen.writes + more };
+            let forward = FastForward { writes_at_least, ..FastForward::default() };
+            case.store.fast_forward(&forward).await.unwrap();
+            let handle = case.another().await.store;
+            handle.remember(&seen);
+            let holder = holder.over(handle);
+            let (verb, answer) = holder.every_verb().swap_remove(index);
+            assert_eq!(code(answer.await), "store_went_back", "{verb}");
+            let (verb, answer) = holder.every_verb().swap_remove(index);
+            is_believed(verb, answer.await);
+        }
+    }
 }
 
 async fn reports_are_kept_until_the_store_is_moved_forward(case: Case) {

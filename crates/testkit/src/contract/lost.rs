@@ -137,6 +137,20 @@ impl Holder {
         Self { lease, section: leases.remove(0), segment, numbers, elsewhere, store }
     }
 
+    /// The same, by another handle.
+    pub(super) fn over(&self, store: Arc<dyn Store>) -> Self {
+        let Self { lease, section, numbers, elsewhere, .. } = self;
+        let (lease, section, segment) = (lease.clone(), section.clone(), self.segment);
+        Self {
+            lease,
+            section,
+            segment,
+            numbers: numbers.clone(),
+            elsewhere: elsewhere.clone(),
+            store,
+        }
+    }
+
     async fn writes(&self) -> u64 {
         self.store.identity().await.unwrap().writes
     }

@@ -221,12 +221,22 @@ async fn fast_forward_of_no_name_changes_nothing(case: Case) {
 async fn fast_forward_moves_the_identity(case: Case) {
     let before = case.store.identity().await.unwrap();
     let far = before.writes + 1000;
-    let forward = FastForward { writes_at_least: far, ..FastForward::default() };
+    case.store.define(&definition("orders", "a")).await.unwrap();
+    let defined = case.store.list().await.unwrap().version;
+    let forward = FastForward {
+        writes_at_least: far,
+        catalog_at_least: defined + 5,
+        ..FastForward::default()
+    };
     let after = case.store.fast_forward(&forward).await.unwrap();
+    let moved = case.store.list().await.unwrap();
+    assert_eq!(moved.version, defined + 6, "no version that was lost comes again");
+    assert_eq!(moved.definitions[0].version, defined);
     assert!(after.store() == before.store() && after.writes > far);
     assert_eq!(case.another().await.store.identity().await.unwrap(), after);
     let back = FastForward { writes_at_least: 1, new_identity: true, ..FastForward::default() };
     let anew = case.store.fast_forward(&back).await.unwrap();
+    assert_eq!(case.store.list().await.unwrap().version, defined + 7, "nor of a state after it");
     assert!(anew.store() != before.store() && anew.writes > after.writes);
     assert_eq!(case.another().await.store.identity().await.unwrap(), anew);
 }

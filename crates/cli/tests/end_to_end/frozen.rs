@@ -1,0 +1,68 @@
+//! The server that answers for a key stands still, and others are asked.
+
+use std::time::{Duration, Instant};
+
+use snowmint_testkit::servers;
+
+use super::counters::{all_have_keys, ask, redis};
+use super::server::{Folder, Server, WAIT_MAX};
+
+/// A call is given up after twice `limits.wait_max`, which is a second here; it took thirty where nothing bounded it. The
+/// rest is for the machine.
+const CALL_MAX: Duration = Duration::from_secs(10);
+/// A successor answers within five seconds; with the lease of ten seconds that early builds had, after twelve.
+const SUCCEEDED_MAX: Duration = Duration::from_secs(10);
+
+const CONFIG: &str = "[sources.messages]\nkind = \"counter\"\n";
+
+/// On Redis, where no statement of a process that stands still keeps others waiting.
+fn start(store: &str, folder: &Folder, number: usize) -> Server {
+    let (config, data) = (folder.join("config.toml"), folder.join(&format!("server-{number}")));
+    std::fs::write(&config, CONFIG).unwrap();
+    let (config, data) = (config.to_str().unwrap(), data.to_str().unwrap());
+    let arguments = ["--config", config, "--store", store, "--data-dir", data];
+    let server = Server::start(&arguments, &[(WAIT_MAX, "1s")]);
+    server.ready();
+    server
+}
+
+#[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-server: --features real-servers")]
+fn a_frozen_owner_of_a_counter_keeps_nobody_waiting_and_is_succeeded() {
+    let store = servers::Redis::start(&[]);
+    let folder = Folder::new("frozen");
+    let servers: Vec<_> = (0..3).map(|number| start(&store.url(), &folder, number)).collect();
+    let keys: Vec<String> = (0..60).map(|number| format!("user-{number}")).collect();
+    let moved = format!(":{}", servers[1].resp_port());
+    let is_there =
+        |key: &&String| redis(&servers[0], &["INCR", &format!("messages:{key}")]).ends_with(&moved);
+    all_have_keys(&servers, || {
+        keys.iter().for_each(|key| drop(ask(&servers[0], key)));
+    });
+    let mut there = None;
+    super::server::until("the second server answers for some key", || {
+        there = keys.iter().find(is_there);
+        there.is_some()
+    });
+    let key = there.unwrap();
+    let before = ask(&servers[0], key).unwrap_or(0);
+
+    servers[1].signal("-STOP");
+    let frozen = Instant::now();
+    let after = loop {
+        let asked = Instant::now();
+        let answer = ask(&servers[0], key);
+        assert!(asked.elapsed() < CALL_MAX, "a call took {:?}", asked.elapsed());
+        assert!(frozen.elapsed() < SUCCEEDED_MAX, "nobody answers after {:?}", frozen.elapsed());
+        if let Some(number) = answer {
+            break number;
+        }
+        // What is refused at once is asked for again in its own time.
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert!(after > before, "{after} after {before}");
+    servers[1].signal("-CONT");
+    super::server::until("whoever was frozen passes it on", || {
+        ask(&servers[1], key).is_some_and(|number| number > after)
+    });
+}

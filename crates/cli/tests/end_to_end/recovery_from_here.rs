@@ -1,0 +1,68 @@
+//! `worker recover` where the server of a journal does not run any more, and its data directory is still there.
+
+use std::fs;
+use std::path::Path;
+
+use super::recovery::{Shop, refuses, text};
+use super::server::{Folder, until};
+
+/// The file and its log, as they are while nobody has them open.
+fn copied(from: &Path, to: &Path) {
+    for end in ["db", "db-wal", "db-shm"] {
+        let (from, to) = (from.with_extension(end), to.with_extension(end));
+        let _ = fs::remove_file(&to);
+        if from.exists() {
+            fs::copy(from, to).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_journal_whose_server_is_gone_is_read_where_it_lies() {
+    let folder = Folder::new("recovery-from-here");
+    let (file, copy) = (folder.join("ids.db"), folder.join("copy.db"));
+    let mut shop = Shop::new("from-here", &format!("sqlite:{}", file.display()));
+    let servers = [1, 2].map(|number| shop.start(number));
+    for server in &servers {
+        server.ready();
+        shop.mint(server, "invoices", 60);
+    }
+    servers.into_iter().for_each(|server| assert_eq!(server.stop(), 0));
+    copied(&file, &copy);
+    // The second alone has seen all of this, and is killed.
+    let servers = [1, 2].map(|number| shop.start(number));
+    servers.iter().for_each(|server| server.ready());
+    shop.mint(&servers[1], "invoices", 1_000);
+    shop.mint(&servers[1], "numbers", 500);
+    shop.mint(&servers[0], "numbers", 10);
+    let [first, second] = servers;
+    second.kill();
+    assert_eq!(first.stop(), 0);
+    copied(&copy, &file);
+
+    let first = shop.start(1);
+    until("the first puts it in doubt", || refuses(&first));
+    let lost = shop.data(2);
+    let mut plan = None;
+    until("the second is missed", || {
+        let said = plan.insert(shop.operator(&["worker", "recover", "--dry-run"]));
+        text(said).contains("reported")
+    });
+    let plan = plan.unwrap();
+    assert_eq!(plan.status.code(), Some(3), "{}", text(&plan));
+    assert!(text(&plan).contains("MISSING"), "{}", text(&plan));
+    let refused = shop.operator(&["worker", "recover"]);
+    assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
+    let done = shop.operator(&["worker", "recover", "--journal", &lost]);
+    assert!(done.status.success(), "{}", text(&done));
+    assert!(text(&done).contains("read here"), "{}", text(&done));
+    // Whoever comes back with that journal finds that all of it was passed.
+    let second = shop.start(2);
+    for server in [&first, &second] {
+        shop.mint(server, "invoices", 1_000);
+        shop.mint(server, "numbers", 500);
+    }
+    for server in [first, second] {
+        assert_eq!(server.stop(), 0);
+    }
+}
