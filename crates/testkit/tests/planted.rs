@@ -81,6 +81,7 @@ planted! {
     another_server_that_is_not_noticed_is_found: AnotherServerUnnoticed by Refusal,
     a_recall_that_forgets_is_found: RecallForgets by Refusal,
     reports_that_are_forgotten_are_found: ReportsForgotten by Mark,
+    ids_that_are_not_reported_are_found: IdsUnreported by Unique,
     numbers_counted_in_another_store_are_found: CountedInAnotherStore by Refusal,
     known_rows_that_are_not_compared_are_found: KnownRowsNotCompared by Promise,
     a_store_key_that_is_not_compared_is_found: StoreKeyNotCompared by Refusal,

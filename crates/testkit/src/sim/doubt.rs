@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use snowmint_coord::{FastForward, Mark, Standing, StoreIdentity};
+use snowmint_coord::recovery::{Configured, Recovery, RecoveryRequest};
+use snowmint_coord::{FastForward, Mark, NodeSettings, Standing, Store, StoreIdentity};
+use snowmint_core::UnixMillis;
 
 use super::machine::{Machine, Process};
 use super::store::Content;
@@ -73,7 +75,7 @@ impl World {
         let forward = FastForward {
             forget_journals: journals.map(|journal| journal.id).collect(),
             marks_at_least: ahead.max(known),
-            segments: numbers_max.into_iter().map(|(name, end)| (name, Mark::new(end))).collect(),
+            segments: self.truth.past(numbers_max, |_| true).await,
             writes_at_least,
             new_identity,
             ..FastForward::default()
@@ -206,7 +208,7 @@ impl World {
             self.truth.fail(Check::Healing.broken(what));
         }
         let standing = self.standing().await;
-        let forward = self.plan(&standing);
+        let forward = self.plan(&standing).await;
         self.store.fast_forward(&forward).await.unwrap();
         self.truth.set_astray(false);
         self.truth.recovered().await;
@@ -227,26 +229,23 @@ impl World {
         (0..self.machines.len()).find(speaks)
     }
 
-    /// As `snowmint worker recover` plans it.
-    fn plan(&self, standing: &Standing) -> FastForward {
-        let known = &standing.known;
+    /// As `snowmint worker recover` plans it, by an operator who names what no journal knows.
+    async fn plan(&self, standing: &Standing) -> FastForward {
         // Whoever is no machine has poisoned a mark, and said so.
         let forgets = |index: usize| self.machines.get(index).is_none_or(|machine| machine.forgets);
         let (mark, numbers) = self.truth.promised(forgets);
-        let mut ends: BTreeMap<_, _> = known.ends.clone();
-        for (name, end) in numbers {
-            let known = ends.entry(name).or_default();
-            *known = end.max(*known);
-        }
-        FastForward {
-            marks_at_least: Mark::new((self.true_ms() + AHEAD_MS).max(known.mark).max(mark)),
-            segments: ends.into_iter().map(|(name, end)| (name, Mark::new(end))).collect(),
-            writes_at_least: known.writes,
-            recoveries_at_least: known.recoveries,
-            forget_journals: standing.missing().map(|journal| journal.id.clone()).collect(),
-            new_identity: false,
-            planned_on: None,
-        }
+        let segments = self.truth.past(numbers, forgets).await;
+        let without: Vec<_> = standing.missing().map(|journal| journal.id.clone()).collect();
+        let (sources, settings) = (BTreeMap::new(), NodeSettings::default());
+        let configured = Configured { sources: &sources, settings: &settings };
+        let (store, now): (&dyn Store, _) = (&*self.store, UnixMillis::new(self.true_ms()));
+        let look = Recovery::look(Some(store), Vec::new(), &without, configured, now);
+        let recovery = look.await.unwrap();
+        let request = RecoveryRequest { segments, ..RecoveryRequest::default() };
+        let forward = recovery.plan(&request).unwrap();
+        let ahead = Mark::new((self.true_ms() + AHEAD_MS).max(mark));
+        let marks_at_least = forward.marks_at_least.max(ahead);
+        FastForward { marks_at_least, ..forward }
     }
 
     /// Nobody recovers the store: everybody goes on refusing, whoever starts too.

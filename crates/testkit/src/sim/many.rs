@@ -83,6 +83,7 @@ impl Profile {
                 "put back under running nodes",
                 "recovered by what journals reported",
                 "refused for ever",
+                "restriped",
                 "a failover to a replica that lags, and back",
                 "a failover to a replica that lags, moved forward",
             ],

@@ -11,7 +11,8 @@
 //! elapsed clocks run at different rates, and go on while a process is frozen, for longer than any lease, in the
 //! middle of a call too. Processes are killed between any two steps of journal and store, and machines die in
 //! the middle of a write. Data directories are copied to other machines, and put back to an older
-//! state. Definitions are altered while some do not hear of it.
+//! state. Definitions are altered, and a source of numbers gets other stripes, while some do not hear of it; a store that is
+//! put back has them as they were.
 //!
 //! **What is checked,** at every step, has names: [`Check`]. At the end, when the trouble is over, everybody
 //! mints again within [`RESUME_MS`], or, where nobody has recovered the store, nobody mints.

@@ -39,7 +39,7 @@ impl World {
                 }
             }
             Profile::Restores if self.in_doubt.is_some() => {}
-            Profile::Restores => match self.chance.below(8) {
+            Profile::Restores => match self.chance.below(9) {
                 0 => self.back_up().await,
                 1 => self.restore().await?,
                 2 => {
@@ -49,6 +49,7 @@ impl World {
                 3 => self.put_back().await,
                 4 => self.put_back_under_nodes().await?,
                 5 => self.fail_over().await?,
+                6 => self.restripe(index).await,
                 _ => self.copy(index).await?,
             },
         }

@@ -2,6 +2,8 @@
 //! exactly one way. (Where else they belong: the journal's is in [`disk`](super::disk), that of a lease in
 //! [`network`](super::network), that of a batch in [`passing`](super::passing).)
 
+use std::collections::BTreeMap;
+
 use snowmint_coord::{
     ClaimRequest, Definition, Extend, Extended, GiveBack, Known, Lease, Mark, MemberInfo, Presence,
     Release, Reserve, Result, Segment, Silent, SlotRow, Take, Taken, Wish,
@@ -9,7 +11,7 @@ use snowmint_coord::{
 use snowmint_core::UnixMillis;
 
 use super::dense::STEP_MIN;
-use super::sources::NUMBERS;
+use super::sources::{NUMBERS, STRIPED};
 use super::store::SimStore;
 use super::truth::Truth;
 use crate::history::{Check, Party, Right};
@@ -78,6 +80,8 @@ pub enum Bug {
     RecallForgets,
     /// What journals report of a store in doubt is not kept.
     ReportsForgotten,
+    /// Journals report how far the numbers of sources have come, and not which IDs these have become.
+    IdsUnreported,
     /// A server that counts numbers does not compare the store's identity.
     CountedInAnotherStore,
     /// A batch that writes one slot does not compare its version: a row that a handle knows is never stale.
@@ -88,7 +92,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them, each with the check that must find it.
-    pub const ALL: [(Self, Check); 33] = [
+    pub const ALL: [(Self, Check); 34] = [
         (Self::SkipTheTermCheck, Check::Mark),
         (Self::ExtendWithoutComparingFrom, Check::Mark),
         (Self::SameOwnerSharesALease, Check::Unique),
@@ -119,6 +123,7 @@ impl Bug {
         (Self::AnotherServerUnnoticed, Check::Refusal),
         (Self::RecallForgets, Check::Refusal),
         (Self::ReportsForgotten, Check::Mark),
+        (Self::IdsUnreported, Check::Unique),
         (Self::CountedInAnotherStore, Check::Refusal),
         (Self::KnownRowsNotCompared, Check::Promise),
         (Self::StoreKeyNotCompared, Check::Refusal),
@@ -357,8 +362,12 @@ pub(super) async fn reserve(
 
 /// What a store with this bug keeps of a report.
 pub(super) fn reported(bug: Option<Bug>, known: Option<&Known>) -> Option<Known> {
-    let forgets = bug == Some(Bug::ReportsForgotten);
-    known.map(|known| if forgets { Known::default() } else { known.clone() })
+    let known = known?;
+    Some(match bug {
+        Some(Bug::ReportsForgotten) => Known::default(),
+        Some(Bug::IdsUnreported) => Known { ids: BTreeMap::new(), ..known.clone() },
+        _ => known.clone(),
+    })
 }
 
 /// A member leaves a store with this bug: with it, the tail that was kept goes back as well.
@@ -366,7 +375,10 @@ pub(super) async fn leave(store: &dyn SimStore, bug: Option<Bug>, truth: &Truth,
     if bug != Some(Bug::TailReturnedAndJournalled) {
         return;
     }
-    for Definition { name, segment, .. } in store.list().await.unwrap().definitions {
+    let mut stored = store.list().await.unwrap().definitions;
+    // Which of these numbers were used, their IDs do not say.
+    stored.retain(|source| source.name != STRIPED);
+    for Definition { name, segment, .. } in stored {
         let right = Right::Numbers(name.clone());
         if let Some(first) = truth.unused(&right, segment.mark.get(), party) {
             let (first, last) = (first.max(segment.floor.get()), segment.mark.get() - 1);

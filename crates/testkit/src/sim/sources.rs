@@ -23,6 +23,9 @@ pub(super) struct SimSource {
 /// The segment source.
 pub(super) const NUMBERS: &str = "numbers";
 
+/// Another one, whose numbers become other IDs again and again.
+pub(super) const STRIPED: &str = "striped";
+
 pub(super) const EPOCH: &str = "1970-01-01T00:00:00Z";
 
 /// How many worker numbers there are. The fewer, the sooner slots pass from hand to hand.
@@ -61,6 +64,7 @@ impl SimSource {
         let plain = plain_layout(room);
         let worker = if room == Room::Wide { 7 } else { 3 };
         let values = format!("time=41,clock=3,worker={worker},sequence=12,epoch={EPOCH}");
+        let numbers = format!(r#"{{"kind":"segment","step":{{"min":{STEP_MIN}}}}}"#);
         let source = |name, spec: String, increases, leads| {
             let spec = SourceSpec::from_json(&spec).unwrap();
             let layout = match spec.check().unwrap() {
@@ -85,12 +89,8 @@ impl SimSource {
             ),
             source("ring", format!(r#"{{"layout":"{plain}","on_rollback":"ring"}}"#), false, false),
             source("values", format!(r#"{{"layout":"{values}"}}"#), false, false),
-            source(
-                NUMBERS,
-                format!(r#"{{"kind":"segment","step":{{"min":{STEP_MIN}}}}}"#),
-                false,
-                true,
-            ),
+            source(NUMBERS, numbers.clone(), false, true),
+            source(STRIPED, numbers, false, true),
         ];
         if room == Room::Tight {
             all.retain(|source| !["borrow", "values"].contains(&source.name));
@@ -98,10 +98,11 @@ impl SimSource {
         all
     }
 
-    /// What an ID was minted from: the right, and the part of it that the ID takes.
-    pub(super) fn taken(&self, id: u64) -> (Right, u64, u64) {
+    /// What an ID was minted from: the right, and the part of it that the ID takes; none where the ID does not say.
+    pub(super) fn taken(&self, id: u64) -> Option<(Right, u64, u64)> {
         let Some(layout) = &self.layout else {
-            return (Right::Numbers(self.name.into()), id, id + 1);
+            let right = || Right::Numbers(self.name.into());
+            return (self.name != STRIPED).then(|| (right(), id, id + 1));
         };
         let parts = layout.unpack(id).unwrap();
         let (width, clock) = (layout.bits(Field::Worker), layout.bits(Field::Clock));
@@ -111,7 +112,7 @@ impl SimSource {
         };
         let slot = parts.worker * (layout.clock_max() + 1) + parts.clock;
         let start_ms = layout.start_of(parts.tick).get();
-        (Right::Slot(pool, slot), start_ms, start_ms + u64::from(layout.unit_ms()))
+        Some((Right::Slot(pool, slot), start_ms, start_ms + u64::from(layout.unit_ms())))
     }
 
     /// The worker of an ID whose like increase.

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use snowmint_coord::NewStripe;
 use snowmint_core::UnixMillis;
 
 use super::Profile;
 use super::machine::Machine;
-use super::sources::plain_layout;
+use super::sources::{STRIPED, plain_layout};
 use super::wall::Mood;
 use super::world::World;
 use crate::history::Checked;
@@ -162,5 +163,24 @@ impl World {
         let partitioned = |machine: &Machine| machine.weather.away.load(Ordering::SeqCst);
         let some_are_away = self.machines.iter().any(partitioned);
         self.count(if some_are_away { "altered under partition" } else { "altered" });
+    }
+
+    /// Somebody gives a source another stripe while everybody mints, and some do not hear of it.
+    pub(super) async fn restripe(&mut self, index: usize) {
+        if self.profile == Profile::Poisoned {
+            return;
+        }
+        let increment = self.chance.pick(&[1, 2, 4, 16]).copied().unwrap();
+        let offset = self.chance.below(increment) + 1;
+        let Some((node, _)) = self.machines[index].awake() else { return };
+        let node = node.clone();
+        let stripe = NewStripe { offset, increment, first: None, if_version: None };
+        let restriping = tokio::spawn(async move { node.restripe(STRIPED, stripe).await.is_ok() });
+        while !restriping.is_finished() {
+            self.pass(10).await;
+        }
+        if restriping.await.unwrap() {
+            self.count("restriped");
+        }
     }
 }

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use snowmint_coord::Extend;
+use snowmint_coord::spec::{Plan, Stripe};
+use snowmint_coord::{Extend, Mark, SourceSpec};
 
 use super::store::SimStore;
 use crate::history::{Check, Checked, Ledger, Party, Right, Violation};
@@ -22,6 +23,8 @@ pub(super) struct Truth {
 struct State {
     ledger: Ledger,
     violation: Option<Violation>,
+    /// No ID from here on was promised to a machine, of each source of numbers.
+    ids: BTreeMap<(String, usize), u64>,
     /// What the address leads to is another store, or lacks something: nobody may be granted anything there, and its
     /// marks say nothing.
     astray: bool,
@@ -78,6 +81,13 @@ impl Truth {
         }
         // What counts is what it wrote, not what it said.
         let to = to.min(self.mark(&right).await.unwrap_or(0));
+        if let Right::Numbers(source) = &right {
+            // One that was restriped since begins above.
+            let free = self.stripe(source).await.free_from(to);
+            let mut state = self.state();
+            let known = state.ids.entry((source.clone(), party.machine)).or_default();
+            *known = free.max(*known);
+        }
         let granted = self.state().ledger.granted(&right, from, to, party);
         self.check(granted);
     }
@@ -162,6 +172,35 @@ impl Truth {
         let state = self.state();
         let promised = state.ledger.promised().filter(|(.., party)| is_one(party.machine));
         highest(promised.map(|(right, end, _)| (right, end)))
+    }
+
+    /// By which stripe the store makes IDs of a source's numbers now.
+    async fn stripe(&self, source: &str) -> Stripe {
+        let stored = self.store.get(source).await.ok();
+        let spec = stored.and_then(|stored| SourceSpec::from_json(&stored.spec).ok());
+        match spec.map(|spec| spec.check()) {
+            Some(Ok(Plan::Segment(plan))) => plan.stripe,
+            _ => Stripe::ALL,
+        }
+    }
+
+    /// Where sources go on, by the stripes that the store has, past these numbers and past the IDs that were promised to
+    /// these machines.
+    pub(super) async fn past(
+        &self,
+        numbers: BTreeMap<String, u64>,
+        is_one: impl Fn(usize) -> bool,
+    ) -> Vec<(String, Mark)> {
+        let mut all = Vec::new();
+        for (name, end) in numbers {
+            let of = |((source, machine), free): (&(String, usize), &u64)| {
+                (*source == name && is_one(*machine)).then_some(*free)
+            };
+            let free = self.state().ids.iter().filter_map(of).max().unwrap_or(0);
+            let next = self.stripe(&name).await.number_from(free).max(end);
+            all.push((name, Mark::new(next)));
+        }
+        all
     }
 
     /// The address leads astray, or to the store again.

@@ -223,6 +223,7 @@ impl World {
                 }
             }
             83..=85 => self.change_weather(index),
+            86 if self.chance.percent(30) => self.restripe(index).await,
             86 => self.alter(index).await,
             87 => self.freeze(index),
             88 if self.chance.percent(30) => self.hold_up(index),
@@ -270,8 +271,9 @@ impl World {
         let source = &self.sources[which];
         let mut taken: BTreeMap<_, Vec<(u64, u64)>> = BTreeMap::new();
         for id in ids {
-            let (right, from, to) = source.taken(*id);
-            taken.entry(right).or_default().push((from, to));
+            if let Some((right, from, to)) = source.taken(*id) {
+                taken.entry(right).or_default().push((from, to));
+            }
             let added = self.history.add(which, *id, by, source.worker(*id));
             self.truth.check(added);
         }
