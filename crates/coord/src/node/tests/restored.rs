@@ -177,7 +177,8 @@ async fn definitions_that_were_lost_end_with_their_history() {
     }
     let changed = other.define("changed", &spec(r#"{"layout":"twitter"}"#)).await.unwrap();
     assert!(changed.version > lost.version);
-    world.pass(3_000).await;
+    // Until the clock has come to the marks.
+    world.pass(100_000).await;
     let source = in_time(&world, node.source("changed")).await.unwrap();
     let id = numbers(in_time(&world, source.mint(1, None, 5_000)).await.unwrap())[0];
     assert!(id > 1 << 40, "{id} is none of another source that had the name");
