@@ -58,7 +58,7 @@ struct Limit {
 
 impl Limit {
     /// Refuses more where that is over what all may have, or over the caller's share.
-    fn check(&self, taken: Taken, more: u64) -> Result<(), Error> {
+    fn check(&self, taken: &Taken, more: u64) -> Result<(), Error> {
         let Self { max, key, what, way_out } = self;
         let (all, share) = (taken.by_all.saturating_add(more), max / SHARE);
         let said = match taken.of_caller.map(|own| own.saturating_add(more)) {
@@ -92,10 +92,10 @@ impl Service {
         let before = stored.iter().find(|it| it.name == new.name);
         let more_ids = new.queue_ids.saturating_sub(before.map_or(0, |it| it.queue_ids));
         if before.is_none() {
-            self.names_limit().check(self.taken(&stored, |_| 1), 1)?;
+            self.names_limit().check(&self.taken(&stored, |_| 1), 1)?;
         }
         if more_ids > 0 {
-            self.queues_limit().check(self.taken(&stored, |it| it.queue_ids), more_ids)?;
+            self.queues_limit().check(&self.taken(&stored, |it| it.queue_ids), more_ids)?;
         }
         Ok(Some(turn))
     }

@@ -20,7 +20,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use snowmint_testkit::programs;
+use snowmint_testkit::programs::installed;
 
 use super::server::{Folder, client, snowmint, until};
 
@@ -71,7 +71,7 @@ fn with_token(arguments: &[&str], token: &str, more: &[(&str, &str)]) -> Output 
 
 /// redis-cli, with a user and a password that others cannot see.
 fn redis(port: &str, user: &str, token: &str, words: &[&str]) -> String {
-    let mut command = Command::new(programs::installed("redis-cli"));
+    let mut command = Command::new(installed("redis-cli"));
     command.args(["-h", "127.0.0.1", "-p", port, "--no-auth-warning"]);
     if !user.is_empty() {
         command.args(["--user", user]);

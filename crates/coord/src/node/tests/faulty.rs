@@ -31,6 +31,9 @@ impl fmt::Debug for Meanwhile {
     }
 }
 
+/// A verb, and what it waits for.
+type HeldVerb = (&'static str, Arc<Notify>);
+
 /// What one handle does not do, or does besides. Tests keep a copy of the part that they turn.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
@@ -45,7 +48,7 @@ pub(super) struct Faults {
     /// What happens when a verb is sent next.
     pub(super) meanwhile: Arc<Mutex<Option<(&'static str, Meanwhile)>>>,
     /// A verb that is not sent before it is told to go on, the next time.
-    pub(super) held: Arc<Mutex<Option<(&'static str, Arc<Notify>)>>>,
+    pub(super) held: Arc<Mutex<Option<HeldVerb>>>,
     /// Every release that was sent through this handle, heard or not.
     pub(super) releases: Arc<Mutex<Vec<Release>>>,
     /// What it leads to, as a store of servers does.
