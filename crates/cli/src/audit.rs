@@ -56,7 +56,8 @@ impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(info) => {
-                write!(f, "version {} {}", info.version, Value::Object(info.spec.to_json()))
+                let spec = Value::Object(info.spec.to_json()).to_string();
+                write!(f, "version {} {}", info.version, Visible(&spec))
             }
             None => f.write_str("none"),
         }

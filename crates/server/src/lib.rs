@@ -30,6 +30,7 @@ mod share;
 mod stream;
 mod tls;
 mod trace;
+mod trail;
 
 pub use access::{Access, Right, Secret, TokenHash, TokenSettings, Tokens};
 pub use config::{

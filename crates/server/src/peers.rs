@@ -153,6 +153,11 @@ impl Peers {
         self.timer.as_ref()
     }
 
+    /// The same, to keep.
+    pub(crate) fn shared_timer(&self) -> Arc<dyn Timer> {
+        Arc::clone(&self.timer)
+    }
+
     /// What a caller is told whose request was for another that could not be asked.
     pub(crate) fn not_reached(&self, message: impl Into<String>) -> Error {
         let error = Error::new(Code::Unavailable, message);

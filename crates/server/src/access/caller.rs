@@ -1,11 +1,13 @@
 //! The caller of a request, and its rights.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use snowmint_wire::error::Code;
 use snowmint_wire::http::TokenBody;
 
+use super::logins::{Logins, too_many};
 use super::rate::Deed;
 use super::right::{Named, Right};
 use super::secret::TokenHash;
@@ -46,8 +48,10 @@ pub(crate) enum Unknown {
     NothingShown,
     /// The token that was shown does not exist.
     NoSuchToken,
+    /// Too many wrong tokens came from there for another one to be looked at, before so many milliseconds have passed.
+    NotLookedAt { wait_ms: u64 },
     /// The certificate has these names, and none of them stands for a token.
-    NoSuchName(Names),
+    NoSuchName(Names, Arc<Logins>),
     /// A browser showed the certificate for the page of another site, perhaps unknown to its user.
     OtherSite,
 }
@@ -153,6 +157,21 @@ impl Caller {
         }
     }
 
+    /// The address; that of nobody, where it is not known.
+    pub(crate) fn address(&self) -> SocketAddr {
+        let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+        self.from.as_ref().map_or(nowhere, |from| from.peer)
+    }
+
+    /// Who it is, whatever its port: that is another one for each connection.
+    pub(crate) fn without_port(&self) -> String {
+        let who = Self { who: self.who.clone(), from: None };
+        match &self.from {
+            Some(from) => format!("{who} at {}", from.peer.ip()),
+            None => who.to_string(),
+        }
+    }
+
     /// Whether every caller may do everything, within the limits.
     #[inline]
     pub(crate) const fn is_anyone(&self) -> bool {
@@ -188,7 +207,7 @@ impl Caller {
             grants: token.settings().grants.clone(),
             rates: token.settings().rates.clone(),
         };
-        Ok(self.token()?.map(told))
+        Ok(self.admitted()?.map(told))
     }
 
     /// The name of the certificate that stands for the token, if that is how the caller is known.
@@ -214,13 +233,22 @@ impl Caller {
         }
     }
 
+    /// The same, of somebody who asks for something. Whoever is refused with a certificate has failed to log in.
+    fn admitted(&self) -> Result<Option<Arc<Token>>, Error> {
+        let token = self.token();
+        if let (Err(_), Who::Nobody(Unknown::NoSuchName(names, logins))) = (&token, &self.who) {
+            logins.failed(self, &format!("no token has a name of the certificate ({names})"));
+        }
+        token
+    }
+
     /// # Errors
     /// `Unauthenticated` without a token, else `Forbidden` without the right over the source.
     pub(crate) fn may(&self, right: Right, source: &str) -> Result<(), Error> {
         if matches!((&self.who, right), (Who::OfDoor(_), Right::Mint | Right::Reserve)) {
             return Ok(());
         }
-        match self.token()? {
+        match self.admitted()? {
             Some(token) if !token.has(right, source) => {
                 Err(token.refusal(right, &source_of(source)))
             }
@@ -230,7 +258,7 @@ impl Caller {
 
     /// As [`Caller::may`], over any source whatever.
     pub(crate) fn may_somewhere(&self, right: Right) -> Result<(), Error> {
-        match self.token()? {
+        match self.admitted()? {
             Some(token) if !token.has_somewhere(right) => Err(token.refusal(right, "any source")),
             _ => Ok(()),
         }
@@ -238,7 +266,7 @@ impl Caller {
 
     /// As [`Caller::may`], over every source.
     pub(crate) fn may_over_all(&self, right: Right) -> Result<(), Error> {
-        match self.token()? {
+        match self.admitted()? {
             Some(token) if !token.has_over_all(right) => Err(token.refusal(right, "all sources")),
             _ => Ok(()),
         }
@@ -257,7 +285,7 @@ impl Caller {
         if matches!(self.who, Who::OfDoor(_)) {
             return Ok(());
         }
-        match self.token()? {
+        match self.admitted()? {
             Some(token) if !token.concerns(source) => {
                 let message =
                     format!("token {} has no right over {}", token.name(), source_of(source));
@@ -274,12 +302,12 @@ impl Caller {
 
     /// A caller that is known by a token.
     pub(crate) fn must_be_known(&self) -> Result<(), Error> {
-        self.token().map(drop)
+        self.admitted().map(drop)
     }
 
     /// Only another server, where tokens are asked for.
     pub(crate) fn must_be_a_server(&self) -> Result<(), Error> {
-        match self.token()? {
+        match self.admitted()? {
             None => Ok(()),
             Some(token) => {
                 let message =
@@ -375,7 +403,8 @@ impl Unknown {
                 "there is no such token, or not any more (it was taken out, or has expired)"
                     .to_owned()
             }
-            Self::NoSuchName(names) => format!(
+            Self::NotLookedAt { wait_ms } => return too_many(*wait_ms),
+            Self::NoSuchName(names, _) => format!(
                 "a token is asked for, and none has a name of your certificate ({names}) among its \
                  certificates: {SHOW}, or have a name of it added in tokens.file"
             ),

@@ -6,6 +6,7 @@
 
 mod caller;
 mod certificate;
+mod logins;
 mod rate;
 mod right;
 mod secret;
@@ -28,6 +29,7 @@ use snowmint_core::UnixMillis;
 use caller::Shown;
 pub(crate) use caller::{Caller, Unknown};
 pub(crate) use certificate::Names;
+pub(crate) use logins::{Logins, Places, too_many};
 pub(crate) use rate::Deed;
 pub(crate) use right::Named;
 pub use right::Right;
@@ -35,6 +37,8 @@ pub(crate) use secret::ByToken;
 pub use secret::{Secret, TokenHash};
 use token::Token;
 pub use token::TokenSettings;
+
+use crate::roster::Entry;
 
 /// Everything that is secret, as it is configured at one moment.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +58,7 @@ pub struct Access(Arc<Shared>);
 struct Shared {
     namespace: String,
     timer: Arc<dyn Timer>,
+    logins: Arc<Logins>,
     table: ArcSwap<Table>,
     /// Counts replacements.
     generation: AtomicU64,
@@ -67,6 +72,8 @@ struct Table {
     /// By the names of certificates that stand for them.
     by_certificate: HashMap<Arc<str>, Arc<Token>>,
     peers: Vec<Secret>,
+    /// Where servers showed theirs.
+    peer_places: Arc<Places>,
     open_metrics: bool,
 }
 
@@ -74,7 +81,7 @@ struct Table {
 #[derive(Clone, Debug)]
 enum Holder {
     Token(Arc<Token>),
-    Peer,
+    Peer(Arc<Places>),
 }
 
 impl fmt::Debug for Access {
@@ -91,6 +98,7 @@ impl Access {
     pub fn new(namespace: &str, tokens: &Tokens, timer: Arc<dyn Timer>) -> Result<Self, String> {
         let access = Self(Arc::new(Shared {
             namespace: namespace.to_owned(),
+            logins: Arc::new(Logins::new(Arc::clone(&timer))),
             timer,
             table: ArcSwap::default(),
             generation: AtomicU64::new(0),
@@ -126,20 +134,57 @@ impl Access {
         self.0.generation.load(Ordering::Acquire)
     }
 
-    /// The caller that shows this token.
-    pub(crate) fn caller(&self, token: &[u8]) -> Caller {
+    /// Logins, for all who ask for secrets.
+    pub(crate) fn logins(&self) -> Arc<Logins> {
+        Arc::clone(&self.0.logins)
+    }
+
+    /// The caller that shows this token, at this address.
+    pub(crate) fn caller(&self, token: &[u8], from: &Arc<Entry>) -> Caller {
         let hash = TokenHash::of(token);
-        match self.0.table.load().by_token.find(&hash) {
+        let table = self.0.table.load();
+        let (caller, places) = match table.by_token.find(&hash) {
             Some(Holder::Token(token)) => {
-                Caller::known(self.clone(), Shown::Token(hash), Arc::clone(token))
+                let caller = Caller::known(self.clone(), Shown::Token(hash), Arc::clone(token));
+                (caller, (!token.has_expired()).then(|| token.places()))
             }
-            Some(Holder::Peer) => Caller::peer(),
-            None => Caller::nobody(Unknown::NoSuchToken),
+            Some(Holder::Peer(places)) => (Caller::peer(), Some(&**places)),
+            None => (Caller::nobody(Unknown::NoSuchToken), None),
+        };
+        self.looked_at(caller.over(from), places, from)
+    }
+
+    /// The caller, if it may be looked at what it shows: at a token that was right at these places, or at a wrong one.
+    fn looked_at(&self, caller: Caller, places: Option<&Places>, from: &Arc<Entry>) -> Caller {
+        let logins = &self.0.logins;
+        let looked_at = match places {
+            Some(places) => logins.right(places, from.peer.ip()),
+            None => logins.wrong(from.peer.ip()),
+        };
+        match looked_at {
+            Ok(()) if places.is_some() => caller,
+            Ok(()) => {
+                let has_expired = caller.name().is_some();
+                logins.failed(
+                    &caller,
+                    if has_expired { "the token has expired" } else { "no such token" },
+                );
+                caller
+            }
+            Err(wait_ms) => {
+                let nobody = Caller::nobody(Unknown::NotLookedAt { wait_ms }).over(from);
+                logins.failed(&nobody, "too many wrong tokens came from this address");
+                nobody
+            }
         }
     }
 
-    /// The caller that has a certificate with these names and shows no token.
-    pub(crate) fn caller_named(&self, names: &Names) -> Caller {
+    /// The caller that has a certificate with these names and shows no token, at this address.
+    pub(crate) fn caller_named(&self, names: &Names, from: &Arc<Entry>) -> Caller {
+        self.named(names).over(from)
+    }
+
+    fn named(&self, names: &Names) -> Caller {
         let table = self.0.table.load();
         match names.iter().find_map(|name| table.by_certificate.get_key_value(name)) {
             Some((name, token)) => {
@@ -147,25 +192,30 @@ impl Access {
                 Caller::known(self.clone(), shown, Arc::clone(token))
             }
             None if names.is_empty() => Caller::nobody(Unknown::NothingShown),
-            None => Caller::nobody(Unknown::NoSuchName(names.clone())),
+            None => Caller::nobody(Unknown::NoSuchName(names.clone(), self.logins())),
         }
     }
 
-    /// The caller that sends these headers and has a certificate with these names.
-    pub(crate) fn caller_of(&self, headers: &HeaderMap, names: &Names) -> Caller {
+    /// The caller that sends these headers and has a certificate with these names, at this address.
+    pub(crate) fn caller_of(
+        &self,
+        headers: &HeaderMap,
+        names: &Names,
+        from: &Arc<Entry>,
+    ) -> Caller {
         let Some(value) = headers.get(AUTHORIZATION) else {
             // A browser shows its certificate for the requests of any page.
             return if names.is_empty() || !is_of_another_site(headers) {
-                self.caller_named(names)
+                self.caller_named(names, from)
             } else {
-                Caller::nobody(Unknown::OtherSite)
+                Caller::nobody(Unknown::OtherSite).over(from)
             };
         };
         match value.as_bytes().split_at_checked(BEARER.len()) {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case(BEARER) => {
-                self.caller(token.trim_ascii())
+                self.caller(token.trim_ascii(), from)
             }
-            _ => Caller::nobody(Unknown::NoSuchToken),
+            _ => self.looked_at(Caller::nobody(Unknown::NoSuchToken).over(from), None, from),
         }
     }
 
@@ -176,7 +226,7 @@ impl Access {
             Shown::Certificate(name) => table.by_certificate.get(&**name).cloned(),
             Shown::Token(hash) => match table.by_token.find(hash) {
                 Some(Holder::Token(token)) => Some(Arc::clone(token)),
-                Some(Holder::Peer) | None => None,
+                Some(Holder::Peer(_)) | None => None,
             },
         }
     }
@@ -205,12 +255,17 @@ pub(crate) fn is_of_another_site(headers: &HeaderMap) -> bool {
 impl Table {
     fn new(tokens: &Tokens, before: &Self, shared: &Shared) -> Result<Self, String> {
         let Tokens { tokens, peers, open_metrics } = tokens;
-        let mut table =
-            Self { peers: peers.clone(), open_metrics: *open_metrics, ..Self::default() };
+        let peer_places = Arc::clone(&before.peer_places);
+        let mut table = Self {
+            peers: peers.clone(),
+            peer_places: Arc::clone(&peer_places),
+            open_metrics: *open_metrics,
+            ..Self::default()
+        };
         for peer in peers {
             let hash =
                 TokenHash::of_new(peer.text()).map_err(|why| format!("peers.token: {why}"))?;
-            if !table.by_token.insert(hash, Holder::Peer) {
+            if !table.by_token.insert(hash, Holder::Peer(Arc::clone(&peer_places))) {
                 return Err("peers.token: a line is there twice".to_owned());
             }
         }

@@ -1,10 +1,19 @@
 //! Who may do what, decided over whole tables.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
 use snowmint_coord::ManualTimer;
 use snowmint_wire::error::Code;
 
 use super::*;
 use crate::service::Error;
+
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// A connection from there.
+fn from(address: IpAddr) -> Arc<Entry> {
+    Arc::new(Entry::new(1, SocketAddr::new(address, 51_334), 0))
+}
 
 fn token(secrets: &[&str], grants: &[&str]) -> TokenSettings {
     TokenSettings {
@@ -37,7 +46,7 @@ fn a_token_may_what_it_was_granted_and_nothing_else() {
         ("root", token(&["r"], &["mint,reserve,decode,admin *"])),
         ("nothing", token(&["n"], &[])),
     ]));
-    let orders = access.caller(b"o");
+    let orders = access.caller(b"o", &from(HERE));
     assert_eq!(orders.name(), Some("orders"));
     assert_eq!(code(orders.may(Right::Mint, "orders-1")), None);
     assert_eq!(code(orders.may(Right::Reserve, "numbers")), None);
@@ -52,13 +61,17 @@ fn a_token_may_what_it_was_granted_and_nothing_else() {
     assert_eq!(code(orders.may_somewhere(Right::Admin)), Some(Code::Forbidden));
     assert!(!orders.may_beyond_limits("orders-1"));
 
-    let root = access.caller(b"r");
+    let root = access.caller(b"r", &from(HERE));
     assert_eq!(code(root.may_over_all(Right::Admin)), None);
     assert!(root.may_beyond_limits("anything"));
-    let nothing = access.caller(b"n");
+    let nothing = access.caller(b"n", &from(HERE));
     assert!(nothing.is_known());
     assert_eq!(code(nothing.may(Right::Mint, "orders-1")), Some(Code::Forbidden));
-    for nobody in [access.caller(b"x"), access.caller(b""), Caller::nobody(Unknown::NothingShown)] {
+    for nobody in [
+        access.caller(b"x", &from(HERE)),
+        access.caller(b"", &from(HERE)),
+        Caller::nobody(Unknown::NothingShown),
+    ] {
         assert_eq!(code(nobody.may(Right::Mint, "orders-1")), Some(Code::Unauthenticated));
         assert_eq!(code(nobody.must_be_known()), Some(Code::Unauthenticated));
         assert_eq!(code(nobody.must_be_a_server()), Some(Code::Unauthenticated));
@@ -78,13 +91,16 @@ fn where_nobody_is_asked_for_a_token_the_limits_hold_for_all() {
 fn a_token_is_rotated_without_those_who_use_it_being_disturbed() {
     let grants = &["mint *"][..];
     let access = access(&tokens(&[("a", token(&["old"], grants))]));
-    let (old, generation) = (access.caller(b"old"), access.generation());
-    assert_eq!(code(access.caller(b"new").may(Right::Mint, "x")), Some(Code::Unauthenticated));
+    let (old, generation) = (access.caller(b"old", &from(HERE)), access.generation());
+    assert_eq!(
+        code(access.caller(b"new", &from(HERE)).may(Right::Mint, "x")),
+        Some(Code::Unauthenticated)
+    );
 
     let changes = access.replace(&tokens(&[("a", token(&["old", "new"], grants))])).unwrap();
     assert_eq!(changes.len(), 1, "{changes:?}");
     assert_ne!(access.generation(), generation);
-    let new = access.caller(b"new");
+    let new = access.caller(b"new", &from(HERE));
     assert_eq!(code(old.may(Right::Mint, "x")), None);
     assert_eq!(code(new.may(Right::Mint, "x")), None);
 
@@ -133,7 +149,7 @@ fn a_table_that_is_not_possible_changes_nothing() {
     ] {
         let why = access.replace(&wrong).unwrap_err();
         assert!(!why.contains("hunter2"), "{why}");
-        assert_eq!(code(access.caller(b"a").may(Right::Mint, "x")), None);
+        assert_eq!(code(access.caller(b"a", &from(HERE)).may(Right::Mint, "x")), None);
     }
 }
 
@@ -143,7 +159,7 @@ fn servers_know_each_other() {
     let peers = vec![Secret::new(new), Secret::new(old)];
     let access = access(&Tokens { peers, ..Tokens::default() });
     for secret in [old, new] {
-        let peer = access.caller(secret.as_bytes());
+        let peer = access.caller(secret.as_bytes(), &from(HERE));
         assert_eq!(code(peer.must_be_a_server()), None);
         assert!(peer.may_beyond_limits("x"));
     }
@@ -156,7 +172,7 @@ fn a_bearer_is_read_from_its_header() {
     let known = |value: &'static str| {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_static(value));
-        access.caller_of(&headers, &Names::default()).is_known()
+        access.caller_of(&headers, &Names::default(), &from(HERE)).is_known()
     };
     assert!(known("Bearer secret") && known("bearer secret") && known("BEARER   secret"));
     for value in
@@ -164,7 +180,7 @@ fn a_bearer_is_read_from_its_header() {
     {
         assert!(!known(value), "{value}");
     }
-    assert!(!access.caller_of(&HeaderMap::new(), &Names::default()).is_known());
+    assert!(!access.caller_of(&HeaderMap::new(), &Names::default(), &from(HERE)).is_known());
 }
 
 /// What a certificate for these hosts calls its owner, besides "rcgen self signed cert".
@@ -196,15 +212,19 @@ fn a_certificate_stands_for_a_token_by_a_whole_name() {
         (&["*.internal"], "common"),
         (&[], "common"),
     ] {
-        assert_eq!(access.caller_named(&names(hosts)).name(), Some(whose), "{hosts:?}");
+        assert_eq!(
+            access.caller_named(&names(hosts), &from(HERE)).name(),
+            Some(whose),
+            "{hosts:?}"
+        );
     }
-    let orders = access.caller_named(&names(&["bills.internal"]));
+    let orders = access.caller_named(&names(&["bills.internal"]), &from(HERE));
     assert_eq!(code(orders.may(Right::Mint, "x")), None);
     assert_eq!(orders.to_string(), "token orders (by certificate \"DNS=bills.internal\")");
     let told = orders.told().unwrap().unwrap();
     assert_eq!(told.certificate.as_deref(), Some("DNS=bills.internal"));
     assert!(!orders.has_shown());
-    let nobody = access.caller_named(&Names::default());
+    let nobody = access.caller_named(&Names::default(), &from(HERE));
     assert_eq!(code(nobody.must_be_known()), Some(Code::Unauthenticated));
     assert_eq!(code(nobody.must_be_a_server()), Some(Code::Unauthenticated));
     // Whatever it is called, it is no other server.
@@ -215,7 +235,7 @@ fn a_certificate_stands_for_a_token_by_a_whole_name() {
 fn a_name_stands_for_another_token_or_none_from_one_moment_to_the_next() {
     let access = access(&tokens(&[("a", certified(&[COMMON], &["mint *"]))]));
     let names = names(&[]);
-    let open = access.caller_named(&names);
+    let open = access.caller_named(&names, &from(HERE));
     assert_eq!(code(open.may(Right::Mint, "x")), None);
     let told = access.replace(&tokens(&[("b", certified(&[COMMON], &["decode *"]))])).unwrap();
     assert!(told.iter().all(|line| line.contains(COMMON)), "{told:?}");
@@ -223,7 +243,7 @@ fn a_name_stands_for_another_token_or_none_from_one_moment_to_the_next() {
     assert_eq!(code(open.may(Right::Decode, "x")), None);
     access.replace(&tokens(&[("b", token(&["b"], &["decode *"]))])).unwrap();
     assert_eq!(code(open.may(Right::Decode, "x")), Some(Code::Unauthenticated));
-    let why = access.caller_named(&names).must_be_known().unwrap_err();
+    let why = access.caller_named(&names, &from(HERE)).must_be_known().unwrap_err();
     assert!(why.message().contains(COMMON), "{}", why.message());
 }
 
@@ -250,7 +270,7 @@ fn a_certificate_counts_after_a_token_and_not_for_pages_of_others() {
         for (name, value) in headers {
             all.insert(*name, HeaderValue::from_static(value));
         }
-        access.caller_of(&all, &names).name().map(str::to_owned)
+        access.caller_of(&all, &names, &from(HERE)).name().map(str::to_owned)
     };
     let bearer = |value| ("authorization", value);
     assert_eq!(caller(&[]).as_deref(), Some("b"));
@@ -266,4 +286,41 @@ fn a_certificate_counts_after_a_token_and_not_for_pages_of_others() {
         let shown = caller(&[(SITE, other), bearer("Bearer secret")]);
         assert_eq!(shown.as_deref(), Some("a"), "a page that has the token may show it");
     }
+}
+
+/// Whoever guesses from an address does not lock those out who have a token there.
+#[test]
+fn guesses_are_slowed_and_right_tokens_in_use_are_not() {
+    let timer = ManualTimer::new(1_000);
+    let all = tokens(&[("a", token(&["a"], &["mint *"])), ("b", token(&["b"], &["mint *"]))]);
+    let access = Access::new("prod", &all, Arc::new(timer.clone())).unwrap();
+    let there = IpAddr::from([10, 0, 0, 9]);
+    let may = |token: &[u8], at| code(access.caller(token, &from(at)).may(Right::Mint, "x"));
+    assert_eq!(may(b"a", HERE), None);
+    let guessed = |_: &u32| may(b"guess", HERE) == Some(Code::Unauthenticated);
+    let looked_at = (0..10_000).filter(guessed).count();
+    assert!((100..=300).contains(&looked_at), "{looked_at}");
+    let slowed = access.caller(b"guess", &from(HERE)).may(Right::Mint, "x").unwrap_err();
+    assert_eq!(slowed.code(), Code::RateLimited);
+    let wait_ms = slowed.retry_after_ms().unwrap();
+    assert!((1..=100).contains(&wait_ms), "{wait_ms}");
+    assert_eq!(may(b"a", HERE), None, "in use");
+    assert_eq!(may(b"b", HERE), Some(Code::RateLimited), "not seen here before");
+    assert_eq!(may(b"b", there), None, "elsewhere");
+    // Tokens that are read anew are in use where they were.
+    access.replace(&all).unwrap();
+    assert_eq!(may(b"a", HERE), None);
+    timer.advance_ms(wait_ms);
+    assert_eq!(may(b"b", HERE), None);
+}
+
+#[test]
+fn a_token_that_has_expired_is_a_guess() {
+    let expires = Some("2020-01-01T00:00:00Z".to_owned());
+    let old = TokenSettings { expires, ..token(&["old"], &["mint *"]) };
+    let access = access(&tokens(&[("old", old)]));
+    let asked = |_| code(access.caller(b"old", &from(HERE)).may(Right::Mint, "x"));
+    let refused: Vec<_> = (0..1_000).map(asked).collect();
+    assert_eq!(refused.first(), Some(&Some(Code::Unauthenticated)));
+    assert_eq!(refused.last(), Some(&Some(Code::RateLimited)));
 }

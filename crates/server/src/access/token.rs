@@ -11,6 +11,7 @@ use snowmint_core::{Clock as _, SystemClock, UnixMillis};
 use snowmint_wire::error::Code;
 
 use super::certificate;
+use super::logins::Places;
 use super::rate::{Deed, Rates};
 use super::right::{Grant, Named, Right};
 use super::secret::TokenHash;
@@ -42,6 +43,8 @@ pub(super) struct Token {
     rates: Rates,
     /// Until when it is one, if not for ever.
     expires: Option<UnixMillis>,
+    /// Where its secrets were shown.
+    places: Arc<Places>,
     /// Tokens were read anew since.
     is_past: AtomicBool,
 }
@@ -66,8 +69,9 @@ impl Token {
             Rates::new(&settings.rates, namespace, before.map(|token| &token.rates), timer)?;
         let expires = settings.expires.as_deref().map(time).transpose()?;
         let is_past = AtomicBool::new(false);
+        let places = before.map(|token| Arc::clone(&token.places)).unwrap_or_default();
         let (name, settings) = (name.to_owned(), settings.clone());
-        Ok(Self { name, settings, grants, rates, expires, is_past })
+        Ok(Self { name, settings, grants, rates, expires, places, is_past })
     }
 
     pub(super) fn hashes(&self) -> Result<Vec<TokenHash>, String> {
@@ -94,6 +98,10 @@ impl Token {
     /// Whether its time is over.
     pub(super) fn has_expired(&self) -> bool {
         self.expires.is_some_and(|expires| SystemClock.unix_ms() >= expires)
+    }
+
+    pub(super) fn places(&self) -> &Places {
+        &self.places
     }
 
     pub(super) fn is_past(&self) -> bool {

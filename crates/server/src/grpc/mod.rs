@@ -114,6 +114,8 @@ impl Door {
     /// Answers a call, and counts it. A stream is answered when it begins.
     pub(crate) async fn answer(&self, mut request: Request<Incoming>, from: &Peer) -> Response {
         let caller = self.service.caller_of(request.headers(), from);
+        let path = request.uri().path();
+        let program = store::is_asked(path).then(|| (caller.clone(), path.to_owned()));
         request.extensions_mut().insert(caller);
         let begun_us = self.service.begun_us();
         let live = self.service.live();
@@ -129,6 +131,10 @@ impl Door {
         let code = status::refusal(response.headers());
         if let Some(code) = code {
             self.service.refused(code, status::cause(&response));
+            if let Some((caller, method)) = program {
+                let why = status::message(response.headers());
+                self.service.asked_by(caller).program_refused(&method, code, &why);
+            }
         }
         self.service.answered(1, begun_us);
         if let Some(asked) = asked {

@@ -54,6 +54,11 @@ pub(super) fn refusal(headers: &HeaderMap) -> Option<Code> {
     Code::from_name(&info.reason.to_ascii_lowercase())
 }
 
+/// What it says to people.
+pub(super) fn message(headers: &HeaderMap) -> String {
+    Status::from_header_map(headers).map(|status| status.message().to_owned()).unwrap_or_default()
+}
+
 /// What the log says of an answer that is an error.
 pub(super) fn cause(response: &Response) -> Option<&Cause> {
     let status = response.extensions().get::<Status>()?;

@@ -1,5 +1,7 @@
 //! `/v1/counters/{source}/{key}`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use axum::body::Body;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
@@ -75,10 +77,20 @@ pub(super) async fn raise(
         answer => return Ok(answer?),
     };
     let (source, key, shown) = (source.as_str(), key.as_str(), &shown);
+    let is_here = AtomicBool::new(false);
+    let asked_here = &is_here;
     let here = || -> ByOwner<'_, _> {
-        Box::pin(async move { service.raise_here(source, key, highest).await.map(shown) })
+        Box::pin(async move {
+            let raised = service.raise_here(source, key, highest).await;
+            asked_here.store(raised.is_ok(), Ordering::Relaxed);
+            raised.map(shown)
+        })
     };
     let (method, path, body) = (Method::PUT, uri.path(), bytes.to_vec());
     let passed = Passed { service, method, path, headers: &headers, body, ids: 0 };
-    Ok(passed.after(refusal, &here).await?)
+    let answer = passed.after(refusal, &here).await;
+    if !is_here.load(Ordering::Relaxed) {
+        service.raised_by_owner(source, highest, answer.as_ref().map(Response::status));
+    }
+    Ok(answer?)
 }

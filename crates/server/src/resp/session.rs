@@ -61,11 +61,11 @@ impl Session {
     /// The client before `AUTH`: the caller that its certificate names, if any.
     fn nobody(&self) -> Caller {
         let service = &self.door.service;
-        let caller = match service.access() {
-            Some(access) => access.caller_named(&self.names),
-            None => service.caller().clone(),
-        };
-        caller.over(self.ticket.entry())
+        let from = self.ticket.entry();
+        match service.access() {
+            Some(access) => access.caller_named(&self.names, from),
+            None => service.caller().clone().over(from),
+        }
     }
 
     /// The client is this caller from now on. The source at hand has to be looked up again, by its rights.

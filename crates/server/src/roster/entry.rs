@@ -90,7 +90,7 @@ impl fmt::Debug for Entry {
 }
 
 impl Entry {
-    pub(super) fn new(id: u64, peer: SocketAddr, since_ms: u64) -> Self {
+    pub(crate) fn new(id: u64, peer: SocketAddr, since_ms: u64) -> Self {
         Self {
             id,
             peer,

@@ -31,11 +31,10 @@ impl Service {
 
     /// The same service, acting for the sender of these headers from this address.
     pub(crate) fn caller_of(&self, headers: &HeaderMap, from: &Peer) -> Caller {
-        let caller = match &self.access {
-            Some(access) => access.caller_of(headers, &from.names),
-            None => Caller::anyone(),
-        };
-        caller.over(&from.connection)
+        match &self.access {
+            Some(access) => access.caller_of(headers, &from.names, &from.connection),
+            None => Caller::anyone().over(&from.connection),
+        }
     }
 
     /// Whether what is counted is for everybody.

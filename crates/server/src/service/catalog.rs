@@ -23,6 +23,11 @@ impl Service {
     /// Without the admin right over it, or over what it names; when the keys are not possible, or disagree with a
     /// definition of that name.
     pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo, Error> {
+        let defined = self.define_or_not(name, spec).await;
+        self.tried("defined", name, defined)
+    }
+
+    async fn define_or_not(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
         self.admit(Right::Admin, name).await?;
         let before = self.node.definition(name).await.ok();
@@ -41,6 +46,16 @@ impl Service {
     /// Without the admin right over it, or over what it names anew; when the keys are not possible, are part of the
     /// source's identity, or somebody else changed the source at the same time, or since that version.
     pub async fn alter(
+        &self,
+        name: &str,
+        changes: &Map<String, Value>,
+        if_version: Option<u64>,
+    ) -> Result<SourceInfo, Error> {
+        let altered = self.alter_or_not(name, changes, if_version).await;
+        self.tried("altered", name, altered)
+    }
+
+    async fn alter_or_not(
         &self,
         name: &str,
         changes: &Map<String, Value>,
@@ -71,6 +86,11 @@ impl Service {
     /// # Errors
     /// Without the admin right; when there is no such stripe, or it would begin below what was handed out.
     pub async fn restripe(&self, name: &str, stripe: NewStripe) -> Result<SourceInfo, Error> {
+        let restriped = self.restripe_or_not(name, stripe).await;
+        self.tried("restriped", name, restriped)
+    }
+
+    async fn restripe_or_not(&self, name: &str, stripe: NewStripe) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
         self.admit(Right::Admin, name).await?;
         let before = self.node.definition(name).await.ok();
@@ -84,6 +104,11 @@ impl Service {
     /// # Errors
     /// Without the admin right; when there is none of that name.
     pub async fn delete(&self, name: &str) -> Result<(), Error> {
+        let deleted = self.delete_or_not(name).await;
+        self.tried("deleted", name, deleted)
+    }
+
+    async fn delete_or_not(&self, name: &str) -> Result<(), Error> {
         check_source_name(name)?;
         self.admit(Right::Admin, name).await?;
         let before = self.node.definition(name).await.ok();
@@ -158,42 +183,5 @@ impl Service {
         self.node.catalog_changed();
         let after = self.node.definition(name).await.ok();
         self.changed(how, name, before.as_ref(), after.as_ref());
-    }
-
-    /// The whole store was moved, through this server.
-    pub(crate) fn moved(&self, how: &str) {
-        let who = self.caller();
-        tracing::info!(target: "audit", %who, "store {how}");
-    }
-
-    /// Leaves a line in the audit trail, and tells the others. Nothing has changed when a source was
-    /// defined as it was.
-    fn changed(
-        &self,
-        how: &str,
-        name: &str,
-        before: Option<&SourceInfo>,
-        after: Option<&SourceInfo>,
-    ) {
-        let version = |info: Option<&SourceInfo>| info.map(|info| info.version);
-        if version(before) != version(after) {
-            let (who, before, after) = (self.caller(), Shown(before), Shown(after));
-            tracing::info!(target: "audit", %who, %before, %after, "source {name} {how}");
-        }
-        self.tell_others();
-    }
-}
-
-/// A definition, as the audit trail shows it.
-struct Shown<'a>(Option<&'a SourceInfo>);
-
-impl std::fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(info) => {
-                write!(f, "version {} {}", info.version, Value::Object(info.spec.to_json()))
-            }
-            None => f.write_str("none"),
-        }
     }
 }

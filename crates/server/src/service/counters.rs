@@ -53,6 +53,11 @@ impl Service {
     /// Without the right to administer; above `limits.bound_max`, for everybody, since nothing lowers it again;
     /// and as [`Service::count`].
     pub async fn raise(&self, name: &str, key: &str, highest: u64) -> Result<(), Error> {
+        let raised = self.raise_or_not(name, key, highest).await;
+        self.tried("raised", name, raised)
+    }
+
+    async fn raise_or_not(&self, name: &str, key: &str, highest: u64) -> Result<(), Error> {
         self.caller().may(Right::Admin, name)?;
         let limit = self.live.limit(|limits| limits.bound_max);
         if highest > limit {
@@ -73,8 +78,15 @@ impl Service {
         highest: u64,
     ) -> Result<(), Error> {
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
-        let raise = async |source: Source| source.raise(key.as_bytes(), highest, wait_ms).await;
-        self.ask(name, raise).await?;
+        let raise = async |source: Source| {
+            let before = source.counted(key.as_bytes(), wait_ms).await?;
+            source.raise(key.as_bytes(), highest, wait_ms).await?;
+            Ok::<_, snowmint_coord::Error>((source.section(key.as_bytes()).ok(), before))
+        };
+        let ((section, before), _) = self.ask(name, raise).await?;
+        if before < highest {
+            self.raised((name, section), Some(before), highest);
+        }
         Ok(())
     }
 

@@ -2,8 +2,9 @@
 
 use snowmint_coord::{Borrower, Lent, Loan};
 
-use super::{Error, Service};
+use super::{Error, Service, shown};
 use crate::access::{Deed, Right};
+use crate::trail::{About, Line};
 
 impl Service {
     /// Lends a number of `width` bits to somebody who is heard of again within `keep_ms`, where no more than
@@ -19,9 +20,14 @@ impl Service {
         keep_ms: u64,
         most: u64,
     ) -> Result<Lent, Error> {
-        self.caller.may(Right::Reserve, &borrower.space)?;
-        self.count_deed(Deed::Claim)?;
-        Ok(self.node.lend(borrower, width, keep_ms, most).await?)
+        let lent = async {
+            self.caller.may(Right::Reserve, &borrower.space)?;
+            self.count_deed(Deed::Claim)?;
+            Ok::<_, Error>(self.node.lend(borrower, width, keep_ms, most).await?)
+        };
+        let lent = lent.await;
+        let number = |lent: &Lent| Some(format!("number {} for {keep_ms} ms", lent.number));
+        self.told_lent(About::Program, ("lent", borrower), lent, number)
     }
 
     /// A borrower was heard of.
@@ -29,8 +35,13 @@ impl Service {
     /// # Errors
     /// As [`Service::lend`].
     pub(crate) async fn keep_lent(&self, borrower: &Borrower, keep_ms: u64) -> Result<Loan, Error> {
-        self.caller.may(Right::Reserve, &borrower.space)?;
-        Ok(self.node.keep_lent(borrower, keep_ms).await?)
+        let kept = async {
+            self.caller.may(Right::Reserve, &borrower.space)?;
+            Ok::<_, Error>(self.node.keep_lent(borrower, keep_ms).await?)
+        };
+        let kept = kept.await;
+        let loan = |loan: &Loan| Some(format!("{loan:?} for {keep_ms} ms"));
+        self.told_lent(About::Extend, ("kept", borrower), kept, loan)
     }
 
     /// A borrower gives back what it has, if it has anything.
@@ -38,7 +49,32 @@ impl Service {
     /// # Errors
     /// As [`Service::lend`].
     pub(crate) async fn take_back(&self, borrower: &Borrower) -> Result<bool, Error> {
-        self.caller.may(Right::Reserve, &borrower.space)?;
-        Ok(self.node.take_back(borrower).await?)
+        let taken = async {
+            self.caller.may(Right::Reserve, &borrower.space)?;
+            Ok::<_, Error>(self.node.take_back(borrower).await?)
+        };
+        let taken = taken.await;
+        let had = |had: &bool| (!had).then(|| "it had none".to_owned());
+        self.told_lent(About::Program, ("taken back", borrower), taken, had)
+    }
+
+    /// A line of what became of a number, or of why nothing did.
+    fn told_lent<T>(
+        &self,
+        about: About,
+        (what, borrower): (&str, &Borrower),
+        outcome: Result<T, Error>,
+        after: impl FnOnce(&T) -> Option<String>,
+    ) -> Result<T, Error> {
+        let label = || format!("{} in {}", shown(&borrower.label), shown(&borrower.space));
+        match &outcome {
+            Ok(done) => self.leave(about, || Line {
+                what: format!("number of {} {what}", label()),
+                after: after(done),
+                ..Line::default()
+            }),
+            Err(error) => self.not_changed(format_args!("number of {} not {what}", label()), error),
+        }
+        outcome
     }
 }

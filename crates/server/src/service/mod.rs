@@ -22,6 +22,7 @@ mod probing;
 mod programs;
 mod recovery;
 mod room;
+mod told;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
@@ -41,7 +42,7 @@ use tokio::sync::watch;
 
 use self::complaint::Complaints;
 use self::order::Relay;
-use crate::access::{Access, Caller, Right, Unknown};
+use crate::access::{Access, Caller, Logins, Right, Unknown};
 use crate::live::Live;
 use crate::meter::{Meter, Protocol, Tally};
 use crate::peers::Peers;
@@ -89,6 +90,7 @@ pub struct Shared {
     complaints: Complaints,
     /// Who may do what; none where nobody is asked.
     access: Option<Access>,
+    logins: Arc<Logins>,
     /// Whose turn it is to define what takes room.
     defining: tokio::sync::Mutex<()>,
     /// The sources that the configuration defines.
@@ -135,6 +137,8 @@ impl Service {
     ) -> Self {
         let caller =
             access.as_ref().map_or_else(Caller::anyone, |_| Caller::nobody(Unknown::NothingShown));
+        let own = || Arc::new(Logins::new(peers.shared_timer()));
+        let logins = access.as_ref().map_or_else(own, Access::logins);
         let relay = Relay::new(peers, live.clone());
         let unsent = Shares::new(live.limit(|limits| limits.unsent_max.into()));
         let shared = Shared {
@@ -147,6 +151,7 @@ impl Service {
             meter: Meter::default(),
             complaints: Complaints::default(),
             access,
+            logins,
             defining: tokio::sync::Mutex::default(),
             configured: ArcSwap::default(),
         };

@@ -30,6 +30,19 @@ impl Service {
         &self,
         request: http::RecoveryRequest,
     ) -> Result<http::RecoveryBody, Error> {
+        let dry_run = request.dry_run;
+        let recovered = self.recover_or_not(request).await;
+        recovered.inspect_err(|error| {
+            if !dry_run {
+                self.not_changed("store not recovered", error);
+            }
+        })
+    }
+
+    async fn recover_or_not(
+        &self,
+        request: http::RecoveryRequest,
+    ) -> Result<http::RecoveryBody, Error> {
         self.caller().may_over_all(Right::Admin)?;
         let service = self.clone();
         // To its end, and into the trail, whoever waits for it.

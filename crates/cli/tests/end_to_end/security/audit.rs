@@ -1,7 +1,12 @@
 //! The audit trail.
 
-use super::{bearer, entry, path, put, status, token, until};
-use crate::server::{Folder, Server};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use super::{bearer, entry, path, put, status, token, until, with_token};
+use crate::server::{Folder, PATIENCE, Server};
 
 #[test]
 fn every_change_of_a_definition_says_who_what_before_and_after() {
@@ -74,5 +79,152 @@ fn a_configuration_that_changes_is_followed_where_tokens_are_asked_for() {
     with(orders);
     hangup();
     until("it is on again", || minted("orders") == "200");
+    assert_eq!(server.stop(), 0);
+}
+
+/// The lines of the trail that have all these parts.
+fn lines(server: &Server, parts: &[&str]) -> Vec<String> {
+    let said = server.said();
+    let is_one =
+        |line: &&str| line.contains("audit") && parts.iter().all(|part| line.contains(part));
+    said.lines().filter(is_one).map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn has_line(server: &Server, parts: &[&str]) {
+    until(&format!("{parts:?} in the trail"), || !lines(server, parts).is_empty());
+}
+
+#[test]
+fn programs_refusals_and_raised_counters_leave_a_line_each() {
+    let folder = Folder::new("programs");
+    let (ops, app) = (token(), token());
+    let tokens = entry("ops", &[&ops.hash], &["mint,admin *"])
+        + &entry("app", &[&app.hash], &["mint,join *"]);
+    let tokens = put(&folder, "tokens.toml", &tokens);
+    let config = format!("[store]\noffered = true\n[tokens]\nfile = {tokens:?}\n");
+    let config = put(&folder, "config.toml", &config);
+    let server = Server::start(&["--config", &config, "--data-dir", &path(&folder, "data")], &[]);
+    server.ready();
+
+    // A program that mints in its own process.
+    let store = format!("snowmint://{}", server.http);
+    let data = path(&folder, "program");
+    let mint = ["mint", "default", "--store", &store, "--data-dir", &data];
+    let minted = with_token(&mint, &app.token, &[]);
+    assert!(minted.status.success(), "{minted:?}");
+    let by = "who=token app at 127.0.0.1:";
+    has_line(&server, &["program joined", by, "after=", " on ", "process "]);
+    has_line(&server, &["program claimed", by, "after=\"workers-10\" ", " mark ", " term "]);
+    has_line(&server, &["program extended", by, "before=\"workers-10\" ", "after=\"workers-10\" "]);
+    has_line(&server, &["program released", by, "before=\"workers-10\" ", "after=\"workers-10\" "]);
+    has_line(&server, &["program left", by, "before="]);
+
+    // Changes that are refused: by rights, and by the catalog.
+    let ask = |token: &str, method: &str, at: &str, body: &str| {
+        status(&["-X", method, "-H", &bearer(token), "--json", body, &server.url(at)])
+    };
+    let define = r#"{"name":"orders","kind":"segment"}"#;
+    assert_eq!(ask(&app.token, "POST", "/v1/sources", define), "403");
+    has_line(
+        &server,
+        &["source \"orders\" not defined", by, "why=token app has no right to admin"],
+    );
+    assert_eq!(ask(&ops.token, "POST", "/v1/sources", define), "200");
+    let other = r#"{"name":"orders","kind":"ulid"}"#;
+    assert_eq!(ask(&ops.token, "POST", "/v1/sources", other), "409");
+    has_line(&server, &["source \"orders\" not defined", "who=token ops at", "why="]);
+    assert_eq!(ask(&ops.token, "DELETE", "/v1/sources/none", ""), "404");
+    has_line(&server, &["source \"none\" not deleted", "who=token ops at", "why="]);
+    // Names that others choose do nothing to whoever reads them.
+    let named = r#"{"name":"a\u001b[2Jb","kind":"segment"}"#;
+    assert_eq!(ask(&app.token, "POST", "/v1/sources", named), "400");
+    has_line(&server, &["source \"a\\u{1b}[2Jb\" not defined"]);
+    assert!(!server.said().contains('\u{1b}'), "{}", server.said());
+
+    let key = "/v1/counters/counters/alice";
+    assert_eq!(ask(&app.token, "PUT", key, r#"{"bound":"500"}"#), "403");
+    has_line(&server, &["source \"counters\" not raised", by, "why="]);
+    assert_eq!(ask(&ops.token, "PUT", key, r#"{"bound":"500"}"#), "200");
+    has_line(
+        &server,
+        &["counter of source counters (section ", "who=token ops", "before=0", "after=500"],
+    );
+    assert!(!server.said().contains("alice"), "a key may be somebody's name");
+    assert_eq!(server.stop(), 0);
+}
+
+/// Sends `AUTH` so often with a wrong secret, all at once, and answers how often each reply came.
+fn guess(server: &Server, count: usize) -> (usize, usize) {
+    let mut stream = TcpStream::connect(&server.resp).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let all: String = (0..count).map(|n| format!("AUTH guess-{n}\r\n")).collect();
+    stream.write_all(all.as_bytes()).unwrap();
+    let (mut wrong, mut slowed) = (0, 0);
+    for reply in BufReader::new(stream).lines().take(count) {
+        match reply.unwrap().split_once(' ') {
+            Some(("-WRONGPASS", _)) => wrong += 1,
+            Some(("-TRYAGAIN", rest)) if rest.contains("too many wrong tokens") => slowed += 1,
+            reply => panic!("{reply:?}"),
+        }
+    }
+    (wrong, slowed)
+}
+
+/// Ends what goes on beside a test, however that ends.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn guesses_are_told_and_slowed_and_a_right_token_is_not() {
+    // More than are looked at in one go, and few enough for the socket's buffers.
+    const MANY: usize = 500;
+    let folder = Folder::new("guesses");
+    let made = token();
+    let tokens = put(&folder, "tokens.toml", &entry("app", &[&made.hash], &["mint *"]));
+    let config = put(&folder, "config.toml", &format!("[tokens]\nfile = {tokens:?}\n"));
+    let server = Server::start(&["--config", &config, "--data-dir", &path(&folder, "data")], &[]);
+    server.ready();
+    let ask = |token: &str| status(&["-H", &bearer(token), &server.url("/v1/ids/default")]);
+    assert_eq!(ask(&made.token), "200");
+
+    let begun = Instant::now();
+    let (mut wrong, mut slowed) = (0, 0);
+    until("guesses are slowed", || {
+        let now = guess(&server, MANY);
+        (wrong, slowed) = (wrong + now.0, slowed + now.1);
+        slowed > 0
+    });
+    let seconds = usize::try_from(begun.elapsed().as_secs()).unwrap() + 1;
+    assert!(wrong <= 200 + 100 * seconds, "{wrong} were looked at in {seconds} s");
+
+    // Meanwhile a token in use goes on; over HTTP a wrong one is refused like those over RESP.
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _ends = Ends(&is_over);
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                guess(&server, MANY);
+            }
+        });
+        for _ in 0..5 {
+            assert_eq!(ask(&made.token), "200");
+        }
+        until("a guess over HTTP is slowed", || ask("guess") == "429");
+    });
+    let login = "login failed";
+    has_line(&server, &[login, "who=nobody at 127.0.0.1:", "why=no such token"]);
+    has_line(&server, &["lines left out in 10 s", "who=nobody at 127.0.0.1", "failed login"]);
+    // Few lines, whatever was sent.
+    let periods = usize::try_from(begun.elapsed().as_secs() / 10).unwrap() + 2;
+    let told = lines(&server, &[login]).len();
+    assert!(told <= 20 * periods, "{told} lines in {periods} periods");
+    assert!(!server.said().contains("guess-"), "no secret is told");
+    until("a wrong token is looked at again", || ask("guess") == "401");
     assert_eq!(server.stop(), 0);
 }

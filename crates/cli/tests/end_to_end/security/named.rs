@@ -272,6 +272,9 @@ fn over_resp_a_certificate_stands_for_a_token_without_auth() {
     }
     assert!(named.told(&reader, &incr).contains("NOPERM"));
     assert!(named.told(&other, &incr).contains("NOAUTH"));
+    named
+        .server
+        .says("why=no token has a name of the certificate (\"DNS=other.internal\", \"CN=other\")");
     for none in named.not_certs("orders", &["orders.internal"]) {
         let mut words: Vec<_> = none.iter().map(String::as_str).collect();
         words.extend(none.last().iter().flat_map(|cert| ["--key", cert.as_str()]));

@@ -6,7 +6,8 @@ use snowmint_coord::{DefinedRoom, NewDefinition, SourceSpec, Store};
 use tokio::sync::MutexGuard;
 
 use super::taking::NotTaken;
-use crate::service::{NoRoom, Service};
+use super::trail::Why;
+use crate::service::{NoRoom, Service, shown};
 
 /// A store that is asked, and its name, if it is one beside the server's own.
 pub(super) struct At {
@@ -33,14 +34,17 @@ impl At {
     pub(super) async fn change<T>(
         &self,
         (service, how, name): (&Service, &'static str, &str),
-        change: impl Future<Output = T>,
-    ) -> T {
+        change: impl Future<Output = snowmint_coord::Result<T>>,
+    ) -> snowmint_coord::Result<T> {
         if !self.beside.is_empty() {
-            service.moved(&format!("{} beside: source {name} {how}", self.beside));
-            return change.await;
+            return self.changed(service, &format!("source {name} {how}"), change.await);
         }
         let before = service.before_change(name).await;
         let changed = change.await;
+        if let Err(error) = &changed {
+            let what = format_args!("source {} not {how}", shown(name));
+            service.not_changed(what, Why(error));
+        }
         service.changed_beside(how, name, before).await;
         changed
     }

@@ -8,6 +8,7 @@ mod programs;
 mod read;
 mod speaker;
 mod taking;
+mod trail;
 mod words;
 mod write;
 
@@ -189,6 +190,7 @@ impl store_server::Store for Relay {
         service.check_presence(presence)?;
         service.count_deed(Deed::Join)?;
         let joined = at.store.join(&member, presence, speaker.time(now)).await;
+        at.joined(&service, &member, &joined);
         told(joined, |()| write::joined(known_as, at.store.seen()))
     }
 
@@ -202,9 +204,12 @@ impl store_server::Store for Relay {
     }
 
     async fn leave(&self, request: Request<LeaveRequest>) -> Answer<DoneResponse> {
-        let Asked { at, speaker, message, .. } = self.asked_by(request, may::member).await?;
+        let Asked { at, service, speaker, message } = self.asked_by(request, may::member).await?;
         let LeaveRequest { member, now } = message;
-        told(at.store.leave(speaker.own(&member)?, speaker.time(now)).await, write::done)
+        let member = speaker.own(&member)?;
+        let left = at.store.leave(member, speaker.time(now)).await;
+        at.left(&service, member, &left);
+        told(left, write::done)
     }
 
     async fn members(&self, request: Request<MembersRequest>) -> Answer<MembersResponse> {
@@ -220,7 +225,11 @@ impl store_server::Store for Relay {
         let (at, service, speaker, machines_max) = (&at, &service, &speaker, self.machines_max);
         let claiming = Claiming { at, service, speaker, now, machines_max };
         match self.programs.claim(&claiming, claim).await {
-            Ok(leases) => told(Ok(leases), write::claimed),
+            Ok(leases) => {
+                let claimed = Ok(leases);
+                at.claimed(service, &claimed);
+                told(claimed, write::claimed)
+            }
             Err(why) => why.told(write::claimed),
         }
     }
@@ -230,26 +239,36 @@ impl store_server::Store for Relay {
             self.asked_by(request, may::extending).await?;
         let ExtendRequest { items, now } = message;
         let items = read::few(items, |item| read::extend(&speaker, item))?;
+        let before = items.clone();
         let extended = self.programs.extend(&at, &service, items, speaker.time(now)).await;
+        at.extended(&service, &before, &extended);
         told(extended, write::extended)
     }
 
     async fn release(&self, request: Request<ReleaseRequest>) -> Answer<DoneResponse> {
-        let Asked { at, speaker, message, .. } = self.asked_by(request, may::releasing).await?;
+        let Asked { at, service, speaker, message } =
+            self.asked_by(request, may::releasing).await?;
         let (release, now) = read::release(&speaker, message)?;
-        told(at.store.release(&release, now).await, write::done)
+        let released = at.store.release(&release, now).await;
+        at.released(&service, &release, &released);
+        told(released, write::done)
     }
 
     async fn take(&self, request: Request<TakeRequest>) -> Answer<TakeResponse> {
-        let Asked { at, speaker, message, .. } = self.asked_by(request, may::operator).await?;
+        let Asked { at, service, speaker, message } = self.asked_by(request, may::operator).await?;
         let (take, now) = read::take(&speaker, message)?;
-        told(at.store.take(&take, now).await, write::taken)
+        let taken = at.store.take(&take, now).await;
+        at.taken(&service, &taken);
+        told(taken, write::taken)
     }
 
     async fn let_go(&self, request: Request<LetGoRequest>) -> Answer<DoneResponse> {
-        let Asked { at, speaker, message, .. } = self.asked_by(request, may::letting_go).await?;
+        let Asked { at, service, speaker, message } =
+            self.asked_by(request, may::letting_go).await?;
         let (let_go, now) = read::let_go(&speaker, message)?;
-        told(at.store.let_go(&let_go, now).await, write::done)
+        let done = at.store.let_go(&let_go, now).await;
+        at.let_go(&service, &let_go, &done);
+        told(done, write::done)
     }
 
     async fn workers(&self, request: Request<WorkersRequest>) -> Answer<WorkersResponse> {
@@ -380,22 +399,22 @@ impl store_server::Store for Relay {
             Ok(_) => {}
             Err(error) => return told(Err(error), write::identified),
         }
-        at.moved(&service, &words::moved_forward(&forward));
-        told(at.store.fast_forward(&forward).await, write::identified)
+        let moved = at.store.fast_forward(&forward).await;
+        told(at.changed(&service, &words::moved_forward(&forward), moved), write::identified)
     }
 
     async fn accept_lead(&self, request: Request<AcceptLeadRequest>) -> Answer<DoneResponse> {
         let Asked { at, service, message, .. } = self.asked_by(request, may::operator).await?;
         let AcceptLeadRequest { until } = message;
         let until = read::mark(until);
-        at.moved(&service, &words::allowed_to_lead(until));
-        told(at.store.accept_lead(until).await, write::done)
+        let allowed = at.store.accept_lead(until).await;
+        told(at.changed(&service, &words::allowed_to_lead(until), allowed), write::done)
     }
 
     async fn avoid(&self, request: Request<AvoidRequest>) -> Answer<DoneResponse> {
         let Asked { at, service, speaker, message } = self.asked_by(request, may::operator).await?;
         let (avoid, now) = read::avoid(&speaker, message)?;
-        at.moved(&service, &words::asked_to_avoid(&avoid));
-        told(at.store.avoid(&avoid, now).await, write::done)
+        let avoided = at.store.avoid(&avoid, now).await;
+        told(at.changed(&service, &words::asked_to_avoid(&avoid), avoided), write::done)
     }
 }

@@ -23,7 +23,7 @@ use snowmint_wire::http::compat::{
 
 use super::params::{Params, whole};
 use super::{PATH_ENDS, error, json, numbers, row, source_of};
-use crate::access::{ByToken, Caller, TokenHash};
+use crate::access::{ByToken, Caller, Places, TokenHash, too_many};
 use crate::config::{Keys, TinyidSettings};
 use crate::http::asked::{Asked, Shared};
 use crate::http::{answer, ids};
@@ -37,7 +37,7 @@ struct Tinyid {
     service: Service,
     keys: Keys,
     /// By token of Tinyid. None at all: those of the server count.
-    rights: ByToken<Right>,
+    rights: ByToken<(Right, Places)>,
     segment_length: u64,
     body_bytes_max: usize,
 }
@@ -65,7 +65,7 @@ pub(super) fn routes(service: Service, settings: &TinyidSettings, body_bytes_max
     for (token, types) in &settings.tokens {
         let hash = token.parse().unwrap_or_else(|_| TokenHash::of(token.as_bytes()));
         // Once: it is the key of a table.
-        rights.insert(hash, right(types));
+        rights.insert(hash, (right(types), Places::default()));
     }
     let tinyid = Tinyid {
         service,
@@ -172,26 +172,52 @@ impl Asked<Tinyid> {
             // A token in the header counts first, the certificate last.
             let has_shown = caller.has_shown() && caller.is_known();
             let shown = access.filter(|_| !has_shown && !token.is_empty());
-            let named = shown.map(|access| access.caller(token.as_bytes()));
-            return Ok(named.map(|named| named.of_same_connection(caller)));
+            let named = shown
+                .zip(caller.connection())
+                .map(|(access, from)| access.caller(token.as_bytes(), from));
+            return Ok(named);
         }
-        if !self.may(biz_type, token) {
-            return Err(Error::new(Code::Unauthenticated, TINYID_TOKEN_MESSAGE));
-        }
+        self.check(biz_type, token)?;
         let caller = access.map(|_| Caller::of_door("compat.tinyid"));
         Ok(caller.map(|caller| caller.of_same_connection(self.service.caller())))
     }
 }
 
-impl Tinyid {
-    fn may(&self, biz_type: &str, token: &str) -> bool {
-        match self.rights.find(&TokenHash::of(token.as_bytes())) {
-            None => false,
-            Some(Right::All) => !biz_type.is_empty(),
-            Some(Right::Only(types)) => !biz_type.is_empty() && types.contains(biz_type),
+impl Asked<Tinyid> {
+    /// A token of Tinyid's own, which lets its clients in for these numbers.
+    fn check(&self, biz_type: &str, token: &str) -> Result<(), Error> {
+        let found = self.rights.find(&TokenHash::of(token.as_bytes()));
+        let found = found.filter(|(right, _)| right.has(biz_type));
+        let (caller, logins) = (self.service.caller(), self.service.logins());
+        let from = caller.address().ip();
+        let looked_at = match found {
+            Some((_, places)) => logins.right(places, from),
+            None => logins.wrong(from),
+        };
+        match looked_at {
+            Ok(()) if found.is_some() => Ok(()),
+            Ok(()) => {
+                logins.failed(caller, "no such token of compat.tinyid.tokens for this bizType");
+                Err(Error::new(Code::Unauthenticated, TINYID_TOKEN_MESSAGE))
+            }
+            Err(wait_ms) => {
+                logins.failed(caller, "too many wrong tokens came from this address");
+                Err(too_many(wait_ms))
+            }
         }
     }
+}
 
+impl Right {
+    fn has(&self, biz_type: &str) -> bool {
+        match self {
+            Self::All => !biz_type.is_empty(),
+            Self::Only(types) => !biz_type.is_empty() && types.contains(biz_type),
+        }
+    }
+}
+
+impl Tinyid {
     /// How many numbers a client gets at once: as many as this server would take itself, where the
     /// source says so.
     fn length(&self, source: &Source) -> u64 {

@@ -1,5 +1,6 @@
 //! `AUTH [name] token`: who is at the other end.
 
+use snowmint_wire::error::Code;
 use snowmint_wire::resp::Command;
 
 use super::{Flow, Session, Spec, wrong_arity};
@@ -20,6 +21,8 @@ const NOT_CONFIGURED: &str = "AUTH <password> called without any password config
      the default user. Are you sure your configuration is correct?";
 /// What Redis says when it is not right.
 const WRONG_PASS: &str = "invalid username-password pair or user is disabled.";
+/// What is said where no token is looked at now.
+const TOO_MANY: &str = "too many wrong tokens came from this address; ask again in a moment";
 /// Whom clients name that were told a password only.
 const DEFAULT_USER: &[u8] = b"default";
 
@@ -50,7 +53,7 @@ pub(super) fn identify(
     token: &[u8],
 ) -> Result<Caller, (&'static str, &'static str)> {
     let access = session.service.access().ok_or(("ERR", NOT_CONFIGURED))?;
-    let caller = access.caller(token).over(session.ticket.entry());
+    let caller = access.caller(token, session.ticket.entry());
     // Servers have no name, and nothing to ask here.
     let is_named = caller.name().is_some_and(|own| match name {
         None | Some(DEFAULT_USER) => true,
@@ -59,6 +62,13 @@ pub(super) fn identify(
     if is_named && caller.is_known() {
         return Ok(caller);
     }
-    session.refused(snowmint_wire::error::Code::Unauthenticated, None);
+    let code = caller.must_be_known().err().map_or(Code::Unauthenticated, |error| error.code());
+    session.refused(code, None);
+    if code == Code::RateLimited {
+        return Err(("TRYAGAIN", TOO_MANY));
+    }
+    if caller.is_known() {
+        access.logins().failed(&caller, "the token has another name than AUTH says");
+    }
     Err(("WRONGPASS", WRONG_PASS))
 }

@@ -167,6 +167,8 @@ fn queue(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> 
 /// Counted whatever was asked: who tries commands without a token is to be seen.
 fn unauthenticated(session: &mut Session, output: &mut Vec<u8>) -> Flow {
     session.abort_transaction();
+    // A certificate that stands for no token leaves a line.
+    let _ = session.service.caller().must_be_known();
     session.refused(Code::Unauthenticated, None);
     session.reply(output).error("NOAUTH", "Authentication required.");
     Flow::Next

@@ -3,6 +3,7 @@
 
 mod doors;
 pub(crate) mod grpc;
+mod guesses;
 
 use std::sync::Arc;
 

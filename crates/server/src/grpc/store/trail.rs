@@ -1,0 +1,182 @@
+//! What programs do to the store, in the audit trail.
+
+use std::fmt::{self, Display, Write as _};
+
+use snowmint_coord::lend::is_lent;
+use snowmint_coord::{
+    Error as StoreError, ErrorKind, Extend, Extended, Incarnation, Lease, LetGo, Mark, Member,
+    Release, Result as StoreResult, Taken, is_worker_pool,
+};
+use snowmint_core::Rfc3339;
+
+use super::at::At;
+use crate::service::{Service, shown};
+use crate::trail::{About, Line};
+
+/// How many numbers a line names; a message may have thousands.
+const NAMED_MAX: usize = 8;
+
+impl At {
+    /// What a program did, or was refused.
+    fn tell<T>(
+        &self,
+        service: &Service,
+        (about, what): (About, &str),
+        outcome: &StoreResult<T>,
+        states: impl FnOnce(&T) -> (Option<String>, Option<String>),
+    ) {
+        let beside = if self.beside.is_empty() { "" } else { " beside" };
+        let store = &self.beside;
+        match outcome {
+            Ok(done) => service.leave(about, || {
+                let (before, after) = states(done);
+                Line {
+                    what: format!("{store}{beside} program {what}").trim_start().into(),
+                    before,
+                    after,
+                    why: None,
+                }
+            }),
+            Err(error) => {
+                let what = format!("{store}{beside} program not {what}");
+                service.not_changed(what.trim_start(), Why(error));
+            }
+        }
+    }
+
+    pub(super) fn joined(&self, service: &Service, member: &Member, joined: &StoreResult<()>) {
+        self.tell(service, (About::Program, "joined"), joined, |()| {
+            let Member { incarnation, owner, host, process, address } = member;
+            let (owner, host, address) = (shown(owner), shown(host), shown(address));
+            let member =
+                format!("{incarnation} {owner} on {host}, process {process}, address {address}");
+            (None, Some(member))
+        });
+    }
+
+    pub(super) fn left(&self, service: &Service, member: Incarnation, left: &StoreResult<()>) {
+        self.tell(service, (About::Program, "left"), left, |()| (Some(member.to_string()), None));
+    }
+
+    pub(super) fn claimed(&self, service: &Service, claimed: &StoreResult<Vec<Lease>>) {
+        self.tell(service, (About::Program, "claimed"), claimed, |leases| {
+            (None, Some(all(leases, lease)))
+        });
+    }
+
+    pub(super) fn taken(&self, service: &Service, taken: &StoreResult<Taken>) {
+        let after = |taken: &Taken| (None, Some(all(&taken.leases, lease)));
+        self.tell(service, (About::Program, "took"), taken, after);
+    }
+
+    pub(super) fn extended(
+        &self,
+        service: &Service,
+        items: &[Extend],
+        extended: &StoreResult<Vec<StoreResult<Extended>>>,
+    ) {
+        let Ok(answers) = extended else {
+            return self.tell(service, (About::Extend, "extended"), extended, |_| (None, None));
+        };
+        let (mut moved, mut refused) = (Vec::new(), Vec::new());
+        for (item, answer) in items.iter().zip(answers) {
+            match answer {
+                Ok(_) => moved.push(item),
+                Err(error) => refused.push((item, error)),
+            }
+        }
+        if !moved.is_empty() {
+            let at = |of: fn(&Extend) -> Mark| {
+                Some(all(&moved, |item| slot(&item.pool, item.slot, of(item))))
+            };
+            let states = |_: &()| (at(|item| item.from), at(|item| item.to));
+            self.tell(service, (About::Extend, "extended"), &Ok(()), states);
+        }
+        if let Some((item, error)) = refused.first() {
+            let (pool, more) = (shown(&item.pool), refused.len() - 1);
+            let what = format!("program not extended {pool} {} and {more} more", item.slot);
+            service.not_changed(what, Why(error));
+        }
+    }
+
+    pub(super) fn released(&self, service: &Service, release: &Release, done: &StoreResult<()>) {
+        self.tell(service, (About::Program, "released"), done, |()| {
+            let Release { pool, slot: number, term, mark, .. } = release;
+            (Some(format!("{} {number} {term}", shown(pool))), Some(slot(pool, *number, *mark)))
+        });
+    }
+
+    pub(super) fn let_go(&self, service: &Service, let_go: &LetGo, done: &StoreResult<()>) {
+        self.tell(service, (About::Program, "let go"), done, |()| {
+            let named =
+                |(number, term): &(u64, _)| format!("{} {number} {term}", shown(&let_go.pool));
+            (Some(all(&let_go.slots, named)), None)
+        });
+    }
+
+    /// What the caller changed for all, or was refused.
+    pub(super) fn changed<T>(
+        &self,
+        service: &Service,
+        what: &str,
+        changed: StoreResult<T>,
+    ) -> Result<T, StoreError> {
+        match &changed {
+            Ok(_) => self.moved(service, what),
+            Err(error) => service.not_changed(format_args!("store not {what}"), Why(error)),
+        }
+        changed
+    }
+}
+
+/// Why something was not done, or why nobody knows.
+pub(super) struct Why<'a>(pub(super) &'a StoreError);
+
+impl Display for Why<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.0.kind();
+        match kind {
+            ErrorKind::Unavailable { .. } => write!(f, "{kind}; it may have been done"),
+            _ => kind.fmt(f),
+        }
+    }
+}
+
+fn lease(lease: &Lease) -> String {
+    format!("{} {}", slot(&lease.pool, lease.slot, lease.mark), lease.term)
+}
+
+/// A number and its mark, which is a time of worker numbers.
+fn slot(pool: &str, number: u64, mark: Mark) -> String {
+    let at = if is_worker_pool(pool) || is_lent(pool) {
+        Rfc3339(mark.unix_millis()).to_string()
+    } else {
+        mark.to_string()
+    };
+    format!("{} {number} mark {at}", shown(pool))
+}
+
+/// Some of them, and how many more there are.
+fn all<T>(items: &[T], show: impl Fn(&T) -> String) -> String {
+    let mut text = items.iter().take(NAMED_MAX).map(show).collect::<Vec<_>>().join(", ");
+    if let Some(more) = items.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+        // Writing to a string cannot fail.
+        let _ = write!(text, " and {more} more");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_numbers_stand_for_all_and_names_are_escaped() {
+        let numbers: Vec<u64> = (0..12).collect();
+        assert_eq!(all(&numbers, u64::to_string), "0, 1, 2, 3, 4, 5, 6, 7 and 4 more");
+        assert_eq!(all(&numbers[..2], u64::to_string), "0, 1");
+        let told = slot("workers-10\n\u{1b}", 3, Mark::new(0));
+        assert_eq!(told, "\"workers-10\\n\\u{1b}\" 3 mark 1970-01-01T00:00:00.000Z");
+        assert_eq!(slot("sections", 3, Mark::new(7)), "\"sections\" 3 mark 7");
+    }
+}

@@ -1,0 +1,136 @@
+//! What use cases leave in the audit trail.
+
+use std::fmt::{self, Display};
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use serde_json::Value;
+use snowmint_coord::SourceInfo;
+use snowmint_wire::error::Code;
+
+use super::{Error, Service};
+use crate::access::Logins;
+use crate::trail::{About, Line};
+
+impl Service {
+    /// Logins, for all who ask for secrets.
+    pub(crate) fn logins(&self) -> Arc<Logins> {
+        Arc::clone(&self.logins)
+    }
+
+    /// Leaves a line of what the caller did.
+    pub(crate) fn leave(&self, about: About, line: impl FnOnce() -> Line) {
+        self.logins.trail().leave(about, self.caller(), line);
+    }
+
+    /// The caller was refused a change.
+    pub(crate) fn not_changed(&self, what: impl Display, why: impl Display) {
+        self.leave(About::Refused, || Line {
+            what: what.to_string(),
+            why: Some(why.to_string()),
+            ..Line::default()
+        });
+    }
+
+    /// A program was refused something of the store before that was asked: it has no right to it, or it is beyond a bound.
+    pub(crate) fn program_refused(&self, method: &str, code: Code, why: &str) {
+        if matches!(code, Code::Forbidden | Code::BadRequest | Code::TooMany | Code::Conflict) {
+            let verb = method.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+            self.not_changed(format_args!("program not allowed to {verb}"), why);
+        }
+    }
+
+    /// The whole store was moved, through this server.
+    pub(crate) fn moved(&self, how: &str) {
+        self.leave(About::Change, || Line { what: format!("store {how}"), ..Line::default() });
+    }
+
+    /// Leaves a line in the audit trail, and tells the others. Nothing has changed when a source was
+    /// defined as it was.
+    pub(super) fn changed(
+        &self,
+        how: &str,
+        name: &str,
+        before: Option<&SourceInfo>,
+        after: Option<&SourceInfo>,
+    ) {
+        let version = |info: Option<&SourceInfo>| info.map(|info| info.version);
+        if version(before) != version(after) {
+            self.leave(About::Change, || Line {
+                what: format!("source {name} {how}"),
+                before: Some(Shown(before).to_string()),
+                after: Some(Shown(after).to_string()),
+                why: None,
+            });
+        }
+        self.tell_others();
+    }
+
+    /// All numbers of a section go on above those that were raised. The key may be somebody's name, and is not told.
+    pub(super) fn raised(
+        &self,
+        (name, section): (&str, Option<u16>),
+        before: Option<u64>,
+        after: u64,
+    ) {
+        self.leave(About::Change, || {
+            let section =
+                section.map_or_else(String::new, |section| format!(" (section {section})"));
+            let before =
+                before.map_or_else(|| "not known here".to_owned(), |bound| bound.to_string());
+            Line {
+                what: format!("counter of source {name}{section} raised"),
+                before: Some(before),
+                after: Some(after.to_string()),
+                why: None,
+            }
+        });
+    }
+
+    /// The server that owns a counter was asked to raise it, and answered so.
+    pub(crate) fn raised_by_owner(
+        &self,
+        name: &str,
+        highest: u64,
+        answer: Result<StatusCode, &Error>,
+    ) {
+        match answer {
+            Ok(status) if status.is_success() => self.raised((name, None), None, highest),
+            Ok(status) => {
+                let why = format!("the server that owns it answered {status}");
+                self.not_changed(format_args!("source {} not raised", super::shown(name)), why);
+            }
+            Err(error) => {
+                self.not_changed(format_args!("source {} not raised", super::shown(name)), error);
+            }
+        }
+    }
+
+    /// A change of a source is tried: a refusal leaves a line. One that another server decides is told by that.
+    pub(super) fn tried<T>(
+        &self,
+        what: &str,
+        name: &str,
+        tried: Result<T, Error>,
+    ) -> Result<T, Error> {
+        tried.inspect_err(|error| {
+            if error.code() != Code::Elsewhere {
+                self.not_changed(format_args!("source {} not {what}", super::shown(name)), error);
+            }
+        })
+    }
+}
+
+/// A definition, as the audit trail shows it.
+struct Shown<'a>(Option<&'a SourceInfo>);
+
+impl Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(info) => {
+                write!(f, "version {} {}", info.version, Value::Object(info.spec.to_json()))
+            }
+            None => f.write_str("none"),
+        }
+    }
+}
