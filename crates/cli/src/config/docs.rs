@@ -180,14 +180,6 @@ pub(super) const SECTIONS: &[Section] = &[
                 "How long a request may take from its head until the answer begins.",
             ),
             ("idle_max", "How long a connection may rest between requests."),
-            (
-                "idempotency_time",
-                "For how long the answer to a request with an Idempotency-Key is given again.",
-            ),
-            (
-                "idempotency_bytes_max",
-                "The most memory of such answers, in bytes; beyond it, requests with a new key are refused.",
-            ),
         ],
     ),
     (

@@ -349,7 +349,7 @@ fn impossible_values_are_refused_with_the_key_and_the_limit() {
     // What switches something off, and what just is possible.
     for file in [
         "[limits]\nbatch_max = 1\nstream_max = 0\nsegment_max = 0\nwait_max = \"0s\"\nstop_max = \"0s\"",
-        "[http]\nhead_bytes_max = 8192\nidempotency_bytes_max = 0\nidempotency_time = \"0s\"",
+        "[http]\nhead_bytes_max = 8192",
         "[worker]\nnumber = 4611686018427387903",
         &format!("[server]\nowner = {:?}", "x".repeat(255)),
     ] {

@@ -162,11 +162,6 @@ pub struct HttpSettings {
     /// whole, and something of each `MintStream`, whatever else is sent meanwhile. 75 s.
     #[serde(deserialize_with = "some_time")]
     pub idle_max: Span,
-    /// For how long the answer to a request with an `Idempotency-Key` is given again. 10 min.
-    pub idempotency_time: Span,
-    /// The most memory of such answers, in bytes; beyond it, requests with a new key are refused.
-    /// 64 MiB.
-    pub idempotency_bytes_max: usize,
 }
 
 impl Default for HttpSettings {
@@ -180,8 +175,6 @@ impl Default for HttpSettings {
             auth_time_max: Span::from_ms(60_000),
             request_time_max: Span::from_ms(30_000),
             idle_max: Span::from_ms(75_000),
-            idempotency_time: Span::from_ms(600_000),
-            idempotency_bytes_max: 64 * 1024 * 1024,
         }
     }
 }

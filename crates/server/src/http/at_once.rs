@@ -10,7 +10,7 @@ use snowmint_wire::http::{one_id, write_id_lines};
 
 use super::answer::{Form, NO_STORE};
 use super::ids::PATH;
-use super::{Door, Sent, idempotency};
+use super::{Door, Sent};
 use crate::access::SITE;
 use crate::hosts::Hosts;
 use crate::service::{AtHand, Service};
@@ -36,7 +36,7 @@ impl Memory {
         let service = &door.service;
         let uri = request.uri();
         let name = uri.path().strip_prefix(PATH)?;
-        // An `Accept`, a token to check, an access log, an `Idempotency-Key`.
+        // A token to check, an access log.
         if request.method() != Method::GET
             || uri.query().is_some()
             || service.access().is_some()
@@ -86,8 +86,8 @@ struct Asked<'a> {
     host: &'a [u8],
 }
 
-/// What is asked for; none where another line says that the request may be a repeated one, or that a browser sends
-/// it, which may do so for a page of another site; or where it names no host, or several.
+/// What is asked for; none where a line says that a browser sends it, which may do so for a page of another site; or
+/// where it names no host, or several.
 fn asked<B>(request: &Request<B>) -> Option<Asked<'_>> {
     let mut form = Form::Json;
     let mut host = request.uri().authority().map(|target| target.as_str().as_bytes());
@@ -96,7 +96,7 @@ fn asked<B>(request: &Request<B>) -> Option<Asked<'_>> {
         if name == HOST && host.replace(value.as_bytes()).is_some() {
             return None;
         }
-        if name == idempotency::KEY || name == SITE || name == ORIGIN {
+        if name == SITE || name == ORIGIN {
             return None;
         }
         if name == ACCEPT {

@@ -17,9 +17,7 @@ use snowmint_wire::http::{
 use super::answer::{self, Form, Refusal};
 use super::asked::Asked;
 use super::forward::{Passed, is_to_pass_on, was_passed_on};
-use super::idempotency::{Answers, Repeatable};
 use super::{Door, issued};
-use crate::access::Right;
 use crate::service::{ByOwner, Error, Minted, Service, shown};
 
 /// What the path of a request for IDs begins with; the name of the source follows.
@@ -32,7 +30,7 @@ type Name = Result<Path<String>, PathRejection>;
     get,
     path = "/v1/ids/{source}",
     tag = "IDs",
-    params(("source" = String, Path, description = "The name of a source"), MintRequest, ("idempotency-key" = Option<String>, Header, description = "The same key within ten minutes answers the same IDs")),
+    params(("source" = String, Path, description = "The name of a source"), MintRequest),
     responses((status = OK, description = "Exactly as many IDs as were asked for", content((IdsBody = "application/json"), (String = "text/plain")))),
 )]
 pub(super) async fn get(
@@ -41,18 +39,17 @@ pub(super) async fn get(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    of_source(&door.service, &door.answers, &answer::part(name)?, &uri, &headers).await
+    of_source(&door.service, &answer::part(name)?, &uri, &headers).await
 }
 
 /// The IDs that the query asks for.
 pub(super) async fn of_source(
     service: &Service,
-    answers: &Answers,
     name: &str,
     uri: &Uri,
     headers: &HeaderMap,
 ) -> Result<Response, Refusal> {
-    mint(service, answers, name, queried(uri)?, headers).await
+    mint(service, name, &queried(uri)?, headers).await
 }
 
 /// What the query asks for.
@@ -65,7 +62,7 @@ fn queried(uri: &Uri) -> Result<MintRequest, Refusal> {
     post,
     path = "/v1/ids/{source}",
     tag = "IDs",
-    params(("source" = String, Path, description = "The name of a source"), MintRequest, ("idempotency-key" = Option<String>, Header, description = "The same key within ten minutes answers the same IDs")),
+    params(("source" = String, Path, description = "The name of a source"), MintRequest),
     request_body = Option<MintRequest>,
     responses((status = OK, description = "Exactly as many IDs as were asked for", content((IdsBody = "application/json"), (String = "text/plain")))),
 )]
@@ -87,7 +84,7 @@ pub(super) async fn post(
             return Err(Refusal(Error::bad_request(message)));
         }
     };
-    mint(&door.service, &door.answers, &name, request, &headers).await
+    mint(&door.service, &name, &request, &headers).await
 }
 
 /// The methods of a path that takes IDs. `HEAD` would take one and throw it away, so it is refused as all others
@@ -102,20 +99,7 @@ pub(super) fn taking<S: Clone + Send + Sync + 'static>(
     methods.head(refuse).fallback(refuse)
 }
 
-/// The same as before, if the caller says that the request is the same.
 async fn mint(
-    service: &Service,
-    answers: &Answers,
-    name: &str,
-    request: MintRequest,
-    headers: &HeaderMap,
-) -> Result<Response, Refusal> {
-    let asked = || format!("ids {name} {request:?} {:?}", Form::wanted(headers));
-    let asks = Repeatable { service, right: Right::Mint, source: name, headers };
-    answers.once(asks, asked, || mint_anew(service, name, &request, headers)).await
-}
-
-async fn mint_anew(
     service: &Service,
     name: &str,
     request: &MintRequest,
@@ -154,32 +138,25 @@ async fn mint_anew(
     post,
     path = "/v1/segments/{source}",
     tag = "IDs",
-    params(("source" = String, Path, description = "The name of a source"), ("idempotency-key" = Option<String>, Header, description = "The same key within ten minutes answers the same IDs")),
+    params(("source" = String, Path, description = "The name of a source")),
     request_body = SegmentRequest,
     responses((status = OK, description = "A range that nobody else gets", body = SegmentBody)),
 )]
 pub(super) async fn segment(
     door: Asked<Door>,
     name: Name,
-    headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refusal> {
     let name = answer::part(name)?;
     let body = answer::bytes(body, door.body_bytes_max).await?;
     let SegmentRequest { length } = answer::parsed(&body)?;
-    let asked = || format!("segment {name} {}", length.get());
-    let reserve = || async {
-        let row = door.service.reserve_segment(&name, length.get()).await?;
-        let body = SegmentBody {
-            first: row.first.to_string(),
-            last: row.last.to_string(),
-            increment: row.increment,
-        };
-        Ok(issued(&door.service, answer::json(&body), &name, length.get()))
+    let row = door.service.reserve_segment(&name, length.get()).await?;
+    let body = SegmentBody {
+        first: row.first.to_string(),
+        last: row.last.to_string(),
+        increment: row.increment,
     };
-    let service = &door.service;
-    let asks = Repeatable { service, right: Right::Reserve, source: &name, headers: &headers };
-    door.answers.once(asks, asked, reserve).await
+    Ok(issued(&door.service, answer::json(&body), &name, length.get()))
 }
 
 /// How the caller wants IDs written.

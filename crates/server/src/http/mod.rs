@@ -9,7 +9,6 @@ mod console;
 mod counters;
 mod forward;
 mod health;
-mod idempotency;
 mod ids;
 mod media;
 mod metrics;
@@ -56,7 +55,6 @@ use crate::tls::{Opening, Peer, Side};
 use answer::Refusal;
 use asked::Shared;
 use at_once::Memory;
-use idempotency::Answers;
 pub(crate) use owing::Counts;
 use owing::Owing;
 use stream::Watched;
@@ -89,7 +87,6 @@ struct Door {
     service: Service,
     hosts: Arc<Hosts>,
     body_bytes_max: usize,
-    answers: Answers,
 }
 
 impl Shared for Door {
@@ -218,9 +215,8 @@ impl Pages {
             && check_name("source", name).is_ok()
         {
             let (uri, headers) = (request.uri(), request.headers());
-            let answers = &self.door.answers;
             let service = service.asked_by(service.caller_of(headers, from));
-            let answer = ids::of_source(&service, answers, name, uri, headers).await;
+            let answer = ids::of_source(&service, name, uri, headers).await;
             return Ok(answer::never_stored(answer.into_response()).await);
         }
         if grpc::is_call(request.method(), request.headers()) {
@@ -263,7 +259,6 @@ pub(crate) async fn serve(
         service,
         hosts,
         body_bytes_max: settings.body_bytes_max,
-        answers: Answers::new(&settings),
     });
     let pages = Arc::new(Pages { router: router(Arc::clone(&door), compat), door, grpc });
     let builder = Arc::new(builder(&settings));

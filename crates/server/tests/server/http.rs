@@ -32,6 +32,27 @@ async fn ids_as_json_and_as_text() {
     assert!(many.is_sorted_by(|a, b| a < b));
 }
 
+/// Asking again is safe: numbers are skipped, and none comes twice.
+#[tokio::test]
+async fn idempotency_key_is_ignored() {
+    let server = server().await;
+    for (method, path, body) in [
+        ("GET", "/v1/ids/numbers", ""),
+        ("POST", "/v1/ids/numbers", "{}"),
+        ("POST", "/v1/ids/counters", "{\"key\":\"alice\"}"),
+        ("POST", "/v1/segments/numbers", "{\"length\":10}"),
+    ] {
+        let key = "idempotency-key: a\r\n";
+        let first = server.send(method, path, key, body).await;
+        let again = server.send(method, path, key, body).await;
+        assert_eq!((first.status, again.status), (200, 200), "{path}");
+        assert_ne!(first.body, again.body, "{path}");
+    }
+    for headers in ["idempotency-key: k\r\nidempotency-key: l\r\n", "idempotency-key: \r\n"] {
+        assert_eq!(server.send("GET", "/v1/ids/numbers", headers, "").await.ids().len(), 1);
+    }
+}
+
 #[tokio::test]
 async fn bad_input_is_refused_in_the_form_that_was_promised() {
     let server = server().await;

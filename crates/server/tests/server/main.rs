@@ -18,7 +18,6 @@ mod live;
 mod names;
 mod places;
 mod recovery;
-mod repeated;
 mod reset;
 mod resp;
 mod shares;
