@@ -4,12 +4,12 @@
 mod checks;
 mod follow;
 mod listening;
+mod log;
 mod opening;
 mod reload;
 mod signals;
 mod supervisor;
 
-use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use clap::Args;
@@ -18,11 +18,11 @@ use snowmint_server::{Handle, HttpSettings, Settings, Traces};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::Signal;
-use tracing_subscriber::EnvFilter;
 
 use self::checks::{checked, filter};
 use self::follow::{LogFilter, Requests, SetFilter, Sources, Stores};
 use self::listening::{announce, listen, reach};
+use self::log::log_to_stderr;
 use self::opening::{open_sources, open_the_rest, tell_forecasts};
 use self::reload::{Follows, Read, Reload};
 use self::signals::{Signals, hangups};
@@ -131,18 +131,6 @@ impl Serve {
         runtime.shutdown_background();
         outcome
     }
-}
-
-/// Starts the log; answers how its filter is changed.
-fn log_to_stderr(filter: EnvFilter) -> SetFilter {
-    let builder = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_env_filter(filter)
-        .with_filter_reloading();
-    let handle = builder.reload_handle();
-    builder.init();
-    Box::new(move |filter| handle.reload(filter).map_err(|error| error.to_string()))
 }
 
 /// Starts, waits for the end, and stops.

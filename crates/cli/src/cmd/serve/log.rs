@@ -1,0 +1,193 @@
+//! The log on standard error.
+//!
+//! Libraries log what clients do, as often as clients do it: a flood of requests would be a flood of lines. So does the
+//! server, where a store or another server fails. So each such place in a program writes one line a second, with how
+//! often it did not.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io::IsTerminal as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use snowmint_coord::{BootTimer, Timer};
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+use super::follow::SetFilter;
+
+/// For how long a place that has written a line writes no other.
+const EVERY_MS: u64 = 1_000;
+/// Where the server counts its lines by itself, for each code of an error.
+const COUNTED: &str = "snowmint_server::service::complaint";
+
+/// Starts the log; returns how its filter is changed.
+pub(super) fn log_to_stderr(filter: EnvFilter) -> SetFilter {
+    let is_terminal = std::io::stderr().is_terminal();
+    let builder = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(is_terminal)
+        .map_event_format(|lines| Bounded::new(lines.with_ansi(is_terminal), Arc::new(BootTimer)))
+        .with_env_filter(filter)
+        .with_filter_reloading();
+    let handle = builder.reload_handle();
+    builder.init();
+    Box::new(move |filter| handle.reload(filter).map_err(|error| error.to_string()))
+}
+
+/// The target of an event, and its name, which is where it stands in the source.
+type Place = (&'static str, &'static str);
+
+/// Lines, of which callers cause a bounded number.
+#[derive(Debug)]
+struct Bounded<F> {
+    lines: F,
+    timer: Arc<dyn Timer>,
+    /// Places are fixed when a program is built, so there are few.
+    told: Mutex<HashMap<Place, Told>>,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    /// In elapsed time.
+    again_at_ms: u64,
+    unsaid: u64,
+}
+
+impl<F> Bounded<F> {
+    fn new(lines: F, timer: Arc<dyn Timer>) -> Self {
+        Self { lines, timer, told: Mutex::default() }
+    }
+
+    /// How often this place was not told, if it is told now.
+    fn due(&self, place: Place) -> Option<u64> {
+        let now_ms = self.timer.elapsed().get();
+        let mut places = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = places.entry(place).or_default();
+        if now_ms < told.again_at_ms {
+            told.unsaid = told.unsaid.saturating_add(1);
+            return None;
+        }
+        told.again_at_ms = now_ms.saturating_add(EVERY_MS);
+        Some(std::mem::take(&mut told.unsaid))
+    }
+}
+
+/// Whether callers may cause an event as often as they like. Whoever asks for details gets all of them.
+fn is_bounded_here(metadata: &Metadata<'_>) -> bool {
+    let target = metadata.target();
+    let is_wanted = ["snowmint", "audit"].iter().any(|own| target.starts_with(own));
+    let is_of_requests = target.starts_with("snowmint_server") && target != COUNTED;
+    (!is_wanted || is_of_requests) && *metadata.level() <= Level::INFO
+}
+
+impl<S, N, F> FormatEvent<S, N> for Bounded<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let metadata = event.metadata();
+        let place = (metadata.target(), metadata.name());
+        let unsaid = if is_bounded_here(metadata) { self.due(place) } else { Some(0) };
+        match unsaid {
+            None => Ok(()),
+            Some(0) => self.lines.format_event(context, writer, event),
+            Some(unsaid) => {
+                let mut line = String::new();
+                self.lines.format_event(context, Writer::new(&mut line), event)?;
+                writeln!(writer, "{} unsaid={unsaid}", line.trim_end())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use snowmint_coord::ManualTimer;
+
+    use super::*;
+
+    /// What was written.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The lines that all this writes.
+    fn lines(timer: &ManualTimer, what: impl FnOnce()) -> Vec<String> {
+        let written = Written::default();
+        let (to, timer) = (written.clone(), Arc::new(timer.clone()));
+        let log = tracing_subscriber::fmt()
+            .with_max_level(Level::DEBUG)
+            .with_ansi(false)
+            .with_writer(move || to.clone())
+            .map_event_format(|lines| Bounded::new(lines.with_ansi(false).without_time(), timer))
+            .finish();
+        tracing::subscriber::with_default(log, what);
+        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        text.lines().map(|line| line.trim().to_owned()).collect()
+    }
+
+    fn flood(peer: u32) {
+        tracing::warn!(target: "h2::proto", peer, "too many resets");
+    }
+
+    #[test]
+    fn each_place_that_callers_reach_writes_a_line_a_second() {
+        let timer = ManualTimer::new(5);
+        let said = lines(&timer, || {
+            (0..1_000).for_each(flood);
+            tracing::error!(target: "h2::proto", "another place");
+            for _ in 0..10 {
+                tracing::warn!(target: "snowmint_server::peers", "not passed on");
+            }
+            timer.advance_ms(999);
+            flood(1_000);
+            timer.advance_ms(1);
+            (1_001..1_003).for_each(flood);
+            timer.advance_ms(1_000);
+            flood(1_003);
+        });
+        assert_eq!(
+            said,
+            [
+                "WARN h2::proto: too many resets peer=0",
+                "ERROR h2::proto: another place",
+                "WARN snowmint_server::peers: not passed on",
+                "WARN h2::proto: too many resets peer=1001 unsaid=1000",
+                "WARN h2::proto: too many resets peer=1003 unsaid=1",
+            ]
+        );
+    }
+
+    #[test]
+    fn changes_requests_and_wanted_details_are_all_written() {
+        let said = lines(&ManualTimer::new(5), || {
+            for _ in 0..10 {
+                tracing::info!(target: "audit", "a change");
+                tracing::info!(target: "snowmint::access", "a request");
+                tracing::warn!(target: COUNTED, "a code");
+                tracing::debug!(target: "h2::codec", "a frame");
+            }
+        });
+        assert_eq!(said.len(), 40, "{said:?}");
+    }
+}
