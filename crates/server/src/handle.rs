@@ -18,6 +18,7 @@ use crate::hosts::Hosts;
 use crate::live::Live;
 use crate::meter::Protocol;
 use crate::peers::{Peers, UNANSWERED_MAX};
+use crate::reading::Requests;
 use crate::service::{Service, probe_peers};
 use crate::tls::Tls;
 use crate::trace::Traces;
@@ -90,12 +91,15 @@ pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
     let peers = Peers::new(timer, live.clone(), access.clone(), tls, traces, missed_ms, unanswered);
     let probing = probe_peers(node.clone(), peers.clone(), unanswered_seen);
     let hosts = Arc::new(Hosts::new(&settings.http.hosts, access.is_some()));
+    let requests = Requests::new(access.is_some());
     let service = Service::new(node, live, surroundings.closing.clone(), peers, access);
     service.set_configured(configured);
     let calls = service.speaking(Protocol::Grpc);
     let timer = Arc::clone(&surroundings.timer);
+    let shared = (Arc::clone(&hosts), requests.clone());
     let limits = (&settings.http, settings.compat.cosid.machines_max);
-    let grpc = grpc::Door::new(calls, offered, Arc::clone(&hosts), limits, timer)?;
+    let grpc = grpc::Door::new(calls, offered, shared, limits, timer)?;
+    let looking = grpc.looking();
     let mut listeners = JoinSet::new();
     if let Some(listener) = http {
         let surroundings = surroundings.clone();
@@ -103,8 +107,8 @@ pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
             .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
         listeners.spawn(http::serve(
             listener,
-            service.clone(),
-            grpc,
+            (service.clone(), grpc),
+            requests,
             settings.http,
             (hosts, compat),
             surroundings,
@@ -120,6 +124,7 @@ pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
         tokio::select! {
             () = stopping(&mut stopped_by_handle) => {}
             () = probing => {}
+            () = looking => {}
         }
         while listeners.join_next().await.is_some() {}
     });

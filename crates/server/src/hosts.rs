@@ -149,7 +149,8 @@ fn named<B>(request: &Request<B>) -> Result<Option<Authority>, Error> {
         {
             Err(Error::bad_request("header Host differs from :authority; send one of them"))
         }
-        (Some(target), _) => authority_of(target.as_str().as_bytes()).map(Some),
+        // It was read with the target: this copies nothing.
+        (Some(target), _) => checked(Some(target.clone()), target.as_str().as_bytes()).map(Some),
         (None, Some(host)) => authority_of(host.as_bytes()).map(Some),
         (None, None) => Ok(None),
     }
@@ -166,9 +167,16 @@ fn only_host(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Error> {
 }
 
 fn authority_of(text: &[u8]) -> Result<Authority, Error> {
-    let parsed = (text.len() <= AUTHORITY_BYTES_MAX).then(|| Authority::try_from(text));
-    match parsed {
-        Some(Ok(authority)) if !authority.as_str().contains('@') => Ok(authority),
+    let is_short = text.len() <= AUTHORITY_BYTES_MAX;
+    checked(is_short.then(|| Authority::try_from(text).ok()).flatten(), text)
+}
+
+/// An authority that can be a host's.
+fn checked(authority: Option<Authority>, text: &[u8]) -> Result<Authority, Error> {
+    match authority {
+        Some(authority) if text.len() <= AUTHORITY_BYTES_MAX && !text.contains(&b'@') => {
+            Ok(authority)
+        }
         _ => {
             let text = shown(&String::from_utf8_lossy(text));
             Err(Error::bad_request(format!("header Host {text} is not HOST or HOST:PORT")))

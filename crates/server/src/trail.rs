@@ -188,7 +188,7 @@ impl Period {
         let callers = callers.into_iter().map(|((about, who), told)| (about, who, told));
         let all = others.chain(callers).map(|(about, who, told)| (about, who, told.left_out));
         let mut left_out: Vec<_> = all.filter(|(_, _, count)| *count > 0).collect();
-        left_out.sort_by(|one, other| other.2.cmp(&one.2));
+        left_out.sort_by_key(|(_, _, count)| std::cmp::Reverse(*count));
         for (about, _, count) in left_out.split_off(left_out.len().min(LEFT_OUT_TOLD_MAX)) {
             match left_out.iter_mut().find(|(of, who, _)| *of == about && who == OTHERS) {
                 Some((_, _, all)) => *all = all.saturating_add(count),

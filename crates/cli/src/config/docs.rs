@@ -177,7 +177,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "request_time_max",
-                "How long a request may take from its head until the answer begins.",
+                "How long a request may take from its head until its body is there, and a call until its answer begins; over HTTP/1 a connection ends after it. A request whose body is late is answered with 408.",
             ),
             ("idle_max", "How long a connection may rest between requests."),
         ],

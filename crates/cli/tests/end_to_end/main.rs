@@ -15,6 +15,7 @@ mod crashes;
 mod data;
 mod doors;
 mod faketime;
+mod floods;
 mod frozen;
 mod giving_up;
 mod grpc;

@@ -1,7 +1,7 @@
 //! The caller of a request, and its rights.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use snowmint_wire::error::Code;
@@ -101,7 +101,7 @@ impl Caller {
     }
 
     /// Another server.
-    pub(super) const fn peer() -> Self {
+    pub(crate) const fn peer() -> Self {
         Self::new(Who::Peer)
     }
 
@@ -157,10 +157,9 @@ impl Caller {
         }
     }
 
-    /// The address; that of nobody, where it is not known.
-    pub(crate) fn address(&self) -> SocketAddr {
-        let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-        self.from.as_ref().map_or(nowhere, |from| from.peer)
+    /// From where the caller asks.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.from.as_ref().map(|from| from.peer)
     }
 
     /// Who it is, whatever its port: that is another one for each connection.
@@ -169,6 +168,16 @@ impl Caller {
         match &self.from {
             Some(from) => format!("{who} at {}", from.peer.ip()),
             None => who.to_string(),
+        }
+    }
+
+    /// The token by which limits that callers share count this one; none: by its address.
+    pub(crate) fn counted_as(&self) -> Option<&str> {
+        match &self.who {
+            // No token has a space in its name.
+            Who::Peer => Some("other servers"),
+            Who::Known(known) => known.now().is_some().then(|| known.token.name()),
+            Who::Anyone | Who::Nobody(_) | Who::Configuration | Who::OfDoor(_) => None,
         }
     }
 

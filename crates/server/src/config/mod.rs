@@ -154,7 +154,8 @@ pub struct HttpSettings {
     /// the requests in progress. 60 s.
     #[serde(deserialize_with = "some_time")]
     pub auth_time_max: Span,
-    /// How long a request may take from its head until the answer begins. 30 s.
+    /// How long a request may take from its head until its body is there, and a call until its answer begins,
+    /// whatever else its connection does. 30 s.
     #[serde(deserialize_with = "some_time")]
     pub request_time_max: Span,
     /// How long a connection may rest after an answer, until the next request's head is complete,

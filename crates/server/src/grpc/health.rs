@@ -1,4 +1,7 @@
-//! The standard health service: serving while the server is ready, which is asked at each call.
+//! The standard health service: serving while the server is ready.
+//!
+//! Anybody may watch, without a token. So a watch is small: one task looks at the readiness for all of them, and each
+//! connection and each caller has a bounded number.
 
 use std::sync::Arc;
 
@@ -7,13 +10,17 @@ use snowmint_coord::Timer;
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::SERVICE;
 use snowmint_wire::grpc::store::SERVICE as STORE_SERVICE;
+use tokio::sync::{Notify, watch};
 use tonic::codegen::BoxStream;
 use tonic::{Request, Response, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_server};
 
+use super::long::LongCalls;
+use super::of_caller;
 use crate::accept::stopping;
 use crate::config::HttpSettings;
+use crate::quota::Taken;
 use crate::service::{Error, Service, shown};
 
 /// How often readiness is looked at for those who watch it.
@@ -22,11 +29,20 @@ const LOOK_MS: u64 = 250;
 #[derive(Clone, Debug)]
 pub(super) struct Health {
     service: Service,
-    timer: Arc<dyn Timer>,
     /// Whether the store is offered.
     offers: bool,
-    /// How often those who watch are told again, so that their connection does not count as idle.
-    repeat_ms: u64,
+    board: Arc<Board>,
+    calls: LongCalls,
+}
+
+/// What a caller asks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    /// The whole server and the services that mint: all are ready together.
+    Server,
+    /// The store: while it is offered, a server passes on to it whether it can mint by itself or not.
+    Store,
+    Unknown,
 }
 
 impl Health {
@@ -35,21 +51,33 @@ impl Health {
         offers: bool,
         timer: Arc<dyn Timer>,
         settings: &HttpSettings,
+        calls: LongCalls,
     ) -> Self {
         let repeat_ms = (settings.idle_max.ms() / 3).max(LOOK_MS);
-        Self { service, timer, offers, repeat_ms }
+        let board = Arc::new(Board::new(service.clone(), timer, repeat_ms));
+        Self { service, offers, board, calls }
     }
 
-    /// Of the whole server, and of the services that it has; all are ready together, but for the store: while
-    /// it is offered, a server passes on to it whether it can mint by itself or not.
-    fn status(&self, name: &str) -> ServingStatus {
-        if self.offers && name == STORE_SERVICE {
-            let is_closing = *self.service.closing().borrow();
-            return if is_closing { ServingStatus::NotServing } else { ServingStatus::Serving };
+    /// Looks at the readiness for those who watch, as long as there are any.
+    pub(super) fn looking(&self) -> impl Future<Output = ()> + use<> {
+        Arc::clone(&self.board).look()
+    }
+
+    fn subject(&self, name: &str) -> Subject {
+        match name {
+            STORE_SERVICE if self.offers => Subject::Store,
+            "" | SERVICE => Subject::Server,
+            _ => Subject::Unknown,
         }
-        if !name.is_empty() && name != SERVICE {
-            ServingStatus::ServiceUnknown
-        } else if self.service.readiness().ready {
+    }
+
+    fn status(&self, subject: Subject, is_ready: bool) -> ServingStatus {
+        let is_serving = match subject {
+            Subject::Unknown => return ServingStatus::ServiceUnknown,
+            Subject::Store => true,
+            Subject::Server => is_ready,
+        };
+        if is_serving && !*self.service.closing().borrow() {
             ServingStatus::Serving
         } else {
             ServingStatus::NotServing
@@ -64,7 +92,7 @@ impl health_server::Health for Health {
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<HealthCheckResponse>, Status> {
         let name = request.into_inner().service;
-        match self.status(&name) {
+        match self.status(self.subject(&name), self.service.readiness().ready) {
             ServingStatus::ServiceUnknown => {
                 let message = format!("no service {}: {SERVICE} is one", shown(&name));
                 Err(Error::new(Code::NotFound, message).into())
@@ -79,39 +107,109 @@ impl health_server::Health for Health {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let watch = Watch { health: self.clone(), name: request.into_inner().service, told: None };
+        let taken = self.calls.begin(of_caller(&self.service, &request).caller())?;
+        let watch = Watch {
+            subject: self.subject(&request.get_ref().service),
+            health: self.clone(),
+            seen: self.board.watch(),
+            told: None,
+            _taken: taken,
+        };
         Ok(Response::new(Box::pin(stream::unfold(watch, Watch::next))))
     }
 }
 
-/// Somebody who is told whenever the status changes.
+/// What those who watch are told from.
+#[derive(Debug)]
+struct Board {
+    service: Service,
+    timer: Arc<dyn Timer>,
+    /// How often those who watch are told again, so that their connection does not count as idle.
+    repeat_ms: u64,
+    seen: watch::Sender<Seen>,
+    /// A watch began while there was none.
+    came: Notify,
+}
+
+/// What was seen last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    is_ready: bool,
+    /// How often those who watch were told again.
+    repeats: u64,
+}
+
+impl Board {
+    fn new(service: Service, timer: Arc<dyn Timer>, repeat_ms: u64) -> Self {
+        let seen = watch::Sender::default();
+        Self { service, timer, repeat_ms, seen, came: Notify::new() }
+    }
+
+    fn watch(&self) -> watch::Receiver<Seen> {
+        let seen = self.seen.subscribe();
+        // What was seen for others may be long ago.
+        self.update(false);
+        self.came.notify_one();
+        seen
+    }
+
+    fn update(&self, repeats: bool) {
+        let is_ready = self.service.readiness().ready;
+        self.seen.send_if_modified(|seen| {
+            let before = *seen;
+            seen.is_ready = is_ready;
+            seen.repeats = seen.repeats.wrapping_add(u64::from(repeats));
+            *seen != before
+        });
+    }
+
+    async fn look(self: Arc<Self>) {
+        let mut waited_ms: u64 = 0;
+        loop {
+            if self.seen.receiver_count() == 0 {
+                self.came.notified().await;
+            }
+            self.timer.sleep_ms(LOOK_MS).await;
+            waited_ms = waited_ms.saturating_add(LOOK_MS);
+            let repeats = waited_ms >= self.repeat_ms;
+            if repeats {
+                waited_ms = 0;
+            }
+            self.update(repeats);
+        }
+    }
+}
+
+/// A caller that is told whenever the status changes.
 #[derive(Debug)]
 struct Watch {
     health: Health,
-    name: String,
-    told: Option<ServingStatus>,
+    subject: Subject,
+    seen: watch::Receiver<Seen>,
+    /// The status, and at which repeat.
+    told: Option<(ServingStatus, u64)>,
+    _taken: Taken,
 }
 
 impl Watch {
     /// None when the server stops, which the last message has said.
     async fn next(mut self) -> Option<(Result<HealthCheckResponse, Status>, Self)> {
         let mut closing = self.health.service.closing().clone();
-        let mut waited_ms: u64 = 0;
         loop {
             let is_closing = *closing.borrow();
-            let status = self.health.status(&self.name);
-            if self.told != Some(status) || waited_ms >= self.health.repeat_ms {
-                self.told = Some(status);
+            let Seen { is_ready, repeats } = *self.seen.borrow_and_update();
+            let status = self.health.status(self.subject, is_ready);
+            if self.told.is_none_or(|told| told != (status, repeats)) {
+                self.told = Some((status, repeats));
                 return Some((Ok(HealthCheckResponse { status: status.into() }), self));
             }
             if is_closing {
                 return None;
             }
             tokio::select! {
-                () = self.health.timer.sleep_ms(LOOK_MS) => {}
+                _ = self.seen.changed() => {}
                 () = stopping(&mut closing) => {}
             }
-            waited_ms = waited_ms.saturating_add(LOOK_MS);
         }
     }
 }

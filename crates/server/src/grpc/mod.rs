@@ -2,6 +2,7 @@
 
 mod admin;
 mod health;
+mod long;
 mod mint;
 mod sent;
 mod status;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, HeaderValue, Method, Request};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, Version};
 use axum::response::Response;
 use hyper::body::Incoming;
 use opentelemetry::trace::FutureExt as _;
@@ -35,8 +36,11 @@ use crate::config::HttpSettings;
 use crate::hosts::Hosts;
 use crate::log_line::Line;
 use crate::meter::Protocol;
+use crate::quota::Taken;
+use crate::reading::{Requests, Whole, check_lines};
 use crate::service::{Error, Service, shown};
 use crate::tls::Peer;
+use long::LongCalls;
 use mint::Mint;
 use sent::{Kept, Sent};
 use store::{MESSAGE_BYTES_MAX, Relay};
@@ -44,12 +48,22 @@ use store::{MESSAGE_BYTES_MAX, Relay};
 /// Where tools ask what there is. They hold the call open for as long as they like.
 const REFLECTION: &str = "/grpc.reflection.";
 
+/// What is for everybody: calls of `grpc.health.v1` and reflection, and these of ours, which have no secret in them.
+const OWN: &str = "/snowmint.";
+const OPEN: [&str; 2] = ["/snowmint.v1.Mint/ListLayouts", "/snowmint.v1.Mint/GetLayout"];
+/// What stands before each message: whether it is compressed, and its length.
+const PREFIX_BYTES: usize = 5;
+
 /// What all calls share.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
     service: Service,
     hosts: Arc<Hosts>,
+    requests: Requests,
+    long: LongCalls,
+    health: health::Health,
     routes: Router,
+    bytes_max: usize,
     timer: Arc<dyn Timer>,
     closing: watch::Receiver<bool>,
     /// How long a call may take until its answer begins.
@@ -76,14 +90,16 @@ impl Door {
     pub(crate) fn new(
         service: Service,
         offered: Option<Arc<dyn Store>>,
-        hosts: Arc<Hosts>,
+        (hosts, requests): (Arc<Hosts>, Requests),
         (settings, machines_max): (&HttpSettings, u64),
         timer: Arc<dyn Timer>,
     ) -> io::Result<Self> {
         let bytes_max = settings.body_bytes_max;
         let mint = Mint::new(service.clone());
         let offers = offered.is_some();
-        let health = health::Health::new(service.clone(), offers, Arc::clone(&timer), settings);
+        let long = LongCalls::new(service.access().is_some());
+        let (clock, calls) = (Arc::clone(&timer), long.clone());
+        let health = health::Health::new(service.clone(), offers, clock, settings, calls);
         let described = || {
             tonic_reflection::server::Builder::configure()
                 .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
@@ -101,14 +117,30 @@ impl Door {
                 routes.add_service(StoreServer::new(relay).max_decoding_message_size(bytes_max));
         }
         let routes = routes
-            .add_service(HealthServer::new(health).max_decoding_message_size(bytes_max))
+            .add_service(HealthServer::new(health.clone()).max_decoding_message_size(bytes_max))
             .add_service(reflection.max_decoding_message_size(bytes_max))
             .add_service(draft.max_decoding_message_size(bytes_max))
             .prepare()
             .into_axum_router();
         let closing = service.closing().clone();
         let within_ms = settings.request_time_max.ms();
-        Ok(Self { service, hosts, routes, timer, closing, within_ms })
+        Ok(Self {
+            service,
+            hosts,
+            requests,
+            long,
+            health,
+            routes,
+            bytes_max,
+            timer,
+            closing,
+            within_ms,
+        })
+    }
+
+    /// Looks at the readiness for those who watch it, for ever.
+    pub(crate) fn looking(&self) -> impl Future<Output = ()> + use<> {
+        self.health.looking()
     }
 
     /// Answers a call, and counts it. A stream is answered when it begins.
@@ -149,15 +181,60 @@ impl Door {
 
     /// Refuses what no message is read for.
     fn check(&self, request: &Request<Incoming>) -> Result<(), Error> {
+        check_lines(request.headers().len())?;
         self.hosts.check(request)?;
         self.hosts.check_page(request)?;
         check_encoding(request.headers())?;
-        if store::is_asked(request.uri().path()) {
-            // Its messages may be long, and each verb asks for a right of its own by what they say.
-            let caller = request.extensions().get().unwrap_or(self.service.caller());
+        let caller = self.caller(request);
+        let path = request.uri().path();
+        if path.starts_with(OWN) && !OPEN.contains(&path) {
+            // Each asks for a right of its own by what its message says.
+            if let Some(connection) = caller.connection() {
+                connection.is_of(caller);
+            }
             caller.must_be_known()?;
         }
-        Ok(())
+        self.requests.check(caller)
+    }
+
+    /// A request without a caller is anonymous, where that matters.
+    fn caller<'a, T>(&'a self, request: &'a Request<T>) -> &'a Caller {
+        request.extensions().get().unwrap_or(self.service.caller())
+    }
+
+    /// The library's response to a call, whose only message is read before; but reflection reads many.
+    async fn call(&self, request: Request<Incoming>) -> Result<(Response, Option<Taken>), Error> {
+        let caller = self.caller(&request).clone();
+        let path = request.uri().path();
+        if path.starts_with(REFLECTION) {
+            let taken = self.long.begin(&caller)?;
+            let response = self.routed(request.map(Body::new)).await;
+            return Ok((response, Some(taken)));
+        }
+        let is_store = store::is_asked(path);
+        let bytes_max =
+            if is_store { self.bytes_max.max(MESSAGE_BYTES_MAX) } else { self.bytes_max };
+        let (head, body) = request.into_parts();
+        let whole_max = bytes_max.saturating_add(PREFIX_BYTES);
+        let read = self.requests.whole(&caller, Version::HTTP_2, body, whole_max).await;
+        let Whole { bytes, taken } = read.map_err(|unread| unread.error(bytes_max))?;
+        let work = Box::pin(self.routed(Request::from_parts(head, Body::from(bytes))));
+        Ok((self.requests.counted(&caller, taken, work).await, None))
+    }
+
+    async fn routed(&self, request: Request<Body>) -> Response {
+        match self.routes.clone().oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+
+    /// What the caller is told when a call takes too long.
+    async fn late(&self) -> Error {
+        let ms = self.within_ms;
+        self.timer.sleep_ms(ms).await;
+        let message = format!("the call took longer than {ms} ms (http.request_time_max)");
+        Error::new(Code::TooSlow, message)
     }
 
     async fn answered(&self, request: Request<Incoming>) -> Response {
@@ -165,20 +242,14 @@ impl Door {
             return Status::from(error).into_http();
         }
         let path = request.uri().path().to_owned();
-        let call = self.routes.clone().oneshot(request.map(Body::new));
-        let mut response = tokio::select! {
+        let called = tokio::select! {
             biased;
-            answered = call => match answered {
-                Ok(response) => status::as_told(&path, response),
-                Err(never) => match never {},
-            },
-            () = self.timer.sleep_ms(self.within_ms) => {
-                let message = format!(
-                    "the call took longer than {} ms (http.request_time_max)",
-                    self.within_ms
-                );
-                Status::from(Error::new(Code::TooSlow, message)).into_http()
-            }
+            called = self.call(request) => called,
+            error = self.late() => Err(error),
+        };
+        let (mut response, taken) = match called {
+            Ok((response, taken)) => (status::as_told(&path, response), taken),
+            Err(error) => (Status::from(error).into_http(), None),
         };
         let kept = response.extensions_mut().remove::<Kept>();
         if let Some(counts) = kept.as_ref().and_then(Kept::counts) {
@@ -188,7 +259,7 @@ impl Door {
             let mut closing = self.closing.clone();
             async move { stopping(&mut closing).await }
         });
-        response.map(|body| Body::new(Sent::new(body, kept, ends)))
+        response.map(|body| Body::new(Sent::new(body, (kept, taken), ends)))
     }
 }
 

@@ -11,6 +11,7 @@ use snowmint_wire::error::Code;
 use tonic::Status;
 
 use crate::http::Counts;
+use crate::quota::Taken;
 use crate::service::{Error, Hold};
 
 /// How much of a message is handed on at once: hyper asks for more when there is room for it.
@@ -40,6 +41,8 @@ pub(super) struct Sent {
     /// A part of a message that there was no room for yet.
     unsent: Bytes,
     _kept: Option<Kept>,
+    /// What it takes of the limit of calls that are held open.
+    _taken: Option<Taken>,
     /// Ends the call, however long its caller would hold it open.
     ends: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
@@ -47,11 +50,11 @@ pub(super) struct Sent {
 impl Sent {
     pub(super) fn new(
         body: Body,
-        kept: Option<Kept>,
+        (kept, taken): (Option<Kept>, Option<Taken>),
         ends: Option<impl Future<Output = ()> + Send + 'static>,
     ) -> Self {
         let ends = ends.map(|ends| Box::pin(ends) as Pin<Box<_>>);
-        Self { body, unsent: Bytes::new(), _kept: kept, ends }
+        Self { body, unsent: Bytes::new(), _kept: kept, _taken: taken, ends }
     }
 
     /// The call's end, when it is time for it.

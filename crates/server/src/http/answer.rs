@@ -191,14 +191,8 @@ pub(super) async fn bytes(body: Body, bytes_max: usize) -> Result<Bytes, Refusal
     if usize::try_from(body.size_hint().lower()).map_or(true, |bytes| bytes > bytes_max) {
         return Err(too_long());
     }
-    axum::body::to_bytes(body, bytes_max).await.map_err(|error| {
-        let error = error.into_inner();
-        if error.is::<http_body_util::LengthLimitError>() {
-            too_long()
-        } else {
-            Refusal(Error::bad_request("the body ended before its end"))
-        }
-    })
+    // All of it is there.
+    axum::body::to_bytes(body, bytes_max).await.map_err(|_| too_long())
 }
 
 /// A JSON object. Its content type is not asked for, except that it is none of a form.

@@ -1,9 +1,7 @@
 //! Which bodies are read: JSON, as it is.
 
-use axum::extract::Request;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue, Method};
-use axum::middleware::Next;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use snowmint_wire::error::Code;
 
@@ -14,36 +12,29 @@ use crate::service::{Error, shown};
 const OF_FORMS: [&str; 3] =
     ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
 
-/// Refuses the media types of forms.
-pub(super) async fn without_forms(request: Request, next: Next) -> Response {
-    let kind = request.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-    let kind = String::from_utf8_lossy(kind);
+/// The refusal of a body with the media type of a form.
+pub(super) fn refused_form(headers: &HeaderMap) -> Option<Response> {
+    let kind = String::from_utf8_lossy(headers.get(CONTENT_TYPE)?.as_bytes());
     let bare = kind.split(';').next().unwrap_or_default().trim();
-    if reads_body(request.method()) && OF_FORMS.iter().any(|form| form.eq_ignore_ascii_case(bare)) {
-        let message = format!(
-            "Content-Type {} is not read; send Content-Type: application/json (curl -H \"Content-Type: \
-             application/json\" -d ...)",
-            shown(bare)
-        );
-        return Refusal(Error::new(Code::UnsupportedMediaType, message)).into_response();
-    }
-    next.run(request).await
+    OF_FORMS.iter().find(|form| form.eq_ignore_ascii_case(bare))?;
+    let message = format!(
+        "Content-Type {} is not read; send Content-Type: application/json (curl -H \"Content-Type: \
+         application/json\" -d ...)",
+        shown(bare)
+    );
+    Some(Refusal(Error::new(Code::UnsupportedMediaType, message)).into_response())
 }
 
 /// The refusal of a body in an encoding that is not read, such as gzip. None is (RFC 9110, 12.5.3 and 15.5.16).
-pub(super) fn refused_encoding(method: &Method, headers: &HeaderMap) -> Option<Response> {
+pub(super) fn refused_encoding(headers: &HeaderMap) -> Option<Response> {
     let is_plain = |encoding: &HeaderValue| {
         let encoding = encoding.as_bytes().trim_ascii();
         encoding.is_empty() || encoding.eq_ignore_ascii_case(b"identity")
     };
     let encodings = headers.get_all(CONTENT_ENCODING);
-    let encoding = encodings.iter().find(|&encoding| !is_plain(encoding) && reads_body(method))?;
+    let encoding = encodings.iter().find(|&encoding| !is_plain(encoding))?;
     let encoding = shown(&String::from_utf8_lossy(encoding.as_bytes()));
     let message = format!("Content-Encoding {encoding} is not read; send the body without one");
     let refusal = Refusal(Error::new(Code::UnsupportedMediaType, message));
     Some(([(ACCEPT_ENCODING, "identity")], refusal).into_response())
-}
-
-fn reads_body(method: &Method) -> bool {
-    !matches!(*method, Method::GET | Method::HEAD)
 }

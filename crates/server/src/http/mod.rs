@@ -14,9 +14,9 @@ mod media;
 mod metrics;
 mod openapi;
 mod owing;
+mod pages;
 mod stream;
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,45 +24,37 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::{from_fn, map_response};
-use axum::response::{IntoResponse as _, Response};
+use axum::middleware::map_response;
+use axum::response::Response;
 use axum::routing::{MethodRouter, post};
-use futures_util::TryFutureExt as _;
+use futures_util::FutureExt as _;
 use futures_util::future::Either;
 use http_body_util::Full;
+use hyper::Request;
 use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
-use hyper::{Method, Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use opentelemetry::trace::FutureExt as _;
-use snowmint_coord::catalog::check_name;
-use snowmint_wire::error::Code;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tower::ServiceExt as _;
 use tower_http::compression::CompressionLayer;
 
 use crate::accept::{self, Surroundings, stopping};
 use crate::config::{HEAD_BYTES_MIN, HttpSettings};
 use crate::grpc;
 use crate::hosts::Hosts;
-use crate::log_line::{Issued, Line};
-use crate::meter::Protocol;
+use crate::log_line::Issued;
+use crate::reading::Requests;
 use crate::roster::{Places, Roster, Ticket};
-use crate::service::{CHANGED_PATH, Error, Service};
+use crate::service::{CHANGED_PATH, Service};
 use crate::tls::{Opening, Peer, Side};
-use answer::Refusal;
 use asked::Shared;
 use at_once::Memory;
 pub(crate) use owing::Counts;
 use owing::Owing;
+use pages::Pages;
 use stream::Watched;
 
-/// Where bounds of counters are asked for.
-const COUNTERS: &str = "/v1/counters/";
-/// Where it is asked what an ID says.
-const DECODE: &str = "/v1/decode/";
 /// The most requests at once on one HTTP/2 connection.
 const STREAMS_MAX: u32 = 128;
 /// The most that a request over HTTP/2 may send before it is read, and all of a connection together.
@@ -103,12 +95,6 @@ impl Door {
             Some(access) => openapi::Asks::ForTokens { but_for_metrics: access.has_open_metrics() },
         }
     }
-
-    /// What a request's line in the log shows; none when nobody wants lines.
-    fn asked(&self, request: &Request<Incoming>) -> Option<String> {
-        let wanted = self.service.live().is_watched();
-        wanted.then(|| format!("{} {}", request.method(), shown_path(request.uri().path())))
-    }
 }
 
 /// The answer, with what the line in the log shows of it.
@@ -119,131 +105,14 @@ fn issued(service: &Service, mut response: Response, source: &str, count: u64) -
     response
 }
 
-/// A path without the key of a counter, which may be somebody's name, as queries may hold one; and
-/// without an ID, of which there are too many to tell requests apart by.
-fn shown_path(path: &str) -> Cow<'_, str> {
-    if path.starts_with(DECODE) {
-        return Cow::Owned(format!("{DECODE}{{id}}"));
-    }
-    let source = path.strip_prefix(COUNTERS).and_then(|rest| rest.split('/').next());
-    let shown = source.and_then(|source| path.get(..COUNTERS.len() + source.len()));
-    Cow::Borrowed(shown.unwrap_or(path))
-}
-
 /// What is sent: an answer that is there as a whole, or any.
 type Sent = http_body_util::Either<Full<Bytes>, Body>;
-
-/// All paths. There is one: a request takes a reference to it, and copies nothing.
-#[derive(Debug)]
-struct Pages {
-    door: Arc<Door>,
-    grpc: grpc::Door,
-    router: Router,
-}
-
-impl Pages {
-    async fn answer(
-        self: Arc<Self>,
-        request: Request<Incoming>,
-        from: Peer,
-    ) -> Result<Response, Infallible> {
-        let from = &from;
-        // Counts for itself.
-        if request.version() == Version::HTTP_2
-            && grpc::is_call(request.method(), request.headers())
-        {
-            return Ok(self.grpc.answer(request, from).await);
-        }
-        let door = &self.door;
-        let begun_us = door.service.begun_us();
-        let asked = door.asked(&request);
-        let live = door.service.live();
-        let span = live.traces().zip(asked.as_ref()).map(|(traces, asked)| {
-            traces.begin(Protocol::Http, asked.clone(), Some(request.headers()))
-        });
-        let response = match &span {
-            None => self.page(request, from).await,
-            // Boxed: it is there a second time, for the few who want spans.
-            Some(span) => Box::pin(self.page(request, from)).with_context(span.clone()).await,
-        };
-        let response = match response {
-            Ok(response) => response,
-            Err(never) => match never {},
-        };
-        let code = response.extensions().get::<Code>();
-        if let Some(code) = code {
-            door.service.refused(*code, response.extensions().get());
-        }
-        door.service.answered(1, begun_us);
-        if let Some(asked) = asked {
-            let status = response.status();
-            let outcome = match code {
-                Some(code) => code.as_str(),
-                None if status.is_success() => "ok",
-                None => status.as_str(),
-            };
-            let (protocol, issued) = (Protocol::Http, response.extensions().get());
-            let (micros, span) = (door.service.begun_us().saturating_sub(begun_us), span.as_ref());
-            Line { protocol, asked: &asked, issued, source: None, outcome, micros, span }
-                .tell(live);
-        }
-        Ok(response)
-    }
-
-    /// The refusal of what is not answered on any path.
-    fn refused(&self, request: &Request<Incoming>) -> Option<Response> {
-        let hosts = &self.door.hosts;
-        let page = |()| if changes(request) { hosts.check_page(request) } else { Ok(()) };
-        match hosts.check(request).and_then(page) {
-            Ok(()) => media::refused_encoding(request.method(), request.headers()),
-            Err(error) => Some(Refusal(error).into_response()),
-        }
-    }
-
-    /// A `GET` of IDs does not go through the router, which would take longer than the minting.
-    async fn page(
-        &self,
-        mut request: Request<Incoming>,
-        from: &Peer,
-    ) -> Result<Response, Infallible> {
-        let service = &self.door.service;
-        if let Some(refusal) = self.refused(&request) {
-            return Ok(answer::never_stored(refusal).await);
-        }
-        if request.method() == Method::GET
-            && let Some(name) = request.uri().path().strip_prefix(ids::PATH)
-            && check_name("source", name).is_ok()
-        {
-            let (uri, headers) = (request.uri(), request.headers());
-            let service = service.asked_by(service.caller_of(headers, from));
-            let answer = ids::of_source(&service, name, uri, headers).await;
-            return Ok(answer::never_stored(answer.into_response()).await);
-        }
-        if grpc::is_call(request.method(), request.headers()) {
-            let message = "gRPC needs HTTP/2; over HTTP/1.1 the same is to be had as JSON";
-            let refusal = Refusal(Error::bad_request(message)).into_response();
-            return Ok(answer::never_stored(refusal).await);
-        }
-        let caller = service.caller_of(request.headers(), from);
-        request.extensions_mut().insert(caller);
-        self.router.clone().oneshot(request.map(Body::new)).await
-    }
-}
-
-/// Whether more is asked for than to look: also by a `GET` of IDs, which are spent whoever sees them.
-fn changes(request: &Request<Incoming>) -> bool {
-    match *request.method() {
-        Method::HEAD | Method::OPTIONS => false,
-        Method::GET => request.uri().path().starts_with(ids::PATH),
-        _ => true,
-    }
-}
 
 /// Serves HTTP, and gRPC with it, until the server stops.
 pub(crate) async fn serve(
     listener: TcpListener,
-    service: Service,
-    grpc: grpc::Door,
+    (service, grpc): (Service, grpc::Door),
+    requests: Requests,
     settings: HttpSettings,
     (hosts, compat): (Arc<Hosts>, Router),
     surroundings: Surroundings,
@@ -255,12 +124,12 @@ pub(crate) async fn serve(
     };
     let roster = Roster::new(places, Arc::clone(&surroundings.timer));
     service.watch(&roster);
-    let door = Arc::new(Door {
-        service,
-        hosts,
-        body_bytes_max: settings.body_bytes_max,
-    });
-    let pages = Arc::new(Pages { router: router(Arc::clone(&door), compat), door, grpc });
+    let door = Arc::new(Door { service, hosts, body_bytes_max: settings.body_bytes_max });
+    let has_compat = compat.has_routes();
+    let router = router(Arc::clone(&door), compat);
+    let (timer, within_ms) = (Arc::clone(&surroundings.timer), settings.request_time_max.ms());
+    let pages = Pages { door, grpc, router, has_compat, requests, timer, within_ms };
+    let pages = Arc::new(pages);
     let builder = Arc::new(builder(&settings));
     let settings = Arc::new(settings);
     let closing = surroundings.closing.clone();
@@ -301,7 +170,6 @@ fn router(door: Arc<Door>, compat: Router) -> Router {
     described
         .route("/v1/ids/{source}", ids::taking(MethodRouter::new(), "GET,POST"))
         .route(CHANGED_PATH, post(admin::changed))
-        .route_layer(from_fn(media::without_forms))
         .merge(openapi::pages(&about, door.asks()))
         .merge(console::pages().layer(CompressionLayer::new()))
         .merge(compat.with_state(()))
@@ -335,8 +203,7 @@ async fn converse(
         on_request.answered(1);
         on_request.allow_ms(request_ms);
         match memory.borrow_mut().answer(&pages.door, &request) {
-            Some(at_once) => Either::Left(async move { Ok(at_once.written()) }),
-            // Boxed: a connection has room for one, and copies it with each request.
+            Some(at_once) => Either::Left(async move { Ok::<_, Infallible>(at_once.written()) }),
             None => {
                 let ticket = Arc::clone(&on_request);
                 let busy = Arc::clone(&ticket).works(request.body().is_end_stream());
@@ -346,9 +213,9 @@ async fn converse(
                     let response =
                         response.map(|body| Sent::Right(owed(body, counts, ticket, idle_ms)));
                     drop(busy);
-                    response
+                    Ok(response)
                 };
-                Either::Right(Box::pin(answer.map_ok(sent)))
+                Either::Right(answer.map(sent))
             }
         }
     });
@@ -386,20 +253,6 @@ mod tests {
     use super::REFUSAL;
     use snowmint_wire::error::Code;
     use snowmint_wire::http::ErrorBody;
-
-    #[test]
-    fn the_log_has_no_keys_and_no_ids() {
-        for (path, shown) in [
-            ("/v1/counters/messages/alice", "/v1/counters/messages"),
-            ("/v1/counters/", "/v1/counters/"),
-            ("/v1/ids/orders", "/v1/ids/orders"),
-            ("/v1/decode/9034592834", "/v1/decode/{id}"),
-            ("/v1/decode/", "/v1/decode/{id}"),
-            ("/v1/decode", "/v1/decode"),
-        ] {
-            assert_eq!(super::shown_path(path), shown, "{path}");
-        }
-    }
 
     #[test]
     fn the_refusal_is_a_whole_answer() {

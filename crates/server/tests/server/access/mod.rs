@@ -14,7 +14,7 @@ use snowmint_wire::grpc::DefineSourceRequest;
 use tonic::Code;
 use tonic_types::StatusExt as _;
 
-use self::grpc::named;
+pub(super) use self::grpc::named;
 use crate::common::{Server, node, request, server_for, settings, timer};
 use crate::grpc::{reason, wish};
 

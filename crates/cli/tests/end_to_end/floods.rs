@@ -1,0 +1,184 @@
+//! Floods over HTTP/2: they cost the server little memory and few lines of its log, and end in time.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Instant;
+
+use super::server::{Folder, PATIENCE, Server, until};
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+/// How many requests a connection has at once, but one.
+const STREAMS: u32 = 127;
+/// The one that is answered.
+const LAST: u32 = 2 * STREAMS + 1;
+
+/// A frame, RFC 9113, section 4.1.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// A text as RFC 7541, section 5.2, has it, of less than 16,000 bytes.
+fn text(text: &str) -> Vec<u8> {
+    let length = text.len();
+    let mut bytes = vec![u8::try_from(length.min(127)).unwrap()];
+    if let Some(rest) = length.checked_sub(127) {
+        let low = u8::try_from(rest % 128).unwrap();
+        bytes.extend([low | 0x80, u8::try_from(rest / 128).unwrap()]);
+    }
+    bytes.extend(text.as_bytes());
+    bytes
+}
+
+/// Method and scheme from the static table of RFC 7541; path, host and the rest as literals.
+fn head(method: u8, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
+    let mut block = [&[method, 0x86, 0x04][..], &text(path), &[0x01], &text("localhost")].concat();
+    for (name, value) in more {
+        block.extend([&[0x00][..], &text(name), &text(value)].concat());
+    }
+    block
+}
+
+const GET: u8 = 0x82;
+const POST: u8 = 0x83;
+
+struct Link(TcpStream);
+
+impl Link {
+    fn to(server: &Server) -> Self {
+        let stream = TcpStream::connect(&server.http).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut link = Self(stream);
+        link.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        link.send(&frame(SETTINGS, 0, 0, &[]));
+        link
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).unwrap();
+    }
+
+    /// The next frame's kind and stream.
+    fn next(&mut self) -> (u8, u32) {
+        let mut head = [0; 9];
+        self.0.read_exact(&mut head).unwrap();
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        self.0.read_exact(&mut vec![0; usize::try_from(length).unwrap()]).unwrap();
+        (head[3], u32::from_be_bytes([head[5] & 0x7f, head[6], head[7], head[8]]))
+    }
+
+    /// Sends these requests, and one more that is answered when the server has seen all of them.
+    fn flood(server: &Server, requests: &[u8]) -> Self {
+        let mut link = Self::to(server);
+        link.send(requests);
+        let last = head(GET, "/livez", &[]);
+        link.send(&frame(HEADERS, END_STREAM | END_HEADERS, LAST, &last));
+        while link.next() != (HEADERS, LAST) {}
+        link
+    }
+}
+
+fn start(folder: &Folder, environment: &[(&str, &str)]) -> Server {
+    let server = Server::start(&["--data-dir", folder.path().to_str().unwrap()], environment);
+    server.ready();
+    server
+}
+
+#[test]
+fn watch_flood_costs_little() {
+    const LINKS: u64 = 300;
+    /// Before there was a bound for each connection: 1,000.
+    const KIB_EACH_MAX: u64 = 500;
+    let folder = Folder::new("watches");
+    let server = start(&folder, &[]);
+    let watch = head(POST, "/grpc.health.v1.Health/Watch", &[("content-type", "application/grpc")]);
+    let mut watches = Vec::new();
+    for stream in (1..2 * STREAMS).step_by(2) {
+        watches.extend(frame(HEADERS, END_HEADERS, stream, &watch));
+        watches.extend(frame(DATA, END_STREAM, stream, &[0; 5]));
+    }
+    let before_kib = server.resident_kib();
+    let _links: Vec<_> = (0..LINKS).map(|_| Link::flood(&server, &watches)).collect();
+    let each_kib = server.resident_kib().saturating_sub(before_kib) / LINKS;
+    println!("{each_kib} KiB for each connection");
+    assert!(each_kib < KIB_EACH_MAX, "{each_kib} KiB for each connection");
+    assert_eq!(server.get("/v1/ids/default").0, "200");
+}
+
+/// Their heads cost few bytes to send: four long lines repeat what the connection has sent before.
+#[test]
+fn half_requests_cost_little_and_end() {
+    const LINKS: u64 = 100;
+    /// Before bodies were read first: 1,500.
+    const KIB_EACH_MAX: u64 = 750;
+    let folder = Folder::new("half");
+    let server = start(&folder, &[("SNOWMINT_HTTP__REQUEST_TIME_MAX", "20s")]);
+    let mut requests = Vec::new();
+    for stream in (1..2 * STREAMS).step_by(2) {
+        let mut block = head(POST, "/v1/ids/default", &[]);
+        if stream == 1 {
+            block.extend([&[0x40][..], &text("x-a"), &text(&"v".repeat(3_900))].concat());
+        }
+        // The first place of the dynamic table.
+        block.extend(vec![0xbe; if stream == 1 { 3 } else { 4 }]);
+        requests.extend(frame(HEADERS, END_HEADERS, stream, &block));
+    }
+    let before_kib = server.resident_kib();
+    let mut links: Vec<_> = (0..LINKS).map(|_| Link::flood(&server, &requests)).collect();
+    let each_kib = server.resident_kib().saturating_sub(before_kib) / LINKS;
+    println!("{each_kib} KiB for each connection");
+    assert!(each_kib < KIB_EACH_MAX, "{each_kib} KiB for each connection");
+    // Pings go on, and each request is answered all the same.
+    let (link, mut answered) = (links.last_mut().unwrap(), 0);
+    until("all are answered", || {
+        link.send(&frame(PING, 0, 0, &[7; 8]));
+        loop {
+            match link.next().0 {
+                HEADERS => answered += 1,
+                PING => return answered == STREAMS,
+                _ => {}
+            }
+        }
+    });
+}
+
+/// Each connection ends in a warning of the library that reads frames; together they are few lines.
+#[test]
+fn reset_flood_writes_few_lines() {
+    const LINKS: usize = 300;
+    /// What such a connection makes the library say, at different places.
+    const PLACES: usize = 2;
+    let folder = Folder::new("resets");
+    let server = start(&folder, &[]);
+    let mut resets = Vec::new();
+    let ask = head(GET, "/v1/ids/default?count=10", &[]);
+    for stream in (1..2_000).step_by(2) {
+        resets.extend(frame(HEADERS, END_STREAM | END_HEADERS, stream, &ask));
+        resets.extend(frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes()));
+    }
+    let flood = || {
+        let mut link = Link::to(&server);
+        // Until the server hangs up.
+        let _ = link.0.write_all(&resets);
+        let _ = link.0.read_to_end(&mut Vec::new());
+    };
+    let begun = Instant::now();
+    (0..LINKS).for_each(|_| flood());
+    let seconds = usize::try_from(begun.elapsed().as_secs()).unwrap();
+    until("the flood is told", || server.said().contains(" h2::"));
+    let lines = server.said().lines().filter(|line| line.contains(" h2::")).count();
+    let lines_max = PLACES * (seconds + 2);
+    assert!(lines <= lines_max, "{lines} lines in {seconds} s:\n{}", server.said());
+    until("how often it was not told", || {
+        flood();
+        server.said().lines().any(|line| line.contains(" h2::") && line.contains(" unsaid="))
+    });
+    assert_eq!(server.get("/v1/ids/default").0, "200");
+}

@@ -1,0 +1,47 @@
+//! Calls that callers hold open for as long as they like, and that need no token: health watches and reflection.
+
+use std::sync::Arc;
+
+use snowmint_wire::error::Code;
+
+use crate::access::Caller;
+use crate::quota::{Bounds, Full, Quota, Taken};
+use crate::service::Error;
+
+/// How many there are. A client needs one health watch for a connection, and a tool one call of reflection.
+const BOUNDS: Bounds = Bounds { all: 4_096, share: 512, connection: 8 };
+
+/// All such calls of a server. Clones share the bounds.
+#[derive(Clone, Debug)]
+pub(super) struct LongCalls(Arc<Quota>);
+
+impl LongCalls {
+    pub(super) fn new(requires_tokens: bool) -> Self {
+        Self(Quota::new(BOUNDS, requires_tokens))
+    }
+
+    /// Counts a call until the result is dropped.
+    ///
+    /// # Errors
+    /// When there are as many as there may be.
+    pub(super) fn begin(&self, caller: &Caller) -> Result<Taken, Error> {
+        let Bounds { all, share, connection } = *self.0.bounds();
+        self.0.take(caller, 1).map_err(|full| match full {
+            Full::Connection => {
+                let message = format!(
+                    "{connection} calls of health Watch and reflection are open on this connection, and more are \
+                     not served; end one, or share one Watch"
+                );
+                Error::new(Code::TooMany, message)
+            }
+            Full::Share | Full::Anonymous | Full::All => {
+                let message = format!(
+                    "too many calls of health Watch and reflection are open: {all} in all, half of them without a \
+                     token where tokens are required, and {share} of one token or address when half are in use; \
+                     call Check instead"
+                );
+                Error::new(Code::Overloaded, message)
+            }
+        })
+    }
+}

@@ -1,0 +1,292 @@
+//! All paths, and what every request goes through: what refuses it before its body is awaited, the body, the response,
+//! and what is told of it.
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::future::BoxFuture;
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use hyper::header::EXPECT;
+use hyper::{Method, Request, Version};
+use opentelemetry::trace::FutureExt as _;
+use snowmint_coord::Timer;
+use snowmint_coord::catalog::check_name;
+use snowmint_wire::error::Code;
+use tower::ServiceExt as _;
+
+use super::answer::{self, Refusal};
+use super::{Door, ids, media};
+use crate::access::Caller;
+use crate::grpc;
+use crate::log_line::Line;
+use crate::meter::Protocol;
+use crate::quota::Taken;
+use crate::reading::{Requests, Unread, Whole, check_lines};
+use crate::service::Error;
+use crate::tls::Peer;
+
+/// What the paths of this server's own interface begin with.
+const OWN: &str = "/v1/";
+/// Where bounds of counters are asked for.
+const COUNTERS: &str = "/v1/counters/";
+/// Where it is asked what an ID says.
+const DECODE: &str = "/v1/decode/";
+
+/// All paths. There is one: a request takes a reference to it, and copies nothing.
+#[derive(Debug)]
+pub(super) struct Pages {
+    pub(super) door: Arc<Door>,
+    pub(super) grpc: grpc::Door,
+    pub(super) router: Router,
+    /// Whether there are paths of other systems. Some take bodies with any method, and tokens in bodies.
+    pub(super) has_compat: bool,
+    pub(super) requests: Requests,
+    pub(super) timer: Arc<dyn Timer>,
+    /// How long a body may take.
+    pub(super) within_ms: u64,
+}
+
+impl Pages {
+    /// The response to a request.
+    pub(super) fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        from: Peer,
+    ) -> BoxFuture<'static, Response> {
+        // Counts for itself.
+        if request.version() == Version::HTTP_2
+            && grpc::is_call(request.method(), request.headers())
+        {
+            return Box::pin(async move { self.grpc.answer(request, &from).await });
+        }
+        Box::pin(async move { self.told(request, &from).await })
+    }
+
+    /// Responds, counts it, and tells of it where that is wanted.
+    async fn told(&self, request: Request<Incoming>, from: &Peer) -> Response {
+        let door = &self.door;
+        let begun_us = door.service.begun_us();
+        let live = door.service.live();
+        let shown = || format!("{} {}", request.method(), shown_path(request.uri().path()));
+        let asked = live.is_watched().then(shown);
+        let span = live.traces().zip(asked.as_ref()).map(|(traces, asked)| {
+            traces.begin(Protocol::Http, asked.clone(), Some(request.headers()))
+        });
+        let response = match &span {
+            None => self.answered(request, from).await,
+            // Boxed: it is there a second time, for the few who want spans.
+            Some(span) => Box::pin(self.answered(request, from)).with_context(span.clone()).await,
+        };
+        let code = response.extensions().get::<Code>();
+        if let Some(code) = code {
+            door.service.refused(*code, response.extensions().get());
+        }
+        door.service.answered(1, begun_us);
+        if let Some(asked) = asked {
+            let status = response.status();
+            let outcome = match code {
+                Some(code) => code.as_str(),
+                None if status.is_success() => "ok",
+                None => status.as_str(),
+            };
+            let (protocol, issued) = (Protocol::Http, response.extensions().get());
+            let (micros, span) = (door.service.begun_us().saturating_sub(begun_us), span.as_ref());
+            Line { protocol, asked: &asked, issued, source: None, outcome, micros, span }
+                .tell(live);
+        }
+        response
+    }
+
+    /// Reads the body where one is read, and responds. While it waits, it keeps nothing but the head.
+    async fn answered(&self, request: Request<Incoming>, from: &Peer) -> Response {
+        let caller = match self.check(&request, from) {
+            Ok(caller) => caller,
+            Err(refusal) => return answer::never_stored(refusal).await,
+        };
+        let version = request.version();
+        let (request, taken) = if self.reads_body(&request) {
+            match self.whole(request, &caller).await {
+                Ok(whole) => whole,
+                Err(error) => {
+                    let refusal = Refusal(error).into_response();
+                    return answer::never_stored(refusal).await;
+                }
+            }
+        } else {
+            (request.map(|_| Body::empty()), None)
+        };
+        // Boxed: it has room for whatever may happen to a request.
+        match version {
+            Version::HTTP_2 => {
+                let page = Box::pin(self.page(request, caller.clone()));
+                self.requests.counted(&caller, taken, page).await
+            }
+            _ => Box::pin(self.page(request, caller)).await,
+        }
+    }
+
+    /// The caller of a request; or the response to one that is refused by its head, before its body is awaited.
+    #[allow(clippy::result_large_err, reason = "a response is what is sent")]
+    fn check(&self, request: &Request<Incoming>, from: &Peer) -> Result<Caller, Response> {
+        let hosts = &self.door.hosts;
+        let page = |()| if changes(request) { hosts.check_page(request) } else { Ok(()) };
+        let refused = |error: Error| Refusal(error).into_response();
+        check_lines(request.headers().len())
+            .and_then(|()| hosts.check(request))
+            .and_then(page)
+            .map_err(refused)?;
+        let is_own = request.uri().path().starts_with(OWN);
+        if reads(request.method()) {
+            let media = media::refused_encoding(request.headers());
+            let form = || is_own.then(|| media::refused_form(request.headers())).flatten();
+            media.or_else(form).map_or(Ok(()), Err)?;
+        }
+        let caller = self.door.service.caller_of(request.headers(), from);
+        if is_own && self.reads_body(request) {
+            from.connection.is_of(&caller);
+            caller.must_be_known().map_err(refused)?;
+        }
+        if request.version() == Version::HTTP_2 {
+            self.requests.check(&caller).map_err(refused)?;
+        }
+        Ok(caller)
+    }
+
+    /// Whether a request has a body that decides about the response.
+    fn reads_body(&self, request: &Request<Incoming>) -> bool {
+        let is_own = request.uri().path().starts_with(OWN);
+        let is_read = if is_own { reads(request.method()) } else { self.has_compat };
+        is_read && !request.body().is_end_stream()
+    }
+
+    /// The request with its whole body.
+    async fn whole(
+        &self,
+        request: Request<Incoming>,
+        caller: &Caller,
+    ) -> Result<(Request<Body>, Option<Taken>), Error> {
+        // Over HTTP/1 it is the connection that has a deadline, but for those who are asked to go on, which counts as
+        // sent.
+        let is_timed =
+            request.version() == Version::HTTP_2 || request.headers().contains_key(EXPECT);
+        let (head, body) = request.into_parts();
+        let bytes_max = self.door.body_bytes_max;
+        let reading = self.requests.whole(caller, head.version, body, bytes_max);
+        let read = if is_timed {
+            tokio::select! {
+                biased;
+                read = reading => read,
+                error = self.late() => return Err(error),
+            }
+        } else {
+            reading.await
+        };
+        match read {
+            Ok(Whole { bytes, taken }) => Ok((Request::from_parts(head, Body::from(bytes)), taken)),
+            // Other systems have errors of their own.
+            Err(Unread::TooLong) => Ok((Request::from_parts(head, Body::new(TooLong)), None)),
+            Err(unread) => Err(unread.error(bytes_max)),
+        }
+    }
+
+    /// What the caller is told when a body is late.
+    async fn late(&self) -> Error {
+        let ms = self.within_ms;
+        self.timer.sleep_ms(ms).await;
+        let message = format!(
+            "request body not complete after {ms} ms (http.request_time_max); send it sooner"
+        );
+        Error::new(Code::TooSlow, message)
+    }
+
+    /// A `GET` of IDs does not go through the router, which would take longer than the minting.
+    async fn page(&self, mut request: Request<Body>, caller: Caller) -> Response {
+        let service = &self.door.service;
+        if request.method() == Method::GET
+            && let Some(name) = request.uri().path().strip_prefix(ids::PATH)
+            && check_name("source", name).is_ok()
+        {
+            let (uri, headers) = (request.uri(), request.headers());
+            let service = service.asked_by(caller);
+            let answer = ids::of_source(&service, name, uri, headers).await;
+            return answer::never_stored(answer.into_response()).await;
+        }
+        if grpc::is_call(request.method(), request.headers()) {
+            let message = "gRPC needs HTTP/2; over HTTP/1.1 the same is to be had as JSON";
+            let refusal = Refusal(Error::bad_request(message)).into_response();
+            return answer::never_stored(refusal).await;
+        }
+        request.extensions_mut().insert(caller);
+        match self.router.clone().oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+}
+
+/// Whether a body may come with this method.
+const fn reads(method: &Method) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// Whether more is asked for than to look: also by a `GET` of IDs, which are spent whoever sees them.
+fn changes(request: &Request<Incoming>) -> bool {
+    match *request.method() {
+        Method::HEAD | Method::OPTIONS => false,
+        Method::GET => request.uri().path().starts_with(ids::PATH),
+        _ => true,
+    }
+}
+
+/// A path without the key of a counter, which may be somebody's name, as queries may hold one; and
+/// without an ID, of which there are too many to tell requests apart by.
+fn shown_path(path: &str) -> Cow<'_, str> {
+    if path.starts_with(DECODE) {
+        return Cow::Owned(format!("{DECODE}{{id}}"));
+    }
+    let source = path.strip_prefix(COUNTERS).and_then(|rest| rest.split('/').next());
+    let shown = source.and_then(|source| path.get(..COUNTERS.len() + source.len()));
+    Cow::Borrowed(shown.unwrap_or(path))
+}
+
+/// A body that was not read, as it is longer than any may be: whoever asks for it is told so.
+struct TooLong;
+
+impl HttpBody for TooLong {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(None)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_log_has_no_keys_and_no_ids() {
+        for (path, shown) in [
+            ("/v1/counters/messages/alice", "/v1/counters/messages"),
+            ("/v1/counters/", "/v1/counters/"),
+            ("/v1/ids/orders", "/v1/ids/orders"),
+            ("/v1/decode/9034592834", "/v1/decode/{id}"),
+            ("/v1/decode/", "/v1/decode/{id}"),
+            ("/v1/decode", "/v1/decode"),
+        ] {
+            assert_eq!(super::shown_path(path), shown, "{path}");
+        }
+    }
+}

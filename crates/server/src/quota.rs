@@ -1,0 +1,289 @@
+//! Limits that callers share, so that none of them can use a limit up.
+//!
+//! The problem: a limit over all connections protects the memory of the server. By itself it lets one caller take all
+//! of it, after which everybody else is refused.
+//!
+//! What this module does: it counts what each token uses, or each address without a token. Up to half of a limit is
+//! for anybody. Beyond that nobody gets more than a share, and callers without a token leave room for those with one.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::access::Caller;
+use crate::roster::lock;
+
+/// How much of something there may be at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Over all callers.
+    pub(crate) all: usize,
+    /// One token's, or one address's, as soon as half of all is used.
+    pub(crate) share: usize,
+    /// One connection's.
+    pub(crate) connection: usize,
+}
+
+/// A limit, and what is used of it.
+#[derive(Debug)]
+pub(crate) struct Quota {
+    bounds: Bounds,
+    /// The bound over all callers without a token.
+    anonymous_max: usize,
+    /// As in `used`, to be looked at without a lock.
+    all: AtomicUsize,
+    used: Mutex<Used>,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    all: usize,
+    anonymous: usize,
+    parties: HashMap<Party, usize>,
+    connections: HashMap<SocketAddr, usize>,
+}
+
+/// The bound that stands against more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    Connection,
+    Share,
+    Anonymous,
+    All,
+}
+
+/// For whom something is counted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Party {
+    Token(String),
+    Address(IpAddr),
+}
+
+/// A part of a limit that is in use until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    quota: Arc<Quota>,
+    party: Party,
+    connection: Option<SocketAddr>,
+    amount: usize,
+}
+
+impl Quota {
+    /// Without required tokens there is no room to keep for those who show one.
+    pub(crate) fn new(bounds: Bounds, requires_tokens: bool) -> Arc<Self> {
+        let anonymous_max = if requires_tokens { bounds.all / 2 } else { bounds.all };
+        Arc::new(Self {
+            bounds,
+            anonymous_max,
+            all: AtomicUsize::default(),
+            used: Mutex::default(),
+        })
+    }
+
+    pub(crate) const fn bounds(&self) -> &Bounds {
+        &self.bounds
+    }
+
+    /// Takes this much for a caller.
+    ///
+    /// # Errors
+    /// The bound that is reached.
+    pub(crate) fn take(self: &Arc<Self>, caller: &Caller, amount: usize) -> Result<Taken, Full> {
+        let mut taken = self.nothing(caller);
+        taken.grow(amount)?;
+        Ok(taken)
+    }
+
+    /// Takes this much for a caller, whose work has begun and is finished: new work is refused instead.
+    pub(crate) fn take_anyway(self: &Arc<Self>, caller: &Caller, amount: usize) -> Taken {
+        let mut taken = self.nothing(caller);
+        taken.count(&mut lock(&self.used), amount);
+        taken
+    }
+
+    /// Whether a caller may begin something that takes this much later. Costs one load up to half of the limit.
+    ///
+    /// # Errors
+    /// The bound that is reached.
+    pub(crate) fn check(self: &Arc<Self>, caller: &Caller, amount: usize) -> Result<(), Full> {
+        let all = self.all.load(Ordering::Relaxed).saturating_add(amount);
+        if all <= self.bounds.all / 2 {
+            return Ok(());
+        }
+        self.nothing(caller).check(&lock(&self.used), amount)
+    }
+
+    /// How much is in use.
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> usize {
+        self.all.load(Ordering::Relaxed)
+    }
+
+    fn nothing(self: &Arc<Self>, caller: &Caller) -> Taken {
+        let connection = caller.address();
+        let party = match caller.counted_as() {
+            Some(token) => Party::Token(token.to_owned()),
+            None => Party::Address(network(connection.map(|address| address.ip()))),
+        };
+        Taken { quota: Arc::clone(self), party, connection, amount: 0 }
+    }
+}
+
+impl Taken {
+    /// Takes more.
+    ///
+    /// # Errors
+    /// The bound that is reached; nothing is taken then.
+    pub(crate) fn grow(&mut self, amount: usize) -> Result<(), Full> {
+        let quota = Arc::clone(&self.quota);
+        let mut used = lock(&quota.used);
+        self.check(&used, amount)?;
+        self.count(&mut used, amount);
+        Ok(())
+    }
+
+    const fn is_anonymous(&self) -> bool {
+        matches!(self.party, Party::Address(_))
+    }
+
+    fn check(&self, used: &Used, amount: usize) -> Result<(), Full> {
+        let Bounds { all, share, connection } = self.quota.bounds;
+        let beyond = |used: usize, most: usize| used.saturating_add(amount) > most;
+        let own = self.connection.and_then(|own| used.connections.get(&own));
+        if beyond(own.copied().unwrap_or_default(), connection) {
+            return Err(Full::Connection);
+        }
+        let party = used.parties.get(&self.party).copied().unwrap_or_default();
+        if beyond(used.all, all / 2) && beyond(party, share) {
+            return Err(Full::Share);
+        }
+        if beyond(used.all, all) {
+            return Err(Full::All);
+        }
+        let is_full = self.is_anonymous() && beyond(used.anonymous, self.quota.anonymous_max);
+        if is_full { Err(Full::Anonymous) } else { Ok(()) }
+    }
+
+    fn count(&mut self, used: &mut Used, amount: usize) {
+        self.amount = self.amount.saturating_add(amount);
+        used.all = used.all.saturating_add(amount);
+        if self.is_anonymous() {
+            used.anonymous = used.anonymous.saturating_add(amount);
+        }
+        add(&mut used.parties, self.party.clone(), amount);
+        if let Some(connection) = self.connection {
+            add(&mut used.connections, connection, amount);
+        }
+        self.quota.all.store(used.all, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if self.amount == 0 {
+            return;
+        }
+        let mut used = lock(&self.quota.used);
+        used.all = used.all.saturating_sub(self.amount);
+        if self.is_anonymous() {
+            used.anonymous = used.anonymous.saturating_sub(self.amount);
+        }
+        sub(&mut used.parties, self.party.clone(), self.amount);
+        if let Some(connection) = self.connection {
+            sub(&mut used.connections, connection, self.amount);
+        }
+        self.quota.all.store(used.all, Ordering::Relaxed);
+    }
+}
+
+fn add<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: K, amount: usize) {
+    let count = counts.entry(key).or_default();
+    *count = count.saturating_add(amount);
+}
+
+/// Forgets who uses nothing.
+fn sub<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: K, amount: usize) {
+    if let Entry::Occupied(mut entry) = counts.entry(key) {
+        let left = entry.get().saturating_sub(amount);
+        if left == 0 {
+            entry.remove();
+        } else {
+            entry.insert(left);
+        }
+    }
+}
+
+/// What one client has of the addresses: of version 6 all with the same first 64 bits.
+fn network(address: Option<IpAddr>) -> IpAddr {
+    match address.map(|address| address.to_canonical()) {
+        Some(IpAddr::V6(address)) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+        Some(address) => address,
+        None => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roster::Entry;
+
+    const BOUNDS: Bounds = Bounds { all: 100, share: 20, connection: 80 };
+
+    fn at(address: &str) -> Caller {
+        Caller::anyone().over(&Arc::new(Entry::new(1, address.parse().unwrap(), 0)))
+    }
+
+    #[test]
+    fn half_is_for_anybody_and_more_for_a_share_each() {
+        let quota = Quota::new(BOUNDS, false);
+        let greedy = quota.take(&at("10.0.0.1:1"), 50).unwrap();
+        assert_eq!(quota.take(&at("10.0.0.1:2"), 1).unwrap_err(), Full::Share);
+        let other = quota.take(&at("10.0.0.2:1"), 20).unwrap();
+        assert_eq!(quota.take(&at("10.0.0.2:2"), 1).unwrap_err(), Full::Share);
+        assert_eq!(quota.check(&at("10.0.0.2:2"), 1), Err(Full::Share));
+        assert_eq!(quota.check(&at("10.0.0.3:1"), 20), Ok(()));
+        let _rest = [3, 4].map(|n| quota.take(&at(&format!("10.0.0.{n}:1")), 15).unwrap());
+        assert_eq!(quota.take(&at("10.0.0.5:1"), 1).unwrap_err(), Full::All);
+        drop(other);
+        drop(greedy);
+        assert!(quota.take(&at("10.0.0.1:3"), 20).is_ok(), "what was given back is there again");
+    }
+
+    #[test]
+    fn anonymous_callers_leave_room_where_tokens_are_required() {
+        let quota = Quota::new(BOUNDS, true);
+        let taken: Vec<_> =
+            (1..=5).map(|n| quota.take(&at(&format!("10.0.0.{n}:1")), 10).unwrap()).collect();
+        assert_eq!(quota.take(&at("10.0.0.7:1"), 1).unwrap_err(), Full::Anonymous);
+        // A server shows a token.
+        assert!(quota.take(&Caller::peer(), 20).is_ok());
+        drop(taken);
+        assert!(lock(&quota.used).parties.is_empty(), "nobody is kept who uses nothing");
+        assert!(lock(&quota.used).connections.is_empty());
+        assert_eq!(quota.used(), 0);
+    }
+
+    #[test]
+    fn connection_has_a_bound_of_its_own() {
+        let quota = Quota::new(Bounds { connection: 8, ..BOUNDS }, false);
+        let one = quota.take(&at("10.0.0.1:1"), 8).unwrap();
+        assert_eq!(quota.take(&at("10.0.0.1:1"), 1).unwrap_err(), Full::Connection);
+        assert!(quota.take(&at("10.0.0.1:2"), 8).is_ok(), "another connection");
+        drop(one);
+        assert!(quota.take(&at("10.0.0.1:1"), 8).is_ok());
+    }
+
+    #[test]
+    fn client_has_all_addresses_of_its_network() {
+        let shown = |text: &str| network(Some(text.parse().unwrap())).to_string();
+        assert_eq!(shown("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(shown("::ffff:10.0.0.1"), "10.0.0.1");
+        assert_eq!(shown("10.0.0.1"), "10.0.0.1");
+    }
+}

@@ -1,0 +1,238 @@
+//! Requests that are not answered yet: their bodies are read as a whole before anything is done for them.
+//!
+//! The problem: a client sends many requests over one connection and half of each. What the server keeps for a half
+//! request is multiplied by all of them, and nothing that the connection does ends the wait.
+//!
+//! What this module does: while a body is awaited, the server keeps its head and the bytes that came, and nothing else.
+//! All that waits, over all connections, counts against one limit, of which no caller gets more than a share.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use futures_util::FutureExt as _;
+use http_body_util::BodyExt as _;
+use hyper::Version;
+use hyper::body::{Body as _, Incoming};
+use snowmint_wire::error::Code;
+
+use crate::access::Caller;
+use crate::quota::{Bounds, Full, Quota, Taken};
+use crate::service::Error;
+
+/// What a waiting request counts as, besides its body: its head may keep a buffer of the connection.
+const REQUEST_BYTES: usize = 8 * 1024;
+/// What all of them may take.
+const BOUNDS: Bounds = Bounds { all: 128 * MIB, share: 16 * MIB, connection: 16 * MIB };
+const MIB: usize = 1024 * 1024;
+/// The most header lines of a request: as many as hyper takes over HTTP/1.
+const HEADER_LINES_MAX: usize = 100;
+
+/// All requests of a server that wait for something. Clones share the limit.
+#[derive(Clone, Debug)]
+pub(crate) struct Requests(Arc<Quota>);
+
+/// Why a body was not read.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// It is longer than it may be, by its own account or by what came.
+    TooLong,
+    CutOff,
+    Full(Full),
+}
+
+/// A body, and what of the limit it takes until the request is answered.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    pub(crate) bytes: Bytes,
+    pub(crate) taken: Option<Taken>,
+}
+
+impl Requests {
+    pub(crate) fn new(requires_tokens: bool) -> Self {
+        Self(Quota::new(BOUNDS, requires_tokens))
+    }
+
+    /// Whether a request over HTTP/2 may be worked on, beside all that wait.
+    ///
+    /// # Errors
+    /// `Overloaded` where too many do.
+    pub(crate) fn check(&self, caller: &Caller) -> Result<(), Error> {
+        self.0.check(caller, REQUEST_BYTES).map_err(|full| Unread::Full(full).error(0))
+    }
+
+    /// The whole body of a request.
+    pub(crate) async fn whole(
+        &self,
+        caller: &Caller,
+        version: Version,
+        mut body: Incoming,
+        bytes_max: usize,
+    ) -> Result<Whole, Unread> {
+        let mut came = Came::default();
+        let mut taken = None;
+        // Over HTTP/1 a connection has one request, and its body is never there when it is first asked for.
+        let mut is_expected = version != Version::HTTP_2;
+        if usize::try_from(body.size_hint().lower()).map_or(true, |bytes| bytes > bytes_max) {
+            return Err(Unread::TooLong);
+        }
+        loop {
+            let frame = match body.frame().now_or_never() {
+                Some(frame) => frame,
+                None => {
+                    if !std::mem::take(&mut is_expected) && taken.is_none() {
+                        came.copy();
+                        let bytes = REQUEST_BYTES.saturating_add(came.len());
+                        taken = Some(self.0.take(caller, bytes).map_err(Unread::Full)?);
+                    }
+                    body.frame().await
+                }
+            };
+            let data = match frame {
+                None => return Ok(Whole { bytes: came.into(), taken }),
+                Some(Err(_)) => return Err(Unread::CutOff),
+                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+            };
+            if came.len().saturating_add(data.len()) > bytes_max {
+                return Err(Unread::TooLong);
+            }
+            if let Some(taken) = &mut taken {
+                taken.grow(data.len()).map_err(Unread::Full)?;
+            }
+            came.add(data);
+        }
+    }
+
+    /// The work on a request over HTTP/2, which counts as soon as it has to wait.
+    pub(crate) async fn counted<T, F: Future<Output = T>>(
+        &self,
+        caller: &Caller,
+        mut taken: Option<Taken>,
+        mut work: Pin<Box<F>>,
+    ) -> T {
+        poll_fn(|context| {
+            let polled = work.as_mut().poll(context);
+            if polled.is_pending() && taken.is_none() {
+                taken = Some(self.0.take_anyway(caller, REQUEST_BYTES));
+            }
+            polled
+        })
+        .await
+    }
+}
+
+impl Unread {
+    /// What the caller is told.
+    pub(crate) fn error(&self, bytes_max: usize) -> Error {
+        match self {
+            Self::TooLong => {
+                let message = format!(
+                    "the body is longer than the {bytes_max} bytes allowed (http.body_bytes_max)"
+                );
+                Error::new(Code::TooMany, message)
+            }
+            Self::CutOff => Error::bad_request("request body cut off; send it again"),
+            Self::Full(full) => {
+                let whose = match full {
+                    Full::Connection => "of this connection",
+                    Full::Share => "of one token or address",
+                    Full::Anonymous => "without a token",
+                    Full::All => "in all",
+                };
+                let message = format!(
+                    "too many requests {whose} wait, for their bodies or for the store; send fewer at once, each \
+                     with its body"
+                );
+                Error::new(Code::Overloaded, message)
+            }
+        }
+    }
+}
+
+/// Refuses heads of more lines than HTTP/1 takes: each costs much more memory than bytes on the wire.
+///
+/// # Errors
+/// `TooMany`.
+pub(crate) fn check_lines(lines: usize) -> Result<(), Error> {
+    if lines > HEADER_LINES_MAX {
+        let message = format!("{lines} header lines exceed the {HEADER_LINES_MAX} allowed");
+        return Err(Error::new(Code::TooMany, message));
+    }
+    Ok(())
+}
+
+/// What came of a body.
+#[derive(Debug, Default)]
+struct Came {
+    /// As long as it is one piece: as it came.
+    piece: Bytes,
+    copied: Vec<u8>,
+}
+
+impl Came {
+    fn len(&self) -> usize {
+        self.piece.len().saturating_add(self.copied.len())
+    }
+
+    fn add(&mut self, data: Bytes) {
+        if self.len() == 0 {
+            self.piece = data;
+        } else {
+            self.copy();
+            self.copied.extend_from_slice(&data);
+        }
+    }
+
+    /// A piece may be a byte of a buffer of many thousand, which it keeps.
+    fn copy(&mut self) {
+        self.copied.extend_from_slice(&std::mem::take(&mut self.piece));
+    }
+}
+
+impl From<Came> for Bytes {
+    fn from(came: Came) -> Self {
+        if came.copied.is_empty() { came.piece } else { came.copied.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roster::Entry;
+
+    #[test]
+    fn work_counts_while_it_waits() {
+        let requests = Requests::new(false);
+        let entry = Arc::new(Entry::new(1, "127.0.0.1:1".parse().unwrap(), 0));
+        let caller = Caller::anyone().over(&entry);
+        let at_once = requests.counted(&caller, None, Box::pin(async { requests.0.used() }));
+        assert_eq!(at_once.now_or_never(), Some(0));
+        let never = Box::pin(std::future::pending::<()>());
+        let mut waits = Box::pin(requests.counted(&caller, None, never));
+        assert_eq!(waits.as_mut().now_or_never(), None);
+        assert_eq!(waits.as_mut().now_or_never(), None);
+        assert_eq!(requests.0.used(), REQUEST_BYTES, "once");
+        drop(waits);
+        assert_eq!(requests.0.used(), 0);
+    }
+
+    #[test]
+    fn body_of_one_piece_is_not_copied() {
+        let piece = Bytes::from_static(b"0123");
+        let mut came = Came::default();
+        came.add(piece.clone());
+        assert_eq!(Bytes::from(came).as_ptr(), piece.as_ptr());
+
+        let mut came = Came::default();
+        came.add(piece.clone());
+        came.copy();
+        came.copy();
+        came.add(Bytes::new());
+        came.add(Bytes::from_static(b"45"));
+        assert_eq!(came.len(), 6);
+        let whole = Bytes::from(came);
+        assert_eq!(whole, "012345");
+        assert_ne!(whole.as_ptr(), piece.as_ptr());
+    }
+}

@@ -1,0 +1,322 @@
+//! Requests of which half comes: they end in time, cost little, and take no more than a share.
+
+use std::net::SocketAddr;
+
+use axum::body::Bytes;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
+use h2::client::{ResponseFuture, SendRequest};
+use h2::{Ping, PingPong, SendStream};
+use hyper::{Method, Request, Response};
+use snowmint_coord::Timer as _;
+use snowmint_coord::spec::Span;
+use tokio::net::{TcpSocket, TcpStream};
+
+use super::access::{ADMIN, guarded};
+use super::alone::{alone, resident_kib};
+use super::common::{Client, Server, in_time, server, server_with, soon, step};
+use super::reset::{END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame, get, next_frame};
+
+const SHORT: Span = Span::from_ms(300);
+/// As many requests as a connection has at once.
+const STREAMS: u32 = 128;
+
+const MINT: &str = "/snowmint.v1.Mint/Mint";
+const EXTEND: &str = "/snowmint.store.v1.Store/Extend";
+const CHECK: &str = "/grpc.health.v1.Health/Check";
+
+/// A connection over HTTP/2.
+struct Link {
+    client: SendRequest<Bytes>,
+    ping: PingPong,
+}
+
+/// A request whose body is not sent to its end.
+struct Half {
+    response: ResponseFuture,
+    body: SendStream<Bytes>,
+}
+
+impl Link {
+    async fn to(server: &Server) -> Self {
+        Self::over(TcpStream::connect(server.http).await.unwrap()).await
+    }
+
+    /// From this address.
+    async fn from(address: &str, server: &Server) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(format!("{address}:0").parse::<SocketAddr>().unwrap()).unwrap();
+        Self::over(socket.connect(server.http).await.unwrap()).await
+    }
+
+    async fn over(stream: TcpStream) -> Self {
+        let (client, mut connection) = soon(h2::client::handshake(stream)).await.unwrap();
+        let ping = connection.ping_pong().unwrap();
+        tokio::spawn(connection);
+        Self { client, ping }
+    }
+
+    async fn begin(&mut self, method: Method, path: &str, headers: &[(&str, &str)]) -> Half {
+        let uri = format!("http://localhost{path}");
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        // Waits until the server has said how many there may be.
+        self.client = soon(self.client.clone().ready()).await.unwrap();
+        let (response, body) = self.client.send_request(request.body(()).unwrap(), false).unwrap();
+        Half { response, body }
+    }
+
+    /// Half of a request for IDs, or of a call.
+    async fn post(&mut self, path: &str, token: &str) -> Half {
+        let kind = if path.ends_with("/default") { "application/json" } else { "application/grpc" };
+        let shown = format!("Bearer {token}");
+        let mut headers = vec![("content-type", kind)];
+        if !token.is_empty() {
+            headers.push(("authorization", &shown));
+        }
+        self.begin(Method::POST, path, &headers).await
+    }
+}
+
+/// The status of HTTP, and that of gRPC if there is one.
+fn statuses<B>(response: &Response<B>) -> (u16, Option<&str>) {
+    let grpc = response.headers().get("grpc-status").map(|status| status.to_str().unwrap());
+    (response.status().as_u16(), grpc)
+}
+
+/// Whatever else the connection does meanwhile.
+#[tokio::test]
+async fn half_request_is_answered_in_time_despite_pings() {
+    let server = server_with(|settings| settings.http.request_time_max = SHORT).await;
+    let mut link = Link::to(&server).await;
+    for (path, told) in [
+        ("/v1/ids/default", (408, None)),
+        (MINT, (200, Some("4"))),
+        (EXTEND, (200, Some("4"))),
+        (CHECK, (200, Some("4"))),
+    ] {
+        let mut half = link.post(path, "").await;
+        half.body.send_data(Bytes::from_static(b"{"), false).unwrap();
+        let begun = server.timer.elapsed();
+        let pinging = async {
+            loop {
+                // That of the request before may still be on its way.
+                let _ = link.ping.ping(Ping::opaque()).await;
+                step(&server.timer).await;
+            }
+        };
+        let response = tokio::select! {
+            response = soon(half.response) => response.unwrap(),
+            () = pinging => unreachable!(),
+        };
+        assert_eq!(statuses(&response), told, "{path}");
+        let lasted_ms = server.timer.elapsed().since(begun);
+        assert!((SHORT.ms()..30 * SHORT.ms()).contains(&lasted_ms), "{path}: {lasted_ms} ms");
+    }
+    let mut whole = link.begin(Method::POST, "/v1/ids/default", &[]).await;
+    whole.body.send_data(Bytes::from_static(b"{}"), true).unwrap();
+    assert_eq!(soon(whole.response).await.unwrap().status(), 200, "the connection goes on");
+}
+
+/// Over HTTP/1 a connection has a deadline; being told to go on does not move it.
+#[tokio::test]
+async fn expected_body_is_awaited_as_long_as_any() {
+    let server = server_with(|settings| settings.http.request_time_max = SHORT).await;
+    let mut client = Client::to(server.http).await;
+    client
+        .send(
+            "POST /v1/ids/default HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n\
+             content-length: 10\r\n\r\n",
+        )
+        .await;
+    client.expect("HTTP/1.1 100 Continue\r\n\r\n").await;
+    let begun = server.timer.elapsed();
+    let end = in_time(&server.timer, client.rest()).await;
+    assert!(end.starts_with(b"HTTP/1.1 408 "), "{}", end.escape_ascii());
+    let lasted_ms = server.timer.elapsed().since(begun);
+    assert!((SHORT.ms()..30 * SHORT.ms()).contains(&lasted_ms), "{lasted_ms} ms");
+}
+
+/// No time passes: whoever shows no token is told so although the rest never comes.
+#[tokio::test]
+async fn unknown_caller_is_refused_before_the_body() {
+    let (server, _) = guarded().await;
+    let mut link = Link::to(&server).await;
+    for token in ["", "wrong-0123456789abcdef0123456789"] {
+        for (path, told) in [
+            ("/v1/ids/default", (401, None)),
+            ("/v1/nothing/default", (401, None)),
+            (MINT, (200, Some("16"))),
+            (EXTEND, (200, Some("16"))),
+        ] {
+            let half = link.post(path, token).await;
+            let response = soon(half.response).await.unwrap();
+            assert_eq!(statuses(&response), told, "{path}");
+        }
+        // What is for everybody is there, and waits for nothing that it does not need.
+        for path in ["/livez", "/v1/layouts"] {
+            let half = link.begin(Method::GET, path, &[]).await;
+            assert_eq!(soon(half.response).await.unwrap().status(), 200, "{path}");
+        }
+        let mut client = Client::to(server.http).await;
+        let shown = if token.is_empty() { "" } else { "authorization: Bearer wrong\r\n" };
+        client
+            .send(format!(
+                "POST /v1/ids/default HTTP/1.1\r\nhost: localhost\r\n{shown}content-length: 9\r\n\r\n"
+            ))
+            .await;
+        client.expect("HTTP/1.1 401 Unauthorized\r\n").await;
+    }
+    let mut half = link.post("/v1/ids/default", ADMIN).await;
+    half.body.send_data(Bytes::from_static(b"{}"), true).unwrap();
+    assert_eq!(soon(half.response).await.unwrap().status(), 200);
+}
+
+/// One client with many connections takes half of what may wait, and others are served beside it.
+#[test]
+fn half_requests_of_one_client_leave_room_for_others() {
+    /// Half of 128 MiB, each request being 8 KiB.
+    const HELD: usize = 8 * 1024;
+    const MORE: usize = STREAMS as usize;
+    alone(half_requests_of_one_client_leave_room_for_others, async {
+        let server = server().await;
+        let (mut links, mut bodies) = (Vec::new(), Vec::new());
+        let mut responses = FuturesUnordered::new();
+        for _ in 0..(HELD + MORE) / MORE {
+            let mut link = Link::to(&server).await;
+            for _ in 0..STREAMS {
+                let half = link.post("/v1/ids/default", "").await;
+                responses.push(half.response);
+                bodies.push(half.body);
+            }
+            links.push(link);
+        }
+        for _ in 0..MORE {
+            let refused = soon(responses.next()).await.unwrap().unwrap();
+            assert_eq!(refused.status(), 503);
+        }
+        assert!(responses.next().now_or_never().is_none(), "all others wait");
+        let mut other = Link::from("127.0.0.2", &server).await;
+        let mut half = other.post("/v1/ids/default", "").await;
+        assert!((&mut half.response).now_or_never().is_none());
+        half.body.send_data(Bytes::from_static(b"{}"), true).unwrap();
+        assert_eq!(soon(half.response).await.unwrap().status(), 200, "another client is served");
+        // Over HTTP/1 a connection has one request, of which each can wait.
+        assert_eq!(server.post("/v1/ids/default", "{}").await.status, 200);
+
+        drop((links, bodies, responses));
+        let served = async {
+            loop {
+                let mut half = Link::to(&server).await.post("/v1/ids/default", "").await;
+                half.body.send_data(Bytes::from_static(b"{}"), true).unwrap();
+                if half.response.await.unwrap().status() == 200 {
+                    break;
+                }
+            }
+        };
+        soon(served).await;
+    });
+}
+
+/// The head of a `POST` that cost few bytes to send: its four long lines repeat what the connection has sent before.
+fn large_head(is_first: bool) -> Vec<u8> {
+    let text = |text: &str| {
+        let length = text.len();
+        let mut bytes = match u8::try_from(length) {
+            Ok(length @ ..127) => vec![length],
+            _ => {
+                let rest = length - 127;
+                vec![
+                    127,
+                    u8::try_from(rest % 128 + 128).unwrap(),
+                    u8::try_from(rest / 128).unwrap(),
+                ]
+            }
+        };
+        bytes.extend(text.as_bytes());
+        bytes
+    };
+    // Method and scheme from the static table, path and host as literals.
+    let mut block = [&[0x83, 0x86, 0x04][..], &text("/v1/ids/default"), &[0x01]].concat();
+    block.extend(text("localhost"));
+    if is_first {
+        block.extend([&[0x40][..], &text("x-a"), &text(&"v".repeat(3_900))].concat());
+    }
+    // The first place of the dynamic table.
+    block.extend([0xbe].repeat(if is_first { 3 } else { 4 }));
+    block
+}
+
+#[test]
+fn half_request_keeps_little() {
+    const LINKS: u32 = 16;
+    /// Of a build that is not optimised, with all that the connections keep.
+    const KIB_EACH_MAX: u64 = 8;
+    alone(half_request_keeps_little, async {
+        let server = server().await;
+        let before_kib = resident_kib();
+        let mut links = Vec::new();
+        for _ in 0..LINKS {
+            let mut client = Client::to(server.http).await;
+            client.send(PREFACE).await;
+            client.send(frame(SETTINGS, 0, 0, &[])).await;
+            let mut asked = Vec::new();
+            for index in 0..STREAMS - 1 {
+                let head = large_head(index == 0);
+                asked.extend(frame(HEADERS, END_HEADERS, 2 * index + 1, &head));
+            }
+            let last = 2 * STREAMS - 1;
+            asked.extend(frame(HEADERS, END_STREAM | END_HEADERS, last, &get("/livez")));
+            client.send(asked).await;
+            // It is the last that came, and the only one that is answered.
+            let answered = async {
+                loop {
+                    let (kind, stream) = next_frame(&mut client).await;
+                    if kind == HEADERS {
+                        return stream;
+                    }
+                }
+            };
+            assert_eq!(soon(answered).await, last);
+            links.push(client);
+        }
+        let each_kib = resident_kib().saturating_sub(before_kib) / u64::from(LINKS * STREAMS);
+        assert!(each_kib < KIB_EACH_MAX, "{each_kib} KiB for each");
+    });
+}
+
+/// Each line of a head costs a byte if it was sent before, and much more memory.
+#[tokio::test]
+async fn head_of_very_many_lines_is_refused() {
+    let server = server().await;
+    let mut link = Link::to(&server).await;
+    for (lines, http, grpc) in [(90, 200, "0"), (101, 413, "8")] {
+        let lines = vec![("x-a", "b"); lines];
+        let mut half = link.begin(Method::POST, "/v1/ids/default", &lines).await;
+        half.body.send_data(Bytes::from_static(b"{}"), true).unwrap();
+        assert_eq!(soon(half.response).await.unwrap().status(), http);
+        let lines = [&[("content-type", "application/grpc")], lines.as_slice()].concat();
+        let mut half = link.begin(Method::POST, CHECK, &lines).await;
+        half.body.send_data(Bytes::from_static(&[0; 5]), true).unwrap();
+        let response = soon(half.response).await.unwrap();
+        if grpc != "0" {
+            assert_eq!(statuses(&response), (200, Some(grpc)));
+        }
+    }
+}
+
+/// Between the parts of a head nothing else may come, so no ping keeps such a connection.
+#[tokio::test]
+async fn half_a_head_ends_with_its_connection() {
+    let server = server_with(|settings| settings.http.idle_max = SHORT).await;
+    let mut client = Client::to(server.http).await;
+    client.send(PREFACE).await;
+    client.send(frame(SETTINGS, 0, 0, &[])).await;
+    client.send(frame(HEADERS, END_STREAM, 1, &get("/livez"))).await;
+    let begun = server.timer.elapsed();
+    in_time(&server.timer, client.rest()).await;
+    let lasted_ms = server.timer.elapsed().since(begun);
+    assert!((SHORT.ms()..30 * SHORT.ms()).contains(&lasted_ms), "{lasted_ms} ms");
+}

@@ -1,0 +1,131 @@
+//! Calls that are held open without a token: they are few for each connection, and leave room for callers with a
+//! token.
+
+use snowmint_wire::error::Code as Told;
+use tonic::codec::Streaming;
+use tonic::transport::Channel;
+use tonic::{Code, Request, Status};
+use tonic_health::pb::health_client::HealthClient;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+
+use super::access::{ADMIN, guarded, named};
+use super::common::{Client, Server, server, soon};
+use super::grpc::reason;
+use super::reset::{END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame, next_frame};
+
+/// How many a connection has, and all callers without a token.
+const CONNECTION: u32 = 8;
+const ANONYMOUS: u32 = 2_048;
+
+const DATA: u8 = 0;
+
+type Watch = Streaming<HealthCheckResponse>;
+
+async fn watch(client: &mut HealthClient<Channel>, token: &str) -> Result<Watch, Status> {
+    let request = named(HealthCheckRequest::default(), token);
+    Ok(soon(client.watch(request)).await?.into_inner())
+}
+
+async fn reflect(channel: &Channel) -> Result<(), Status> {
+    let mut client = ServerReflectionClient::new(channel.clone());
+    let none = futures_util::stream::pending::<ServerReflectionRequest>();
+    soon(client.server_reflection_info(Request::new(none))).await.map(drop)
+}
+
+#[tokio::test]
+async fn connection_has_a_bounded_number_of_watches() {
+    let server = server().await;
+    let channel = server.channel().await;
+    let mut client = HealthClient::new(channel.clone());
+    let mut watches = Vec::new();
+    for _ in 0..CONNECTION {
+        let mut watch = watch(&mut client, "").await.unwrap();
+        assert!(soon(watch.message()).await.unwrap().is_some());
+        watches.push(watch);
+    }
+    let refused = watch(&mut client, "").await.unwrap_err();
+    assert_eq!((refused.code(), reason(&refused)), (Code::ResourceExhausted, Told::TooMany));
+    assert_eq!(reflect(&channel).await.unwrap_err().code(), Code::ResourceExhausted);
+    // Others are served, also on the same connection.
+    assert!(watch(&mut HealthClient::new(server.channel().await), "").await.is_ok());
+    assert!(soon(client.check(HealthCheckRequest::default())).await.is_ok());
+    watches.pop();
+    soon(async { while watch(&mut client, "").await.is_err() {} }).await;
+}
+
+/// However many watch, the readiness is looked at once.
+#[tokio::test]
+async fn watches_share_one_look() {
+    let server = server().await;
+    let mut client = HealthClient::new(server.channel().await);
+    let mut watches = vec![watch(&mut client, "").await.unwrap()];
+    // Calls have a deadline until they are answered.
+    let settled = async |server: &Server| {
+        let mut sleepers = server.timer.sleepers();
+        let mut same = 0;
+        while same < 20 {
+            tokio::task::yield_now().await;
+            let now = server.timer.sleepers();
+            same = if now == sleepers { same + 1 } else { 0 };
+            sleepers = now;
+        }
+        sleepers
+    };
+    soon(watches[0].message()).await.unwrap();
+    let alone = soon(settled(&server)).await;
+    for _ in 1..CONNECTION {
+        let mut watch = watch(&mut client, "").await.unwrap();
+        soon(watch.message()).await.unwrap();
+        watches.push(watch);
+    }
+    let several = soon(settled(&server)).await;
+    assert_eq!(several, alone);
+}
+
+/// The head of a `Watch`: method and scheme from the static table of RFC 7541, the rest as literals.
+fn watch_head() -> Vec<u8> {
+    let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+    let mut block = vec![0x83, 0x86, 0x04];
+    block.extend(text("/grpc.health.v1.Health/Watch"));
+    block.push(0x01);
+    block.extend(text("localhost"));
+    block.push(0x00);
+    block.extend([text("content-type"), text("application/grpc")].concat());
+    block
+}
+
+/// As many as there may be without a token, over as many connections as that takes.
+async fn flood(server: &Server) -> Vec<Client> {
+    let mut clients = Vec::new();
+    for _ in 0..ANONYMOUS / CONNECTION {
+        let mut client = Client::to(server.http).await;
+        client.send(PREFACE).await;
+        client.send(frame(SETTINGS, 0, 0, &[])).await;
+        for index in 0..CONNECTION {
+            let stream = 2 * index + 1;
+            client.send(frame(HEADERS, END_HEADERS, stream, &watch_head())).await;
+            client.send(frame(DATA, END_STREAM, stream, &[0; 5])).await;
+        }
+        let mut told = 0;
+        while told < CONNECTION {
+            told += u32::from(soon(next_frame(&mut client)).await.0 == DATA);
+        }
+        clients.push(client);
+    }
+    clients
+}
+
+#[tokio::test]
+async fn anonymous_watches_leave_room_for_tokens() {
+    let (server, _) = guarded().await;
+    let mut clients = flood(&server).await;
+    let mut client = HealthClient::new(server.channel().await);
+    let refused = watch(&mut client, "").await.unwrap_err();
+    assert_eq!((refused.code(), reason(&refused)), (Code::Unavailable, Told::Overloaded));
+    let mut known = watch(&mut client, ADMIN).await.unwrap();
+    assert!(soon(known.message()).await.unwrap().is_some());
+    drop(clients.pop());
+    soon(async { while watch(&mut client, "").await.is_err() {} }).await;
+}
