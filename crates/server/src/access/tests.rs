@@ -220,7 +220,8 @@ fn a_certificate_stands_for_a_token_by_a_whole_name() {
     }
     let orders = access.caller_named(&names(&["bills.internal"]), &from(HERE));
     assert_eq!(code(orders.may(Right::Mint, "x")), None);
-    assert_eq!(orders.to_string(), "token orders (by certificate \"DNS=bills.internal\")");
+    let who = "token orders (by certificate \"DNS=bills.internal\") at 127.0.0.1:51334";
+    assert_eq!(orders.to_string(), who);
     let told = orders.told().unwrap().unwrap();
     assert_eq!(told.certificate.as_deref(), Some("DNS=bills.internal"));
     assert!(!orders.has_shown());

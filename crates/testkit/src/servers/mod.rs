@@ -15,11 +15,11 @@ mod server;
 mod zookeeper;
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use snowmint_coord::random;
@@ -72,7 +72,7 @@ fn pause() {
     std::thread::sleep(Duration::from_millis(50));
 }
 
-/// A port that nobody listens on, and that no other server of this process was given. It lies below those that the
+/// A port that nobody listens on, and that no other server of the tests was given. It lies below those that the
 /// system gives to connections and to whoever binds port 0, so it stays free until its server has started, and while it
 /// is stopped.
 ///
@@ -80,6 +80,9 @@ fn pause() {
 /// When no port is free.
 pub fn free_port() -> u16 {
     static NEXT: OnceLock<AtomicU64> = OnceLock::new();
+    // The UDP port of the same number says to other test processes that it is taken, until this one ends: between here
+    // and the start of a server nobody listens yet.
+    static TAKEN: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
     let next = NEXT.get_or_init(|| AtomicU64::new(random::number().unwrap() >> 1));
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let lowest_given = range.split_whitespace().next().and_then(|text| text.parse().ok());
@@ -87,7 +90,10 @@ pub fn free_port() -> u16 {
     for _ in ports.clone() {
         let number = next.fetch_add(1, Ordering::Relaxed) % u64::from(ports.end - ports.start);
         let port = ports.start + u16::try_from(number).unwrap();
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        if let Ok(taken) = UdpSocket::bind(("127.0.0.1", port))
+            && TcpListener::bind(("127.0.0.1", port)).is_ok()
+        {
+            TAKEN.lock().unwrap_or_else(PoisonError::into_inner).push(taken);
             return port;
         }
     }
