@@ -7,6 +7,7 @@ use snowmint_core::UnixMillis;
 
 use super::machine::Process;
 use super::ordeal::POISON_MS;
+use super::sources::NUMBERS;
 use super::wall::Mood;
 use super::world::World;
 use super::{Profile, RESUME_MS};
@@ -142,6 +143,7 @@ impl World {
         match batch.await.unwrap() {
             Ok((Values::Numbers(ids), numbers)) => {
                 self.minted(which, &ids, by, party).await?;
+                let numbers = numbers.filter(|_| self.sources[which].name == NUMBERS);
                 numbers.map_or(Ok(()), |said| self.accounts(index, said))?;
                 Ok(Ok(()))
             }
