@@ -257,6 +257,8 @@ impl Surroundings {
     }
 
     fn seen(&self) -> Now {
+        // Without it request numbers still differ in each machine, but for a copy of its memory.
+        let chance = || random::number().unwrap_or_default();
         Now { wall: self.clock.unix_ms(), elapsed: self.timer.elapsed(), chance }
     }
 
@@ -445,9 +447,4 @@ impl fmt::Debug for Surroundings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Surroundings").field("store", &self.store).finish_non_exhaustive()
     }
-}
-
-/// Without it request numbers still differ in each machine, but for a copy of its memory.
-fn chance() -> u64 {
-    random::number().unwrap_or_default()
 }
