@@ -1,0 +1,231 @@
+//! `snowmint-fuzz-server BINARY SECONDS [SEED]` starts a server with tokens on and sends it requests over HTTP/1.1,
+//! HTTP/2, gRPC and RESP, well-formed ones with any values and spoiled ones, from a token of many rights. An honest
+//! client asks beside them each second. It fails on a panic, on an end of the server, on an honest request or
+//! a closing connection that takes longer than [`PATIENCE`], and on memory that grows after the first tenth.
+
+mod dice;
+mod grpc;
+mod honest;
+mod http1;
+mod http2;
+mod resp;
+mod served;
+
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use fastrand::Rng;
+use served::{HOSTILE, Served};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    sync::Semaphore,
+};
+
+/// How long an honest request, or the end of a connection whose client ended it, may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Connections that each protocol's attackers have open at once.
+const AT_ONCE: usize = 8;
+const PROTOCOLS: [&str; 4] = ["HTTP/1.1", "HTTP/2", "gRPC", "RESP"];
+
+#[derive(Default)]
+struct Counts {
+    cases: [AtomicU64; 4],
+    answered: [AtomicU64; 4],
+    /// Connections that were open [`PATIENCE`] after their client had ended them.
+    hung: AtomicU64,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(binary), Some(seconds)) = (arguments.next(), arguments.next()) else {
+        return Err("snowmint-fuzz-server BINARY SECONDS [SEED]".into());
+    };
+    let seconds: u64 = seconds.parse()?;
+    let seed = arguments.next().map_or(Ok(fastrand::u64(..)), |seed| seed.parse())?;
+    println!("seed {seed}, {seconds} s");
+    let mut served = Served::start(&PathBuf::from(binary).canonicalize()?).await?;
+    let counts = Arc::new(Counts::default());
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut attackers = Vec::new();
+    for protocol in 0..PROTOCOLS.len() {
+        for number in 0..AT_ONCE {
+            let rng = Rng::with_seed(seed ^ (protocol as u64) << 32 ^ number as u64);
+            let address = if protocol == 3 { served.resp } else { served.http };
+            attackers.push(tokio::spawn(attack(rng, protocol, address, Arc::clone(&counts), end)));
+        }
+    }
+    let (early_kib, slowest) = beside(&mut served, &counts, seconds).await?;
+    for attacker in attackers {
+        attacker.await?;
+    }
+    tokio::time::sleep(PATIENCE).await;
+    report(&mut served, &counts, early_kib, slowest)
+}
+
+/// Asks as an honest client until the end; the memory after a tenth of the time, and the slowest answer.
+async fn beside(
+    served: &mut Served,
+    counts: &Counts,
+    seconds: u64,
+) -> Result<(u64, Duration), Box<dyn std::error::Error>> {
+    let (mut early_kib, mut slowest, start) = (0, Duration::ZERO, Instant::now());
+    let mut told = 0;
+    while start.elapsed() < Duration::from_secs(seconds) {
+        slowest = slowest.max(honest::round(served.http, served.resp, PATIENCE).await?);
+        if let Some(how) = served.ended() {
+            return Err(format!("the server ended: {how}; {:?}", served.log()?).into());
+        }
+        let (now_kib, most_kib) =
+            served.memory_kib().ok_or("the server's memory cannot be read")?;
+        if start.elapsed() < Duration::from_secs(seconds / 10) {
+            early_kib = early_kib.max(now_kib);
+        }
+        if start.elapsed().as_secs() / 30 > told {
+            told = start.elapsed().as_secs() / 30;
+            let cases: Vec<u64> = counts.cases.iter().map(|count| count.load(Relaxed)).collect();
+            println!(
+                "{} s: cases {cases:?}, memory {now_kib} KiB (most {most_kib}), slowest honest answer {slowest:?}",
+                start.elapsed().as_secs()
+            );
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    Ok((early_kib, slowest))
+}
+
+fn report(
+    served: &mut Served,
+    counts: &Counts,
+    early_kib: u64,
+    slowest: Duration,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let (now_kib, most_kib) = served.memory_kib().ok_or("the server ended")?;
+    let (panics, log_bytes) = served.log()?;
+    for (index, protocol) in PROTOCOLS.iter().enumerate() {
+        let (cases, answered) =
+            (counts.cases[index].load(Relaxed), counts.answered[index].load(Relaxed));
+        println!("{protocol}: {cases} cases, {answered} connections that were answered");
+        if answered == 0 {
+            return Err(format!("{protocol}: the server answered nothing").into());
+        }
+    }
+    let hung = counts.hung.load(Relaxed);
+    println!(
+        "memory {now_kib} KiB at the end, {most_kib} at most, {early_kib} in the first tenth; log {log_bytes} bytes"
+    );
+    println!(
+        "slowest honest answer {slowest:?}; panics {}, connections that hung {hung}",
+        panics.len()
+    );
+    if !panics.is_empty() || hung > 0 {
+        return Err(format!("panics {panics:?}, connections that hung {hung}").into());
+    }
+    // What the allocator keeps differs by some megabytes from moment to moment.
+    if now_kib > early_kib + early_kib / 4 + 16 * 1024 {
+        return Err(format!("memory grew from {early_kib} to {now_kib} KiB").into());
+    }
+    Ok(())
+}
+
+async fn attack(
+    mut rng: Rng,
+    protocol: usize,
+    address: SocketAddr,
+    counts: Arc<Counts>,
+    end: Instant,
+) {
+    let operations = http1::operations(include_str!("../../../docs/openapi.json"));
+    let methods = grpc::methods();
+    let closing = Arc::new(Semaphore::new(16));
+    while Instant::now() < end {
+        let cases = match protocol {
+            0 => rng.u64(1..6),
+            _ => 1,
+        };
+        let mut bytes = match protocol {
+            0 => (0..cases).flat_map(|_| http1::request(&mut rng, &operations, HOSTILE)).collect(),
+            1 => http2::connection(&mut rng, &mut |rng| plain(rng, &operations)),
+            2 => http2::connection(&mut rng, &mut |rng| grpc::request(rng, &methods, HOSTILE)),
+            _ => resp::pipeline(&mut rng, HOSTILE),
+        };
+        if rng.u8(..3) == 0 {
+            dice::spoil(&mut rng, &mut bytes);
+        }
+        counts.cases[protocol].fetch_add(cases, Relaxed);
+        let Ok(stream) = TcpStream::connect(address).await else { continue };
+        let Some(stream) = exchange(stream, &bytes, &counts.answered[protocol]).await else {
+            continue;
+        };
+        if rng.u8(..20) == 0
+            && let Ok(permit) = Arc::clone(&closing).try_acquire_owned()
+        {
+            let counts = Arc::clone(&counts);
+            tokio::spawn(async move {
+                let _permit = permit;
+                closes(stream, &counts.hung).await;
+            });
+        }
+    }
+}
+
+/// A request of HTTP/1.1 as one of HTTP/2, so that both have the same kinds.
+fn plain(rng: &mut Rng, operations: &[(String, String)]) -> http2::Request {
+    let text = http1::request(rng, operations, HOSTILE);
+    let text = String::from_utf8_lossy(&text);
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    let mut lines = head.lines();
+    let mut first = lines.next().unwrap_or_default().split(' ');
+    let mut headers = vec![
+        (":method".to_owned(), first.next().unwrap_or_default().to_owned()),
+        (":scheme".to_owned(), "http".to_owned()),
+        (":path".to_owned(), first.next().unwrap_or_default().to_owned()),
+        (":authority".to_owned(), "127.0.0.1".to_owned()),
+    ];
+    headers.extend(
+        lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_lowercase(), value.to_owned())),
+    );
+    http2::Request { headers, body: body.as_bytes().to_vec() }
+}
+
+/// Sends, and reads for a moment; the connection, if the server has not ended it.
+async fn exchange(mut stream: TcpStream, bytes: &[u8], answered: &AtomicU64) -> Option<TcpStream> {
+    let mut answer = vec![0; 16 * 1024];
+    let sent = tokio::time::timeout(Duration::from_secs(5), stream.write_all(bytes)).await;
+    if !matches!(sent, Ok(Ok(()))) {
+        return None;
+    }
+    let mut any = false;
+    loop {
+        match tokio::time::timeout(Duration::from_millis(30), stream.read(&mut answer)).await {
+            Ok(Ok(0) | Err(_)) => break,
+            Ok(Ok(_)) if !any => {
+                any = true;
+                answered.fetch_add(1, Relaxed);
+            }
+            Ok(Ok(_)) => {}
+            Err(_) => return Some(stream),
+        }
+    }
+    None
+}
+
+/// Ends the client's side and waits for the server's end of it.
+async fn closes(mut stream: TcpStream, hung: &AtomicU64) {
+    let mut answer = vec![0; 16 * 1024];
+    let _ = stream.shutdown().await;
+    let whole = async { while matches!(stream.read(&mut answer).await, Ok(count) if count > 0) {} };
+    if tokio::time::timeout(PATIENCE, whole).await.is_err() {
+        hung.fetch_add(1, Relaxed);
+    }
+}
