@@ -9,12 +9,13 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::access::Caller;
 use crate::roster::lock;
+use crate::share::Client;
 
 /// How much of something there may be at once.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +43,7 @@ pub(crate) struct Quota {
 struct Used {
     all: usize,
     anonymous: usize,
-    parties: HashMap<Party, usize>,
+    clients: HashMap<Client, usize>,
     connections: HashMap<SocketAddr, usize>,
 }
 
@@ -55,18 +56,12 @@ pub(crate) enum Full {
     All,
 }
 
-/// For whom something is counted.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Party {
-    Token(String),
-    Address(IpAddr),
-}
-
 /// A part of a limit that is in use until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Taken {
     quota: Arc<Quota>,
-    party: Party,
+    client: Client,
+    is_anonymous: bool,
     connection: Option<SocketAddr>,
     amount: usize,
 }
@@ -123,12 +118,13 @@ impl Quota {
     }
 
     fn nothing(self: &Arc<Self>, caller: &Caller) -> Taken {
-        let connection = caller.address();
-        let party = match caller.counted_as() {
-            Some(token) => Party::Token(token.to_owned()),
-            None => Party::Address(network(connection.map(|address| address.ip()))),
-        };
-        Taken { quota: Arc::clone(self), party, connection, amount: 0 }
+        Taken {
+            quota: Arc::clone(self),
+            client: caller.client(),
+            is_anonymous: !caller.has_a_token(),
+            connection: caller.address(),
+            amount: 0,
+        }
     }
 }
 
@@ -145,10 +141,6 @@ impl Taken {
         Ok(())
     }
 
-    const fn is_anonymous(&self) -> bool {
-        matches!(self.party, Party::Address(_))
-    }
-
     fn check(&self, used: &Used, amount: usize) -> Result<(), Full> {
         let Bounds { all, share, connection } = self.quota.bounds;
         let beyond = |used: usize, most: usize| used.saturating_add(amount) > most;
@@ -156,24 +148,24 @@ impl Taken {
         if beyond(own.copied().unwrap_or_default(), connection) {
             return Err(Full::Connection);
         }
-        let party = used.parties.get(&self.party).copied().unwrap_or_default();
-        if beyond(used.all, all / 2) && beyond(party, share) {
+        let own = used.clients.get(&self.client).copied().unwrap_or_default();
+        if beyond(used.all, all / 2) && beyond(own, share) {
             return Err(Full::Share);
         }
         if beyond(used.all, all) {
             return Err(Full::All);
         }
-        let is_full = self.is_anonymous() && beyond(used.anonymous, self.quota.anonymous_max);
+        let is_full = self.is_anonymous && beyond(used.anonymous, self.quota.anonymous_max);
         if is_full { Err(Full::Anonymous) } else { Ok(()) }
     }
 
     fn count(&mut self, used: &mut Used, amount: usize) {
         self.amount = self.amount.saturating_add(amount);
         used.all = used.all.saturating_add(amount);
-        if self.is_anonymous() {
+        if self.is_anonymous {
             used.anonymous = used.anonymous.saturating_add(amount);
         }
-        add(&mut used.parties, self.party.clone(), amount);
+        add(&mut used.clients, self.client.clone(), amount);
         if let Some(connection) = self.connection {
             add(&mut used.connections, connection, amount);
         }
@@ -188,10 +180,10 @@ impl Drop for Taken {
         }
         let mut used = lock(&self.quota.used);
         used.all = used.all.saturating_sub(self.amount);
-        if self.is_anonymous() {
+        if self.is_anonymous {
             used.anonymous = used.anonymous.saturating_sub(self.amount);
         }
-        sub(&mut used.parties, self.party.clone(), self.amount);
+        sub(&mut used.clients, self.client.clone(), self.amount);
         if let Some(connection) = self.connection {
             sub(&mut used.connections, connection, self.amount);
         }
@@ -213,18 +205,6 @@ fn sub<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: K, amount: usize) {
         } else {
             entry.insert(left);
         }
-    }
-}
-
-/// What one client has of the addresses: of version 6 all with the same first 64 bits.
-fn network(address: Option<IpAddr>) -> IpAddr {
-    match address.map(|address| address.to_canonical()) {
-        Some(IpAddr::V6(address)) => {
-            let [a, b, c, d, ..] = address.segments();
-            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
-        }
-        Some(address) => address,
-        None => Ipv6Addr::UNSPECIFIED.into(),
     }
 }
 
@@ -264,7 +244,7 @@ mod tests {
         // A server shows a token.
         assert!(quota.take(&Caller::peer(), 20).is_ok());
         drop(taken);
-        assert!(lock(&quota.used).parties.is_empty(), "nobody is kept who uses nothing");
+        assert!(lock(&quota.used).clients.is_empty(), "nobody is kept who uses nothing");
         assert!(lock(&quota.used).connections.is_empty());
         assert_eq!(quota.used(), 0);
     }
@@ -277,13 +257,5 @@ mod tests {
         assert!(quota.take(&at("10.0.0.1:2"), 8).is_ok(), "another connection");
         drop(one);
         assert!(quota.take(&at("10.0.0.1:1"), 8).is_ok());
-    }
-
-    #[test]
-    fn client_has_all_addresses_of_its_network() {
-        let shown = |text: &str| network(Some(text.parse().unwrap())).to_string();
-        assert_eq!(shown("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
-        assert_eq!(shown("::ffff:10.0.0.1"), "10.0.0.1");
-        assert_eq!(shown("10.0.0.1"), "10.0.0.1");
     }
 }

@@ -171,16 +171,6 @@ impl Caller {
         }
     }
 
-    /// The token by which limits that callers share count this one; none: by its address.
-    pub(crate) fn counted_as(&self) -> Option<&str> {
-        match &self.who {
-            // No token has a space in its name.
-            Who::Peer => Some("other servers"),
-            Who::Known(known) => known.now().is_some().then(|| known.token.name()),
-            Who::Anyone | Who::Nobody(_) | Who::Configuration | Who::OfDoor(_) => None,
-        }
-    }
-
     /// Whether every caller may do everything, within the limits.
     #[inline]
     pub(crate) const fn is_anyone(&self) -> bool {

@@ -33,6 +33,8 @@ use crate::tls::Peer;
 
 /// What the paths of this server's own interface begin with.
 const OWN: &str = "/v1/";
+/// Of these, what is for everybody.
+const OPEN: &str = "/v1/layouts";
 /// Where bounds of counters are asked for.
 const COUNTERS: &str = "/v1/counters/";
 /// Where it is asked what an ID says.
@@ -141,14 +143,15 @@ impl Pages {
             .and_then(|()| hosts.check(request))
             .and_then(page)
             .map_err(refused)?;
-        let is_own = request.uri().path().starts_with(OWN);
+        let path = request.uri().path();
+        let (is_own, is_open) = (path.starts_with(OWN), path.starts_with(OPEN));
         if reads(request.method()) {
             let media = media::refused_encoding(request.headers());
             let form = || is_own.then(|| media::refused_form(request.headers())).flatten();
             media.or_else(form).map_or(Ok(()), Err)?;
         }
         let caller = self.door.service.caller_of(request.headers(), from);
-        if is_own && self.reads_body(request) {
+        if is_own && (!is_open || self.reads_body(request)) {
             from.connection.is_of(&caller);
             caller.must_be_known().map_err(refused)?;
         }

@@ -4,6 +4,7 @@
 mod doors;
 pub(crate) mod grpc;
 mod guesses;
+mod strangers;
 
 use std::sync::Arc;
 
@@ -168,31 +169,6 @@ async fn token_for_metrics_sees_nothing_else() {
     assert_eq!(server.as_whom(SCRAPER, "GET", "/metrics", "").await, 403, "it is of all sources");
     access.replace(&Tokens { open_metrics: true, ..Tokens::default() }).unwrap();
     assert_eq!(server.as_whom("", "GET", "/metrics", "").await, 200);
-}
-
-/// A stranger learns that it cannot mint, and of what kind the reason is.
-#[tokio::test]
-async fn readiness_names_nothing_to_a_stranger() {
-    let node = node().await;
-    let settings = settings();
-    let server = server_for(node.clone(), settings, (Some(access(&timer())), timer())).await;
-    node.close().await.unwrap();
-    let told = async |token: &str| {
-        let headers = if token.is_empty() { String::new() } else { bearer(token) };
-        let answer = server.send("GET", "/readyz", &headers, "").await;
-        assert_eq!(answer.status, 503);
-        answer.json()
-    };
-    for stranger in ["", "wrong", BARE] {
-        let told = told(stranger).await;
-        assert_eq!(told["reasons"], serde_json::json!([]), "{stranger}");
-        assert_eq!(told["codes"], serde_json::json!(["closed"]), "{stranger}");
-    }
-    for known in [MINTER, SCRAPER, PEER] {
-        let told = told(known).await;
-        assert_eq!(told["reasons"].as_array().map(Vec::len), Some(1), "{known}: {told}");
-        assert_eq!(told["codes"], serde_json::json!(["closed"]), "{known}");
-    }
 }
 
 #[tokio::test]

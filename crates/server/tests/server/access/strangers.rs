@@ -1,0 +1,56 @@
+//! Whoever shows no token that is one.
+
+use super::{BARE, MINTER, PEER, SCRAPER, access, bearer, guarded};
+use crate::common::{node, server_for, settings, timer};
+
+/// A stranger learns that it cannot mint, and of what kind the reason is.
+#[tokio::test]
+async fn readiness_names_nothing_to_a_stranger() {
+    let node = node().await;
+    let settings = settings();
+    let server = server_for(node.clone(), settings, (Some(access(&timer())), timer())).await;
+    node.close().await.unwrap();
+    let told = async |token: &str| {
+        let headers = if token.is_empty() { String::new() } else { bearer(token) };
+        let answer = server.send("GET", "/readyz", &headers, "").await;
+        assert_eq!(answer.status, 503);
+        answer.json()
+    };
+    for stranger in ["", "wrong", BARE] {
+        let told = told(stranger).await;
+        assert_eq!(told["reasons"], serde_json::json!([]), "{stranger}");
+        assert_eq!(told["codes"], serde_json::json!(["closed"]), "{stranger}");
+    }
+    for known in [MINTER, SCRAPER, PEER] {
+        let told = told(known).await;
+        assert_eq!(told["reasons"].as_array().map(Vec::len), Some(1), "{known}: {told}");
+        assert_eq!(told["codes"], serde_json::json!(["closed"]), "{known}");
+    }
+}
+
+/// Whatever is wrong with a request, a stranger is asked for a token, and learns nothing else.
+#[tokio::test]
+async fn stranger_is_asked_for_a_token_before_anything_is_read() {
+    let (server, _) = guarded().await;
+    for (method, path, body) in [
+        ("GET", "/v1/decode/1", ""),
+        ("GET", "/v1/decode/1?source=numbers&layout=twitter", ""),
+        ("GET", "/v1/decode/x?unknown=1", ""),
+        ("GET", "/v1/ids/default?count=x", ""),
+        ("GET", "/v1/ids/%00", ""),
+        ("GET", "/v1/counters/counters/k?x=1", ""),
+        ("POST", "/v1/ids/default", "{"),
+        ("POST", "/v1/sources", ""),
+        ("POST", "/v1/recovery", "[]"),
+        ("DELETE", "/v1/sources/", ""),
+        ("DELETE", "/v1/workers", ""),
+        ("GET", "/v1/nothing", ""),
+    ] {
+        for stranger in ["", "wrong-0123456789abcdef0123456789"] {
+            let status = server.as_whom(stranger, method, path, body).await;
+            assert_eq!(status, 401, "{method} {path} {stranger}");
+        }
+    }
+    // Layouts are for everybody, mistakes in them too.
+    assert_eq!(server.as_whom("", "GET", "/v1/layouts/time=99", "").await, 400);
+}
