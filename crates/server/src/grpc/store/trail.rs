@@ -1,20 +1,17 @@
 //! What programs do to the store, in the audit trail.
 
-use std::fmt::{self, Display, Write as _};
+use std::fmt::{self, Display};
 
 use snowmint_coord::lend::is_lent;
 use snowmint_coord::{
     Error as StoreError, ErrorKind, Extend, Extended, Incarnation, Lease, LetGo, Mark, Member,
     Release, Result as StoreResult, Taken, is_worker_pool,
 };
-use snowmint_core::Rfc3339;
 
 use super::at::At;
+use super::words::{Time, few};
 use crate::service::{Service, shown};
 use crate::trail::{About, Line};
-
-/// How many numbers a line names; a message may have thousands.
-const NAMED_MAX: usize = 8;
 
 impl At {
     /// What a program did, or was refused.
@@ -60,12 +57,12 @@ impl At {
 
     pub(super) fn claimed(&self, service: &Service, claimed: &StoreResult<Vec<Lease>>) {
         self.tell(service, (About::Program, "claimed"), claimed, |leases| {
-            (None, Some(all(leases, lease)))
+            (None, Some(few(leases, lease)))
         });
     }
 
     pub(super) fn taken(&self, service: &Service, taken: &StoreResult<Taken>) {
-        let after = |taken: &Taken| (None, Some(all(&taken.leases, lease)));
+        let after = |taken: &Taken| (None, Some(few(&taken.leases, lease)));
         self.tell(service, (About::Program, "took"), taken, after);
     }
 
@@ -87,7 +84,7 @@ impl At {
         }
         if !moved.is_empty() {
             let at = |of: fn(&Extend) -> Mark| {
-                Some(all(&moved, |item| slot(&item.pool, item.slot, of(item))))
+                Some(few(&moved, |item| slot(&item.pool, item.slot, of(item))))
             };
             let states = |_: &()| (at(|item| item.from), at(|item| item.to));
             self.tell(service, (About::Extend, "extended"), &Ok(()), states);
@@ -110,7 +107,7 @@ impl At {
         self.tell(service, (About::Program, "let go"), done, |()| {
             let named =
                 |(number, term): &(u64, _)| format!("{} {number} {term}", shown(&let_go.pool));
-            (Some(all(&let_go.slots, named)), None)
+            (Some(few(&let_go.slots, named)), None)
         });
     }
 
@@ -149,21 +146,11 @@ fn lease(lease: &Lease) -> String {
 /// A number and its mark, which is a time of worker numbers.
 fn slot(pool: &str, number: u64, mark: Mark) -> String {
     let at = if is_worker_pool(pool) || is_lent(pool) {
-        Rfc3339(mark.unix_millis()).to_string()
+        Time(mark).to_string()
     } else {
         mark.to_string()
     };
     format!("{} {number} mark {at}", shown(pool))
-}
-
-/// Some of them, and how many more there are.
-fn all<T>(items: &[T], show: impl Fn(&T) -> String) -> String {
-    let mut text = items.iter().take(NAMED_MAX).map(show).collect::<Vec<_>>().join(", ");
-    if let Some(more) = items.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
-        // Writing to a string cannot fail.
-        let _ = write!(text, " and {more} more");
-    }
-    text
 }
 
 #[cfg(test)]
@@ -173,10 +160,10 @@ mod tests {
     #[test]
     fn some_numbers_stand_for_all_and_names_are_escaped() {
         let numbers: Vec<u64> = (0..12).collect();
-        assert_eq!(all(&numbers, u64::to_string), "0, 1, 2, 3, 4, 5, 6, 7 and 4 more");
-        assert_eq!(all(&numbers[..2], u64::to_string), "0, 1");
-        let told = slot("workers-10\n\u{1b}", 3, Mark::new(0));
-        assert_eq!(told, "\"workers-10\\n\\u{1b}\" 3 mark 1970-01-01T00:00:00.000Z");
+        assert_eq!(few(&numbers, u64::to_string), "0, 1, 2, 3, 4, 5, 6, 7 and 4 more");
+        assert_eq!(few(&numbers[..2], u64::to_string), "0, 1");
+        let told = slot("workers-10\n\u{1b}", 3, Mark::new(1_790_000_000_000));
+        assert_eq!(told, "\"workers-10\\n\\u{1b}\" 3 mark 2026-09-21T14:13:20.000Z");
         assert_eq!(slot("sections", 3, Mark::new(7)), "\"sections\" 3 mark 7");
     }
 }

@@ -22,12 +22,11 @@ pub(super) fn moved_forward(forward: &FastForward) -> String {
         new_identity,
     } = forward;
     let marks = Time(*marks_at_least);
-    let numbers: Vec<_> = segments.iter().map(|(name, next)| format!("{name}={next}")).collect();
     format!(
         "moved forward: worker marks at least {marks}, numbers {}, writes at least {writes_at_least}, recoveries at \
          least {recoveries_at_least}, catalog at least {catalog_at_least}, without journals {}, {} identity",
-        few(&numbers),
-        few(forget_journals),
+        few(segments, |(name, next)| format!("{name}={next}")),
+        few(forget_journals, String::clone),
         if *new_identity { "a new" } else { "the same" },
     )
 }
@@ -41,11 +40,14 @@ pub(super) fn allowed_to_lead(until: Mark) -> String {
 pub(super) fn asked_to_avoid(avoid: &Avoid) -> String {
     let Avoid { pool, slots, until, label } = avoid;
     let (name, until) = (&pool.name, Time(*until));
-    format!("asked to avoid {} of pool {name:?} until {until} for {label:?}", few(slots))
+    format!(
+        "asked to avoid {} of pool {name:?} until {until} for {label:?}",
+        few(slots, u64::to_string)
+    )
 }
 
 /// A mark that is a time.
-struct Time(Mark);
+pub(super) struct Time(pub(super) Mark);
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,12 +60,11 @@ impl fmt::Display for Time {
 }
 
 /// The first of them, and how many more there are.
-fn few(all: &[impl fmt::Display]) -> String {
+pub(super) fn few<T>(all: &[T], show: impl Fn(&T) -> String) -> String {
     if all.is_empty() {
         return "none".into();
     }
-    let named: Vec<_> = all.iter().take(NAMED_MAX).map(ToString::to_string).collect();
-    let named = named.join(" ");
+    let named = all.iter().take(NAMED_MAX).map(show).collect::<Vec<_>>().join(", ");
     match all.len().saturating_sub(NAMED_MAX) {
         0 => named,
         more => format!("{named} and {more} more"),
@@ -87,8 +88,8 @@ mod tests {
         };
         assert_eq!(
             moved_forward(&forward),
-            "moved forward: worker marks at least 2026-09-21T14:13:20.000Z, numbers s1=1 s2=2 s3=3 s4=4 s5=5 s6=6 s7=7 s8=8 \
-             and 2 more, writes at least 7, recoveries at least 0, catalog at least 0, without journals j, the same \
+            "moved forward: worker marks at least 2026-09-21T14:13:20.000Z, numbers s1=1, s2=2, s3=3, s4=4, s5=5, s6=6, s7=7, \
+             s8=8 and 2 more, writes at least 7, recoveries at least 0, catalog at least 0, without journals j, the same \
              identity"
         );
         assert_eq!(allowed_to_lead(Mark::ZERO), "allowed to lead until no time");
@@ -97,7 +98,7 @@ mod tests {
         let avoid = Avoid { pool, slots: vec![3, 4], until: Mark::MAX, label };
         assert_eq!(
             asked_to_avoid(&avoid),
-            r#"asked to avoid 3 4 of pool "workers-10" until the end of all time for "leaf\n""#
+            r#"asked to avoid 3, 4 of pool "workers-10" until the end of all time for "leaf\n""#
         );
     }
 }
