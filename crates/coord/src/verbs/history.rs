@@ -25,6 +25,16 @@ pub(super) async fn read_starts<R: Rows>(rows: &mut R) -> Answer<R, Starts> {
     Starts::read(&text, written).map_err(Failure::Damaged)
 }
 
+/// Keeps a new start, and answers the history that begins with it. It counts once the store is named so.
+pub(super) async fn put_start<R: Rows>(rows: &mut R) -> Answer<R, History> {
+    let starts = read_starts(rows).await?;
+    let history = History::of(&rows.identity().id).started();
+    let history = history.map_err(|error| Failure::Refused(error.kind().clone()))?;
+    let from = rows.begins_alone();
+    rows.put_note(STARTS, starts.with(&history.start, from)).await?;
+    Ok(history)
+}
+
 async fn read<R: Rows, T: Noted>(rows: &mut R, name: &str) -> Answer<R, Option<T>> {
     let Some((text, _)) = rows.note(name).await? else { return Ok(None) };
     let read = T::from_note(&text);
@@ -170,7 +180,8 @@ impl Verb for Doubts<'_> {
         rows.remove_note(KNOWN).await?;
         rows.put_note(JOURNALS, text(&standing.journals)?).await?;
         rows.put_note_everywhere(DOUBT, text(&doubt)?).await?;
-        let history = History::of(&rows.identity().id);
+        // While it lasts, reports count on past what was lost: from here on nothing is what somebody saw before.
+        let history = put_start(rows).await?;
         rows.name(History { in_doubt: true, ..history }.to_string())?;
         Ok(((), true))
     }

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::history::{check_server_of, is_in_doubt, read_starts, refuse_doubt};
-use super::{Access, Answer, Failure, Rows, STARTS, WITNESS};
+use super::history::{check_server_of, is_in_doubt, put_start, read_starts, refuse_doubt};
+use super::{Access, Answer, Failure, Rows, WITNESS};
 use crate::error::ErrorKind;
 use crate::history::{History, Recalled, recall};
 use crate::store::StoreIdentity;
@@ -119,11 +119,7 @@ impl Lineage {
         if self.has_begun.load(Ordering::SeqCst) {
             return Ok(false);
         }
-        let starts = read_starts(rows).await?;
-        let history = History::of(&rows.identity().id).started();
-        let history = history.map_err(|error| Failure::Refused(error.kind().clone()))?;
-        let from = rows.begins_alone();
-        rows.put_note(STARTS, starts.with(&history.start, from)).await?;
+        let history = put_start(rows).await?;
         rows.name(history.to_string())?;
         Ok(true)
     }
