@@ -334,8 +334,9 @@ pub async fn every_verb_is_refused_by_an_older_state(
     }
     assert_eq!(holder.store.seen(), remembers, "it has forgotten what is missing");
     // Reports count, and a long doubt has many. Whoever slept through it knows of the recovery all the same.
-    let journal = JournalInfo { id: "j".into(), ..JournalInfo::default() };
+    let mut journal = JournalInfo { id: "j".into(), ..JournalInfo::default() };
     while fresh.identity().await.unwrap().writes <= seen.writes {
+        journal.seen_at_ms += 1;
         fresh.report(&journal, None).await.unwrap();
     }
     fresh.fast_forward(&FastForward::default()).await.unwrap();
