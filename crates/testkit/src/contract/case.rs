@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use snowmint_coord::{
-    Bounds, ClaimRequest, ClockOf, Definition, Error, ErrorKind, Extend, Extended, Lease, Mark,
-    Member, NewDefinition, Pool, Presence, Release, Reserve, Result, Reuse, Segment, Store, Wish,
-    random,
+    BootTimer, Bounds, ClaimRequest, ClockOf, Definition, Error, ErrorKind, Extend, Extended,
+    Lease, Mark, Member, NewDefinition, Pool, Presence, Release, Reserve, Result, Reuse, Segment,
+    Store, Timer as _, Wish, random,
 };
 use snowmint_core::UnixMillis;
 
@@ -22,6 +22,8 @@ const START_MS: u64 = 1_800_000_000_000;
 pub(super) const TASKS: u64 = 16;
 /// How often a store that cannot be reached is asked.
 const TRIES: u32 = 20;
+/// A second at last.
+const STAND_BACK_DOUBLINGS_MAX: u32 = 10;
 
 /// One case's namespace and clock.
 #[derive(Clone)]
@@ -191,7 +193,7 @@ impl Case {
     ) -> Result<Segment> {
         let (name, definition_version) = (source.name.clone(), source.version);
         let reserve = Reserve { source: name, length, definition_version, within };
-        self.store.reserve(&reserve).await
+        reached(|| self.store.reserve(&reserve)).await
     }
 
     pub(super) async fn writes(&self) -> u64 {
@@ -233,6 +235,12 @@ pub(super) async fn reached<T, F: Future<Output = Result<T>>>(ask: impl Fn() -> 
         }
     }
     ask().await
+}
+
+/// Lets others come to their turn, longer each time: a step that reads much loses to one that reads little and is begun
+/// over and over, the more often the slower the store is.
+pub(super) async fn stand_back(turns: u32) {
+    BootTimer.sleep_ms((1 << turns.min(STAND_BACK_DOUBLINGS_MAX)) - 1).await;
 }
 
 pub(super) fn extend(lease: &Lease, from: Mark, to: Mark) -> Extend {

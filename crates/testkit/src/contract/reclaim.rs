@@ -1,6 +1,6 @@
 //! Marks far ahead of the clock, which an operator takes back.
 
-use super::case::{Case, TASKS, code, later, pool, reached};
+use super::case::{Case, TASKS, code, later, pool, reached, stand_back};
 use super::cases;
 use snowmint_coord::{
     Avoid, FastForward, Lease, Mark, Member, Pool, Reclaim, Reclaimed, Result, Reuse, SlotInfo,
@@ -245,13 +245,15 @@ async fn a_holder_that_goes_on_meanwhile_never_moves_a_reclaimed_mark(case: Case
     let holder = case.another().await;
     let (asked, mut held) = (reclaim(&pool, &[(0, lease.term)]), lease.clone());
     let moving = tokio::spawn(async move {
-        loop {
+        for turns in 0.. {
+            stand_back(turns).await;
             let to = later(held.mark, 1);
             match holder.extend(&held, held.mark, to).await {
                 Ok(extended) => held.mark = extended.mark,
                 Err(error) => return error.kind().code(),
             }
         }
+        "endless"
     });
     let asked = Reclaim { from_live: true, ..asked };
     let reclaimed = send(&case, &asked).await.unwrap();

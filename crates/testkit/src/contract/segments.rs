@@ -1,4 +1,4 @@
-use super::case::{Case, TASKS, code, definition};
+use super::case::{Case, TASKS, code, definition, reached};
 use super::cases;
 use snowmint_coord::segment::{NUMBER_MAX, Within};
 use snowmint_coord::{
@@ -22,7 +22,8 @@ cases![
 
 async fn give_back(case: &Case, source: &str, first: u64, segment: &Segment) -> Result<u64> {
     let (last, version) = (segment.last, segment.version);
-    case.store.give_back(&GiveBack { source: source.into(), first, last, version }).await
+    let give_back = GiveBack { source: source.into(), first, last, version };
+    reached(|| case.store.give_back(&give_back)).await
 }
 
 async fn numbers_start_at_one_and_follow_each_other(case: Case) {

@@ -1,6 +1,6 @@
 //! The one way in which a source's identity changes, and where a stripe is told to end before it does.
 
-use super::case::{Case, TASKS, code};
+use super::case::{Case, TASKS, code, reached, stand_back};
 use super::cases;
 use snowmint_coord::segment::{NUMBER_MAX, Within};
 use snowmint_coord::{
@@ -40,7 +40,12 @@ async fn ten_odd(case: &Case) -> Definition {
 
 async fn restripe(case: &Case, of: &Definition, increment: u64, mark: u64) -> Result<Definition> {
     let new = striped(&of.name, increment);
-    case.store.restripe(&Restripe { new, if_version: of.version, mark: Mark::new(mark) }).await
+    let restripe = Restripe { new, if_version: of.version, mark: Mark::new(mark) };
+    reached(|| case.store.restripe(&restripe)).await
+}
+
+async fn mark_of(case: &Case) -> u64 {
+    reached(|| case.store.get("orders")).await.unwrap().segment.mark.get()
 }
 
 async fn a_restripe_changes_the_identity_and_sets_the_mark(case: Case) {
@@ -112,7 +117,7 @@ async fn restriping_while_others_reserve_parts_their_numbers(case: Case) {
                 if number == 0 {
                     // Further and further ahead, until the others do not overtake it.
                     for ahead in (0..20).map(|tries| 1 << tries) {
-                        let mark = case.store.get("orders").await.unwrap().segment.mark.get();
+                        let mark = mark_of(&case).await;
                         match restripe(&case, &source, 2, mark + ahead).await {
                             Ok(new) => return (new.segment.mark.get(), u64::MAX),
                             refused => assert_eq!(code(refused), "mark_moved"),
@@ -121,17 +126,17 @@ async fn restriping_while_others_reserve_parts_their_numbers(case: Case) {
                     panic!("overtaken for a million numbers");
                 }
                 let mut last = 0;
-                loop {
-                    // A store that never makes anybody wait must not keep the first from its turn.
-                    tokio::task::yield_now().await;
+                for turns in 0.. {
+                    stand_back(turns).await;
                     match case.reserve(&source, 2).await {
                         Ok(segment) => last = segment.last,
                         refused => {
                             assert_eq!(code(refused), "conflict");
-                            return (0, last);
+                            break;
                         }
                     }
                 }
+                (0, last)
             }
         })
         .await;
@@ -219,10 +224,10 @@ async fn an_end_told_while_others_reserve_lies_above_all_they_got(case: Case) {
             async move {
                 if number == 0 {
                     for ahead in (0..20).map(|tries| 1 << tries) {
-                        let mark = case.store.get("orders").await.unwrap().segment.mark.get();
+                        let mark = mark_of(&case).await;
                         let until = 2 * (mark + ahead);
                         let ends = odd("orders", &format!(r#""until":{until},"#));
-                        match case.store.alter(&ends, Some(source.version)).await {
+                        match reached(|| case.store.alter(&ends, Some(source.version))).await {
                             Ok(_) => return (until, 0),
                             refused => assert_eq!(code(refused), "invalid"),
                         }
@@ -230,16 +235,17 @@ async fn an_end_told_while_others_reserve_lies_above_all_they_got(case: Case) {
                     panic!("overtaken for a million numbers");
                 }
                 let mut last = 0;
-                loop {
-                    tokio::task::yield_now().await;
+                for turns in 0.. {
+                    stand_back(turns).await;
                     match case.reserve(&source, 2).await {
                         Ok(segment) => last = 2 * segment.last - 1,
                         refused => {
                             assert_eq!(code(refused), "conflict");
-                            return (0, last);
+                            break;
                         }
                     }
                 }
+                (0, last)
             }
         })
         .await;
