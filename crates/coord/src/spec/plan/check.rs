@@ -26,7 +26,7 @@ const WAIT_MAX_MS_LIMIT: u64 = 10_000;
 const BURST_MS_LIMIT: u64 = 60_000;
 /// Leaf's bound for random starts.
 const RANDOM_BELOW_DEFAULT: u64 = 100;
-/// 128 MiB of IDs.
+/// 256 MiB: an ID takes 16 bytes in a queue.
 const PREFILL_CAPACITY_MAX: u64 = 1 << 24;
 const PREFILL_BOOST_DEFAULT: u32 = 3;
 const PREFILL_THRESHOLD_DEFAULT: u32 = 50;
