@@ -162,7 +162,8 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// renews anything is refused with `StoreWentBack` from then on, whoever asks, until an operator has
     /// [moved it forward](Self::fast_forward). One that is in doubt stays as it is, and so does one whose identity, in its
     /// history, is not the one that the evidence was found of, which may have been recovered since; and one that has all
-    /// that the evidence, or this handle, has seen: the address may have led elsewhere, and back.
+    /// that the evidence, or this handle, has seen: the address may have led elsewhere, and back. The step leaves a start, so
+    /// what was seen before and is missing stays missing, however far reports count on.
     ///
     /// Atomicity: the store's identity, and all that the evidence is compared with. Whose clock: none. On retry: repeat freely.
     ///
