@@ -157,7 +157,8 @@ pub struct IdentityResponse {
 /// What a program has seen of the store.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RecallRequest {
-    /// Who remembers it, in words that the refusal repeats; at most 64 bytes.
+    /// Who remembers it, in words that the refusal repeats; at most 64 bytes. Nobody else hears of it: a program puts no
+    /// store in doubt.
     #[prost(string, tag = "1")]
     pub who: ::prost::alloc::string::String,
     /// The identity and the count that belongs to it, as `Identity`, `Join` or `Renew` has answered.
@@ -193,29 +194,31 @@ pub struct Member {
     /// Its identity.
     #[prost(string, tag = "1")]
     pub incarnation: ::prost::alloc::string::String,
-    /// A label and a wish.
+    /// A label and a wish; at most 255 bytes without control characters.
     #[prost(string, tag = "2")]
     pub owner: ::prost::alloc::string::String,
-    /// The host's name.
+    /// The host's name; at most 255 bytes without control characters.
     #[prost(string, tag = "3")]
     pub host: ::prost::alloc::string::String,
     /// The process number.
     #[prost(uint32, tag = "4")]
     pub process: u32,
-    /// Where others reach it.
+    /// Where others reach it; at most 255 bytes without control characters. With a token it is left out: such a member is
+    /// no server.
     #[prost(string, tag = "5")]
     pub address: ::prost::alloc::string::String,
 }
 /// What a member says each time it renews.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Presence {
-    /// Its wall clock.
+    /// Its wall clock. With a token the server's counts instead: programs have no say about the time.
     #[prost(uint64, tag = "1")]
     pub sample: u64,
     /// How often it has renewed.
     #[prost(uint64, tag = "2")]
     pub renewals: u64,
-    /// How long it is taken to be there without a renewal, in milliseconds.
+    /// How long it is taken to be there without a renewal, in milliseconds; at least 1. With a token at most the server's
+    /// `counters.lease`, or 10,000 if that is more; more is refused.
     #[prost(uint64, tag = "3")]
     pub ttl_ms: u64,
 }
@@ -228,7 +231,7 @@ pub struct JoinRequest {
     /// What it says.
     #[prost(message, optional, tag = "2")]
     pub presence: ::core::option::Option<Presence>,
-    /// The caller's wall clock.
+    /// The caller's wall clock. With a token the server's counts instead, here and in all calls.
     #[prost(uint64, tag = "3")]
     pub now: u64,
 }
@@ -294,16 +297,18 @@ pub struct MemberInfo {
 /// Slots of one kind.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Pool {
-    /// Its name.
+    /// Its name. With a token a program claims only from a pool that a defined source takes its worker numbers from, or
+    /// from one of numbers that are lent.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// How many slots.
+    /// How many slots: a multiple of the group. With a token as many as the source's layout has; of lent numbers, 2 to
+    /// the power of the bits (1 to 31) that the pool's name says.
     #[prost(uint64, tag = "2")]
     pub slots: u64,
-    /// How many a claim takes together.
+    /// How many a claim takes together; at least 1. With a token as the source's layout has it; of lent numbers, 1.
     #[prost(uint32, tag = "3")]
     pub group: u32,
-    /// Whether a slot can be claimed again.
+    /// Whether a slot can be claimed again. With a token as the server's `worker.reuse` says; lent numbers always can.
     #[prost(enumeration = "Reuse", tag = "4")]
     pub reuse: i32,
 }
@@ -335,16 +340,20 @@ pub struct ClaimRequest {
     /// Who claims.
     #[prost(string, tag = "2")]
     pub member: ::prost::alloc::string::String,
-    /// Its label.
+    /// Its label; at most 255 bytes without control characters.
     #[prost(string, tag = "3")]
     pub owner: ::prost::alloc::string::String,
-    /// How many groups.
+    /// How many groups: 1 to 16,384. With a token it gets as many as make `limits.workers_max` with those that live
+    /// programs of the token hold, and is refused at that many (`too_many`). Those that it gave up of late count, too,
+    /// until their marks have passed: four times as many in all (`rate_limited`). Of numbers that are lent, at most
+    /// `compat.cosid.machines_max` in one space.
     #[prost(uint32, tag = "4")]
     pub count: u32,
-    /// A member proven dead.
+    /// A member proven dead. With a token, one of the same token.
     #[prost(string, optional, tag = "7")]
     pub supersedes: ::core::option::Option<::prost::alloc::string::String>,
-    /// A slot with a higher mark is not taken.
+    /// A slot with a higher mark is not taken. It moves no mark, so it has no bound: a slot whose mark lies ahead cannot
+    /// be minted from before.
     #[prost(uint64, tag = "8")]
     pub mark_at_most: u64,
     /// A random number, by which a repeat is recognised.
@@ -383,7 +392,7 @@ pub struct ClaimResponse {
 /// Marks to be moved.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ExtendRequest {
-    /// Which.
+    /// Which; at most 32,768.
     #[prost(message, repeated, tag = "1")]
     pub items: ::prost::alloc::vec::Vec<Extend>,
     /// The caller's wall clock.
@@ -405,13 +414,17 @@ pub struct Extend {
     /// Where the holder left the mark.
     #[prost(uint64, tag = "4")]
     pub from: u64,
-    /// Where it shall be.
+    /// Where it shall be: above `from`, and no further ahead of the time than `ahead_max_ms`.
     #[prost(uint64, tag = "5")]
     pub to: u64,
     /// A random number, by which a repeat is recognised.
     #[prost(fixed64, tag = "6")]
     pub request: u64,
-    /// How far ahead of the store's time it may be.
+    /// How far ahead of the time it may be: the store's, or where the store has no clock, that of the caller (with a
+    /// token, of the server). With a token the server lowers it to twice its `worker.window` (or three ticks of the
+    /// pool's slowest layout, if those are longer), the longest `lead_max` of the pool's sources and its
+    /// `clock.skew_max`, 75 s by default, with what `worker accept-lead` has accepted on top; of a number that is lent,
+    /// to 100 years. None: as much as that. A mark beyond is refused (`clock_ahead`).
     #[prost(uint64, optional, tag = "7")]
     pub ahead_max_ms: ::core::option::Option<u64>,
     /// The member that holds the slot. Whoever shows a token must say so, but for what is lent, which is no member's.
@@ -456,7 +469,7 @@ pub struct ReleaseRequest {
     /// The lease's term.
     #[prost(uint64, tag = "3")]
     pub term: u64,
-    /// The end of everything taken.
+    /// The end of everything taken: from the lease's floor to its mark.
     #[prost(uint64, tag = "4")]
     pub mark: u64,
     /// The caller's wall clock.
@@ -481,16 +494,16 @@ pub struct TakeRequest {
     /// Its label.
     #[prost(string, tag = "3")]
     pub owner: ::prost::alloc::string::String,
-    /// Which.
+    /// Which: 1 to 32,768 of them.
     #[prost(uint64, repeated, tag = "4")]
     pub slots: ::prost::alloc::vec::Vec<u64>,
-    /// Holders that were silent for long enough.
+    /// Holders that were silent for long enough; at most 32,768.
     #[prost(message, repeated, tag = "5")]
     pub silent: ::prost::alloc::vec::Vec<Silent>,
     /// The member that the taker was before.
     #[prost(string, optional, tag = "6")]
     pub supersedes: ::core::option::Option<::prost::alloc::string::String>,
-    /// How far the marks are moved.
+    /// How far the marks are moved; at most 2^53.
     #[prost(uint64, tag = "7")]
     pub length: u64,
     /// A random number, by which a repeat is recognised.
@@ -542,7 +555,7 @@ pub struct LetGoRequest {
     /// Who gives up.
     #[prost(string, tag = "2")]
     pub member: ::prost::alloc::string::String,
-    /// Which.
+    /// Which; at most 32,768.
     #[prost(message, repeated, tag = "3")]
     pub slots: ::prost::alloc::vec::Vec<HeldBy>,
     /// The caller's wall clock.
@@ -647,7 +660,8 @@ pub struct Ticks {
     /// How many ticks numbers may lead a clock that is behind what was handed out.
     #[prost(uint64, tag = "6")]
     pub lead: u64,
-    /// The caller's clock, in Unix milliseconds.
+    /// The caller's clock, in Unix milliseconds. It counts where the store has no clock; with a token it is no later than
+    /// the server's.
     #[prost(uint64, tag = "7")]
     pub now: u64,
 }
@@ -657,16 +671,21 @@ pub struct ReserveRequest {
     /// The source.
     #[prost(string, tag = "1")]
     pub source: ::prost::alloc::string::String,
-    /// How many.
+    /// How many; at least one. With a token at most `limits.segment_max` or the source's step, whichever is more, and as
+    /// many as the token's rate lets it take at once. Of more, so many are given. `admin` over the source lifts the first
+    /// bound.
     #[prost(uint64, tag = "2")]
     pub length: u64,
     /// The version of the definition that the caller works by.
     #[prost(uint64, tag = "3")]
     pub definition_version: u64,
-    /// Only numbers in here.
+    /// Only numbers in here. With a token they begin no further on than the source has come, or than the current period
+    /// of serials begins by the server's clock and a minute (`forbidden`), and they end with the source or the period
+    /// (fewer are given). Serials need it. `admin` over the source, or a source with an `origin`, has no such bound.
     #[prost(message, optional, tag = "4")]
     pub within: ::core::option::Option<Within>,
-    /// Instead: only numbers in the ticks that the store's clock allows.
+    /// Instead: only numbers in the ticks that the store's clock allows. With a token only the time counts: layout, lag
+    /// and lead are those of the definition.
     #[prost(message, optional, tag = "5")]
     pub now: ::core::option::Option<Ticks>,
 }
@@ -722,16 +741,17 @@ pub struct GiveBackResponse {
     #[prost(uint64, tag = "2")]
     pub version: u64,
 }
-/// What a source shall be.
+/// What a source shall be. The catalog holds at most `limits.sources_max` sources, deleted ones too, and queues of at
+/// most `limits.prefill_ids_max` IDs; a token without `admin` over all sources gets a quarter of each (`too_many`).
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NewDefinition {
-    /// Its name.
+    /// Its name: 1 to 63 of A-Z a-z 0-9 _ . -
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// All keys, as canonical JSON.
+    /// All keys, as canonical JSON; at most 65,536 bytes.
     #[prost(string, tag = "2")]
     pub spec: ::prost::alloc::string::String,
-    /// The keys that never change, as canonical JSON.
+    /// The keys that never change, as canonical JSON; at most 65,536 bytes.
     #[prost(string, tag = "3")]
     pub identity: ::prost::alloc::string::String,
     /// Whether it shall be used, where that is said.
@@ -893,7 +913,7 @@ pub struct AvoidRequest {
     /// Everything below belongs to somebody outside.
     #[prost(uint64, tag = "3")]
     pub until: u64,
-    /// Who that is, for lists.
+    /// Who that is, for lists; at most 200 bytes without control characters.
     #[prost(string, tag = "4")]
     pub label: ::prost::alloc::string::String,
     /// The caller's wall clock.
@@ -1149,7 +1169,7 @@ pub mod store_client {
                 .insert(GrpcMethod::new("snowmint.store.v1.Store", "Recall"));
             self.inner.unary(req, path, codec).await
         }
-        /// Makes a member known.
+        /// Makes a member known. It counts against the token's rate for joins.
         pub async fn join(
             &mut self,
             request: impl tonic::IntoRequest<super::JoinRequest>,
@@ -1240,7 +1260,8 @@ pub mod store_client {
                 .insert(GrpcMethod::new("snowmint.store.v1.Store", "Members"));
             self.inner.unary(req, path, codec).await
         }
-        /// Claims slots that no live member holds.
+        /// Claims slots that no live member holds. It counts against the token's rate for claims. Pools other than those of
+        /// worker numbers and of lent numbers take the right `admin` over all sources.
         pub async fn claim(
             &mut self,
             request: impl tonic::IntoRequest<super::ClaimRequest>,
@@ -1262,7 +1283,7 @@ pub mod store_client {
                 .insert(GrpcMethod::new("snowmint.store.v1.Store", "Claim"));
             self.inner.unary(req, path, codec).await
         }
-        /// Moves marks forward. One answer for each item, in order.
+        /// Moves marks forward, each no further ahead of the time than the server allows. One answer for each item, in order.
         pub async fn extend(
             &mut self,
             request: impl tonic::IntoRequest<super::ExtendRequest>,
@@ -1306,7 +1327,7 @@ pub mod store_client {
                 .insert(GrpcMethod::new("snowmint.store.v1.Store", "Release"));
             self.inner.unary(req, path, codec).await
         }
-        /// Takes ordered slots by name.
+        /// Takes ordered slots by name. With a token: only by the right `admin` over all sources.
         pub async fn take(
             &mut self,
             request: impl tonic::IntoRequest<super::TakeRequest>,
@@ -1375,7 +1396,8 @@ pub mod store_client {
                 .insert(GrpcMethod::new("snowmint.store.v1.Store", "Workers"));
             self.inner.unary(req, path, codec).await
         }
-        /// Takes the next numbers of a segment source.
+        /// Takes the next numbers of a segment source, at most as many as the server allows. They count against the token's
+        /// rate. It takes the right `reserve` over the source, too.
         pub async fn reserve(
             &mut self,
             request: impl tonic::IntoRequest<super::ReserveRequest>,
@@ -1400,7 +1422,8 @@ pub mod store_client {
                 .insert(GrpcMethod::new("snowmint.store.v1.Store", "Reserve"));
             self.inner.unary(req, path, codec).await
         }
-        /// Gives the unused end of the newest segment back.
+        /// Gives the unused end of the newest segment back: with a token, only of the one that this token took last, and
+        /// through this server (`invalid`). It takes the right `reserve` over the source, too.
         pub async fn give_back(
             &mut self,
             request: impl tonic::IntoRequest<super::GiveBackRequest>,
@@ -1425,7 +1448,8 @@ pub mod store_client {
                 .insert(GrpcMethod::new("snowmint.store.v1.Store", "GiveBack"));
             self.inner.unary(req, path, codec).await
         }
-        /// Defines a source.
+        /// Defines a source. This and the next three calls take the right `admin` over the source, and over the keys, stores
+        /// and origins that the definition newly names; each counts against the token's rate.
         pub async fn define(
             &mut self,
             request: impl tonic::IntoRequest<super::DefineRequest>,
@@ -1572,7 +1596,8 @@ pub mod store_client {
                 .insert(GrpcMethod::new("snowmint.store.v1.Store", "List"));
             self.inner.unary(req, path, codec).await
         }
-        /// Moves the store forward after it was restored.
+        /// Moves the store forward after it was restored. With a token, this and the next two calls take the right `admin`
+        /// over all sources. A store in doubt is refused: it is recovered by snowmint.v1.Mint.Recover.
         pub async fn fast_forward(
             &mut self,
             request: impl tonic::IntoRequest<super::FastForwardRequest>,
@@ -1682,7 +1707,7 @@ pub mod store_server {
             &self,
             request: tonic::Request<super::RecallRequest>,
         ) -> std::result::Result<tonic::Response<super::RecallResponse>, tonic::Status>;
-        /// Makes a member known.
+        /// Makes a member known. It counts against the token's rate for joins.
         async fn join(
             &self,
             request: tonic::Request<super::JoinRequest>,
@@ -1702,12 +1727,13 @@ pub mod store_server {
             &self,
             request: tonic::Request<super::MembersRequest>,
         ) -> std::result::Result<tonic::Response<super::MembersResponse>, tonic::Status>;
-        /// Claims slots that no live member holds.
+        /// Claims slots that no live member holds. It counts against the token's rate for claims. Pools other than those of
+        /// worker numbers and of lent numbers take the right `admin` over all sources.
         async fn claim(
             &self,
             request: tonic::Request<super::ClaimRequest>,
         ) -> std::result::Result<tonic::Response<super::ClaimResponse>, tonic::Status>;
-        /// Moves marks forward. One answer for each item, in order.
+        /// Moves marks forward, each no further ahead of the time than the server allows. One answer for each item, in order.
         async fn extend(
             &self,
             request: tonic::Request<super::ExtendRequest>,
@@ -1717,7 +1743,7 @@ pub mod store_server {
             &self,
             request: tonic::Request<super::ReleaseRequest>,
         ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status>;
-        /// Takes ordered slots by name.
+        /// Takes ordered slots by name. With a token: only by the right `admin` over all sources.
         async fn take(
             &self,
             request: tonic::Request<super::TakeRequest>,
@@ -1732,12 +1758,14 @@ pub mod store_server {
             &self,
             request: tonic::Request<super::WorkersRequest>,
         ) -> std::result::Result<tonic::Response<super::WorkersResponse>, tonic::Status>;
-        /// Takes the next numbers of a segment source.
+        /// Takes the next numbers of a segment source, at most as many as the server allows. They count against the token's
+        /// rate. It takes the right `reserve` over the source, too.
         async fn reserve(
             &self,
             request: tonic::Request<super::ReserveRequest>,
         ) -> std::result::Result<tonic::Response<super::ReserveResponse>, tonic::Status>;
-        /// Gives the unused end of the newest segment back.
+        /// Gives the unused end of the newest segment back: with a token, only of the one that this token took last, and
+        /// through this server (`invalid`). It takes the right `reserve` over the source, too.
         async fn give_back(
             &self,
             request: tonic::Request<super::GiveBackRequest>,
@@ -1745,7 +1773,8 @@ pub mod store_server {
             tonic::Response<super::GiveBackResponse>,
             tonic::Status,
         >;
-        /// Defines a source.
+        /// Defines a source. This and the next three calls take the right `admin` over the source, and over the keys, stores
+        /// and origins that the definition newly names; each counts against the token's rate.
         async fn define(
             &self,
             request: tonic::Request<super::DefineRequest>,
@@ -1790,7 +1819,8 @@ pub mod store_server {
             &self,
             request: tonic::Request<super::ListRequest>,
         ) -> std::result::Result<tonic::Response<super::ListResponse>, tonic::Status>;
-        /// Moves the store forward after it was restored.
+        /// Moves the store forward after it was restored. With a token, this and the next two calls take the right `admin`
+        /// over all sources. A store in doubt is refused: it is recovered by snowmint.v1.Mint.Recover.
         async fn fast_forward(
             &self,
             request: tonic::Request<super::FastForwardRequest>,

@@ -5,10 +5,11 @@ pub struct MintRequest {
     /// The source.
     #[prost(string, tag = "1")]
     pub source: ::prost::alloc::string::String,
-    /// How many; 1 when left out.
+    /// How many; 1 when left out. At most `limits.batch_max` (100,000); with `admin` over the source, 1,000,000.
     #[prost(uint64, optional, tag = "2")]
     pub count: ::core::option::Option<u64>,
-    /// The key of a counter, or the name that a UUID of version 3 or 5 is made from.
+    /// The key of a counter (1 to 255 bytes), or the name that a UUID of version 3 or 5 is made from (at most 4,096
+    /// bytes).
     #[prost(string, optional, tag = "3")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
@@ -28,10 +29,11 @@ pub struct MintStreamRequest {
     /// The source.
     #[prost(string, tag = "1")]
     pub source: ::prost::alloc::string::String,
-    /// How many in all.
+    /// How many in all. At most `limits.stream_max` (1,000,000,000); `admin` over the source lifts it.
     #[prost(uint64, tag = "2")]
     pub total: u64,
-    /// The key of a counter, or the name that a UUID of version 3 or 5 is made from.
+    /// The key of a counter (1 to 255 bytes), or the name that a UUID of version 3 or 5 is made from (at most 4,096
+    /// bytes).
     #[prost(string, optional, tag = "3")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
@@ -51,7 +53,7 @@ pub struct ReserveRequest {
     /// A segment source.
     #[prost(string, tag = "1")]
     pub source: ::prost::alloc::string::String,
-    /// How many numbers.
+    /// How many numbers. At most `limits.segment_max` (1,000,000); `admin` over the source lifts it.
     #[prost(uint64, tag = "2")]
     pub length: u64,
 }
@@ -74,7 +76,7 @@ pub struct BoundRequest {
     /// A counter source.
     #[prost(string, tag = "1")]
     pub source: ::prost::alloc::string::String,
-    /// The key.
+    /// The key: 1 to 255 bytes.
     #[prost(string, tag = "2")]
     pub key: ::prost::alloc::string::String,
 }
@@ -188,13 +190,16 @@ pub struct GetSourceRequest {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
 }
-/// A source to be defined.
+/// A source to be defined. All sources together are at most `limits.sources_max` (10,000, deleted ones too), and their
+/// queues hold at most `limits.prefill_ids_max` IDs (16,777,216); a token without `admin` over all sources gets a
+/// quarter of each.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DefineSourceRequest {
-    /// The name.
+    /// The name: 1 to 63 of A-Z a-z 0-9 _ . -
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// The source's keys as a JSON object, as in a configuration file; none: every default.
+    /// The source's keys as a JSON object, as in a configuration file; none: every default. At most 65,536 bytes,
+    /// defaults written out.
     #[prost(string, tag = "2")]
     pub keys: ::prost::alloc::string::String,
 }
@@ -299,7 +304,7 @@ pub struct RecoverRequest {
     /// Only say what would be done.
     #[prost(bool, tag = "1")]
     pub dry_run: bool,
-    /// Worker marks go at least to this time (RFC 3339).
+    /// Worker marks go at least to this time (RFC 3339): at most a day ahead of the clock, unless `far_ahead` says more.
     #[prost(string, optional, tag = "2")]
     pub mark: ::core::option::Option<::prost::alloc::string::String>,
     /// That time is meant, though it is more than a day ahead of the clock.

@@ -3,8 +3,8 @@
 //! A count of writes alone forgets: a store that was put back counts on, and in the end it has counted further than
 //! whoever remembers the lost writes. So a random *start* is left in the store, with the count at which it was left: by
 //! every process that begins to write to it, by the step that puts it in doubt, and by a recovery. Whoever remembers the
-//! newest start and a count knows for ever whether the
-//! store still has all of that: it has the start, and no other between it and the count.
+//! newest start and a count knows for ever whether the store still has all of that: it has the start, and no other
+//! between it and the count.
 //!
 //! Identity, number of recoveries, newest start, and whether the store is in doubt are one text, which every step
 //! compares as a whole: `STORE.RECOVERIES.START`, with `!` behind it while the store is in doubt. Stores of versions
