@@ -160,9 +160,14 @@ impl Grant {
         self.over == Over::Sources && self.rights.contains(&right) && self.pattern.source == "*"
     }
 
+    /// Whether it is about sources, and not about what definitions name.
+    pub(super) fn is_over_sources(&self) -> bool {
+        self.over == Over::Sources
+    }
+
     /// Whether it has the right over any source.
     pub(super) fn has_somewhere(&self, right: Right) -> bool {
-        self.over == Over::Sources && self.rights.contains(&right)
+        self.is_over_sources() && self.rights.contains(&right)
     }
 
     pub(super) fn is_for(&self, namespace: &str) -> bool {

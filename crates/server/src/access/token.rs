@@ -127,7 +127,7 @@ impl Token {
 
     /// Whether it has any right, over any source.
     pub(super) fn has_some_right(&self) -> bool {
-        !self.grants.is_empty()
+        self.grants.iter().any(Grant::is_over_sources)
     }
 
     pub(super) fn has_over_all(&self, right: Right) -> bool {

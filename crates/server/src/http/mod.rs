@@ -209,6 +209,9 @@ async fn converse(
                 let busy = Arc::clone(&ticket).works(request.body().is_end_stream());
                 let answer = Arc::clone(&pages).answer(request, from.clone());
                 let sent = move |response: Response| {
+                    if is_refusal(&response) {
+                        ticket.refused();
+                    }
                     let counts = response.extensions().get().copied();
                     let response =
                         response.map(|body| Sent::Right(owed(body, counts, ticket, idle_ms)));
@@ -238,6 +241,12 @@ async fn converse(
     if let Err(error) = ended {
         tracing::debug!(%peer, error, "connection ended in an error");
     }
+}
+
+/// Whether an answer of HTTP or gRPC refuses what was asked.
+fn is_refusal(response: &Response) -> bool {
+    let status = response.headers().get("grpc-status");
+    response.status().is_client_error() || status.is_some_and(|status| status != "0")
 }
 
 /// A body that is to be read in time, if it counts.

@@ -77,7 +77,8 @@ impl Answers {
                 "ERR",
                 "closed: this connection was at rest, and another needs its place (resp.connections_max)",
             ),
-            Why::NoToken => {
+            // Over RESP a refusal costs nothing that stays: as in Redis, only the time without AUTH counts.
+            Why::NoToken | Why::Refused => {
                 let within_ms = session.door.settings.auth_time_max.ms();
                 let message =
                     format!("closed: no AUTH within {within_ms} ms (resp.auth_time_max)");

@@ -134,18 +134,21 @@ impl Connection {
         answers.session.follow();
         let outcome = loop {
             let unread = self.input.get(at..).unwrap_or_default();
-            let (command, bytes) = match self.parser.next(unread) {
+            let next = self.parser.next(unread);
+            let length = match &next {
+                Ok(Next::Command { bytes, .. }) => *bytes,
+                _ => unread.len(),
+            };
+            if next.is_ok() && answers.session.is_nobody && length > UNNAMED_BYTES_MAX {
+                let message = format!(
+                    "Protocol error: request longer than {UNNAMED_BYTES_MAX} bytes before AUTH"
+                );
+                let output = &mut answers.replies.unsent;
+                answers.session.reply(output).error("ERR", &message);
+                break Afterwards::Close;
+            }
+            let (command, bytes) = match next {
                 Ok(Next::Command { command, bytes }) => (command, bytes),
-                Ok(Next::Incomplete { .. })
-                    if answers.session.is_nobody && unread.len() > UNNAMED_BYTES_MAX =>
-                {
-                    let message = format!(
-                        "Protocol error: request longer than {UNNAMED_BYTES_MAX} bytes before AUTH"
-                    );
-                    let output = &mut answers.replies.unsent;
-                    answers.session.reply(output).error("ERR", &message);
-                    break Afterwards::Close;
-                }
                 Ok(Next::Incomplete { .. }) => break Afterwards::GoOn,
                 Err(error) => {
                     // Where the next request begins is not known any more.

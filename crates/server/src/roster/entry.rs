@@ -13,10 +13,12 @@ use super::lock;
 use crate::access::Caller;
 use crate::share::Client;
 
-/// How long a connection may take to end that was asked to, for others' sake.
+/// How long a connection may take to end that was asked to, for others' sake or after refusals.
 const LEAVE_MS: u64 = 500;
 /// For how long a request whose body has not come counts as one in progress.
 const BODY_AWAITED_MS: u64 = 5_000;
+/// How many requests in a row a connection may have refused that shows no token.
+const REFUSED_MAX: u32 = 32;
 /// Of a limit that is none.
 const NEVER: u64 = u64::MAX;
 
@@ -38,6 +40,8 @@ pub(crate) struct Entry {
     client: Mutex<Client>,
     /// Whether it has shown a token, or a certificate that stands for one.
     is_known: AtomicBool,
+    /// How many requests were refused since it last showed a token.
+    refused: AtomicU32,
     /// Requests that the server works on.
     busy: AtomicU32,
     /// Requests of which the body is awaited, or was when they came.
@@ -71,6 +75,8 @@ pub(crate) enum Why {
     Room = 1,
     /// It has shown no token in time.
     NoToken = 2,
+    /// It asks over and over, and shows no token.
+    Refused = 3,
 }
 
 /// What a connection is asked.
@@ -100,6 +106,7 @@ impl Entry {
             moved_ms: AtomicU64::new(since_ms),
             client: Mutex::new(Client::at(peer.ip())),
             is_known: AtomicBool::new(false),
+            refused: AtomicU32::new(0),
             busy: AtomicU32::new(0),
             awaited: AtomicU32::new(0),
             awaited_ms: AtomicU64::new(0),
@@ -147,6 +154,9 @@ impl Entry {
     /// This caller asks over it. One that shows nothing changes nothing: over HTTP some requests need no token.
     pub(crate) fn is_of(&self, caller: &Caller) {
         let is_known = caller.has_a_token();
+        if is_known {
+            self.refused.store(0, Ordering::Relaxed);
+        }
         if is_known || caller.has_shown_something() {
             self.set_known(is_known, caller);
         }
@@ -170,6 +180,11 @@ impl Entry {
 
     pub(super) fn client(&self) -> Client {
         lock(&self.client).clone()
+    }
+
+    /// A request was refused. Answers whether that is once too often.
+    pub(super) fn is_refused(&self) -> bool {
+        !self.is_known() && self.refused.fetch_add(1, Ordering::Relaxed) == REFUSED_MAX
     }
 
     /// Whether the server works for it, where it works for one request after the other.
@@ -230,7 +245,7 @@ impl Entry {
 
     /// Asks it to end, with a word to the client.
     pub(super) fn ask_to_leave(&self, why: Why, now_ms: u64) {
-        if why == Why::Room {
+        if why != Why::NoToken {
             self.leave.until_ms.store(now_ms.saturating_add(LEAVE_MS), Ordering::Relaxed);
         }
         self.leave.why.store(why as u8, Ordering::Release);
@@ -249,6 +264,7 @@ impl Entry {
         match self.leave.why.load(Ordering::Acquire) {
             0 => None,
             why if why == Why::Room as u8 => Some(Why::Room),
+            why if why == Why::Refused as u8 => Some(Why::Refused),
             _ => Some(Why::NoToken),
         }
     }

@@ -80,6 +80,14 @@ impl Ticket {
         self.roster.requests.fetch_add(requests, Ordering::Relaxed);
     }
 
+    /// A request was refused. Each of many at once grows what the connection keeps: whoever goes on without a token,
+    /// where one is asked for, loses the connection.
+    pub(crate) fn refused(&self) {
+        if self.roster.places.token_within_ms.is_some() && self.entry.is_refused() {
+            self.entry.ask_to_leave(Why::Refused, self.roster.now_ms());
+        }
+    }
+
     /// Waits until the connection is asked to end.
     pub(crate) async fn asked_to_leave(&self) -> Why {
         poll_fn(|context| self.entry.poll_leave(context)).await

@@ -12,6 +12,7 @@ use super::batched::encrypted_with;
 use super::common::{Answer, Client, Server, in_time, request, server_with, soon};
 use super::reset::{END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame, get, next_frame};
 
+const DATA: u8 = 0;
 const GOAWAY: u8 = 7;
 const LIVE: &str = "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
 const GAVE_WAY: &[u8] =
@@ -226,15 +227,56 @@ async fn connection_without_a_token_ends_in_time() {
     assert_eq!(named.ask(&["PING"]).await, "+PONG");
 }
 
+/// Each of many refused requests grows what a connection keeps: whoever goes on asking without a token loses it.
+#[tokio::test]
+async fn connection_that_is_refused_over_and_over_ends() {
+    let (server, _) = guarded_with(|_| {}).await;
+    let minter = bearer(MINTER);
+    let mut known = asked(&server, &minter).await;
+    let mut client = over_http2(&server).await;
+    let mut answered = 0;
+    for stream in (3..).step_by(2) {
+        let ask = get("/v1/ids/default");
+        client.send(frame(HEADERS, END_STREAM | END_HEADERS, stream, &ask)).await;
+        let kind = loop {
+            match next_kind(&mut client).await {
+                DATA => {}
+                kind => break kind,
+            }
+        };
+        if kind == GOAWAY {
+            break;
+        }
+        answered += 1;
+        assert!(answered < 100, "it goes on");
+    }
+    assert!(answered >= 32, "{answered} answers");
+    // What is open on it ends with it.
+    in_time(&server.timer, client.rest()).await;
+    // Whoever has shown a token may be wrong as often as it likes.
+    for _ in 0..100 {
+        let wrong = format!("GET /v1/nothing HTTP/1.1\r\nhost: localhost\r\n{minter}\r\n");
+        known.send(wrong).await;
+        known.expect("HTTP/1.1 404 Not Found\r\n").await;
+        while !known.line().await.is_empty() {}
+        let mut body = vec![0; 1024];
+        assert!(soon(known.0.read(&mut body)).await.unwrap() > 0);
+    }
+    ask(&mut known, &minter).await;
+}
+
 /// Before it is said who asks, there is a name and a token to say, and no more.
 #[tokio::test]
 async fn long_request_before_auth_is_refused() {
     let (server, _) = guarded_with(|_| {}).await;
     let half = format!("*2\r\n$4\r\nECHO\r\n$9000\r\n{}", "x".repeat(5_000));
-    let mut client = server.resp().await;
-    client.send(&half).await;
-    let said = String::from_utf8(client.rest().await).unwrap();
-    assert_eq!(said, "-ERR Protocol error: request longer than 4096 bytes before AUTH\r\n");
+    let whole = format!("*2\r\n$4\r\nECHO\r\n$4100\r\n{}\r\n", "x".repeat(4_100));
+    for long in [&half, &whole] {
+        let mut client = server.resp().await;
+        client.send(long).await;
+        let said = String::from_utf8(client.rest().await).unwrap();
+        assert_eq!(said, "-ERR Protocol error: request longer than 4096 bytes before AUTH\r\n");
+    }
     let mut client = server.resp().await;
     assert_eq!(client.ask(&["AUTH", MINTER]).await, "+OK");
     client.send(half + &"x".repeat(4_000) + "\r\n").await;

@@ -28,6 +28,7 @@ const JOINER: &str = "joiner-0123456789abcdef0123456789abcdef";
 const SHARER: &str = "sharer-0123456789abcdef0123456789";
 const SCRAPER: &str = "scraper-0123456789abcdef0123456789";
 const BARE: &str = "bare-0123456789abcdef0123456789";
+const KEYED: &str = "keyed-0123456789abcdef0123456789";
 const PEER: &str = "peer-0123456789abcdef0123456789abcdef";
 
 fn token(secret: &str, grants: &[&str], rates: &[&str]) -> TokenSettings {
@@ -48,6 +49,7 @@ fn tokens() -> Tokens {
         ("admin", token(ADMIN, &["mint,reserve,join,decode,admin,metrics *"], &[])),
         ("scraper", token(SCRAPER, &["metrics *"], &[])),
         ("bare", token(BARE, &[], &[])),
+        ("keyed", token(KEYED, &["admin key:1", "admin store:b"], &[])),
         ("slow", token(SLOW, &["mint *"], &["2/h default", "10/s burst=10 *"])),
         ("sharer", token(SHARER, &["mint,admin mine-*", "admin ours"], &[])),
         ("definer", token(DEFINER, &["mint,admin *"], &["5/h *"])),

@@ -1,6 +1,6 @@
 //! Whoever shows no token that is one.
 
-use super::{BARE, MINTER, PEER, SCRAPER, access, bearer, guarded};
+use super::{BARE, KEYED, MINTER, PEER, SCRAPER, access, bearer, guarded};
 use crate::common::{node, server_for, settings, timer};
 
 /// A stranger learns that it cannot mint, and of what kind the reason is.
@@ -16,7 +16,7 @@ async fn readiness_names_nothing_to_a_stranger() {
         assert_eq!(answer.status, 503);
         answer.json()
     };
-    for stranger in ["", "wrong", BARE] {
+    for stranger in ["", "wrong", BARE, KEYED] {
         let told = told(stranger).await;
         assert_eq!(told["reasons"], serde_json::json!([]), "{stranger}");
         assert_eq!(told["codes"], serde_json::json!(["closed"]), "{stranger}");
