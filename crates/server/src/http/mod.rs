@@ -25,7 +25,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::map_response;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, post};
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
@@ -35,6 +35,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use snowmint_wire::error::Code;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tower_http::compression::CompressionLayer;
@@ -45,9 +46,10 @@ use crate::grpc;
 use crate::hosts::Hosts;
 use crate::log_line::Issued;
 use crate::reading::Requests;
-use crate::roster::{Places, Roster, Ticket};
-use crate::service::{CHANGED_PATH, Service};
+use crate::roster::{Places, Roster, Ticket, Why};
+use crate::service::{CHANGED_PATH, Error, Service};
 use crate::tls::{Opening, Peer, Side};
+use answer::Refusal;
 use asked::Shared;
 use at_once::Memory;
 pub(crate) use owing::Counts;
@@ -208,6 +210,14 @@ async fn converse(
                 let ticket = Arc::clone(&on_request);
                 let busy = Arc::clone(&ticket).works(request.body().is_end_stream());
                 let answer = Arc::clone(&pages).answer(request, from.clone());
+                let connection = Arc::clone(on_request.entry());
+                // Looked at when its turn comes: many requests come at once.
+                let answer = async move {
+                    match connection.asked_to_leave() {
+                        Some(Why::Refused) => dismissal(),
+                        _ => answer.await,
+                    }
+                };
                 let sent = move |response: Response| {
                     if is_refusal(&response) {
                         ticket.refused();
@@ -241,6 +251,13 @@ async fn converse(
     if let Err(error) = ended {
         tracing::debug!(%peer, error, "connection ended in an error");
     }
+}
+
+/// The answer to whatever else comes over a connection that ends after refusals. It may be somebody else's request.
+fn dismissal() -> Response {
+    let message = "this connection ends: too many requests in a row were refused on it, and none had a token; \
+                   connect anew";
+    Refusal(Error::new(Code::Overloaded, message)).into_response()
 }
 
 /// Whether an answer of HTTP or gRPC refuses what was asked.

@@ -18,7 +18,7 @@ const LEAVE_MS: u64 = 500;
 /// For how long a request whose body has not come counts as one in progress.
 const BODY_AWAITED_MS: u64 = 5_000;
 /// How many requests in a row a connection may have refused that shows no token.
-const REFUSED_MAX: u32 = 32;
+const REFUSED_MAX: u32 = 16;
 /// Of a limit that is none.
 const NEVER: u64 = u64::MAX;
 
