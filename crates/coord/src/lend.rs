@@ -177,5 +177,7 @@ mod tests {
         let called = |label: String| Borrower { space: "a".into(), label }.check();
         assert!(called("x".into()).is_ok() && called("x".repeat(255)).is_ok());
         assert!(called(String::new()).is_err() && called("x".repeat(256)).is_err());
+        let refused = called("a\u{1b}".into()).unwrap_err().to_string();
+        assert!(refused.contains("borrower label") && !refused.contains('\u{1b}'), "{refused}");
     }
 }

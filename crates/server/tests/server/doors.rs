@@ -73,6 +73,24 @@ async fn what_is_no_text_is_refused_at_each_door() {
     assert_eq!(server.send("POST", "/id/nextId", form, body).await.json()["code"], 200);
 }
 
+/// Lists show what a borrower calls itself.
+#[tokio::test]
+async fn who_borrows_a_number_is_called_by_what_can_be_seen() {
+    let server = server_with(all_open).await;
+    let ask = async |label: &str| {
+        let machine = "stable=false&machineBit=3&safeGuardDuration=PT5M";
+        let path = format!("/machines/shop?{machine}&instanceId={label}");
+        server.send("POST", &path, "", "").await
+    };
+    for label in ["a%1B%5B2J", "a%0Ab", "%E2%80%AEa"] {
+        let refused = ask(label).await;
+        assert_eq!(refused.status, 400, "{label}: {refused:?}");
+        assert!(refused.body.contains("the borrower label"), "{label}: {refused:?}");
+        assert!(!refused.body.contains('\u{1b}'), "{label}: {refused:?}");
+    }
+    assert_eq!(ask("a").await.status, 200);
+}
+
 #[tokio::test]
 async fn a_form_has_the_limits_of_every_body() {
     let server = server_with(|settings| {
