@@ -80,3 +80,27 @@ pub(crate) fn at(place: &Hidden) -> Result<String, String> {
         _ => Err("it says where the secret is: write file:PATH or env:NAME".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn nothing_shows_a_secret_that_is_formatted() {
+        const SECRET: &str = "0123456789abcdef0123456789abcdef";
+        let hidden: Hidden = SECRET.into();
+        assert_eq!(format!("{hidden:?} {:?}", Some(&hidden)), "(not shown) Some((not shown))");
+        let named = || [("1".to_owned(), hidden.clone())].into();
+        let mut config = Config { stores: named(), origins: named(), ..Config::default() };
+        config.disguise.keys = named();
+        config.store.url = hidden.clone();
+        config.store.token = hidden.clone();
+        config.peers.token = hidden.clone();
+        config.traces.endpoint = hidden.clone();
+        for shown in [format!("{config:?}"), format!("{config:#?}")] {
+            assert!(!shown.contains(SECRET), "{shown}");
+            assert_eq!(shown.matches(NOT_SHOWN).count(), 7, "{shown}");
+        }
+    }
+}
