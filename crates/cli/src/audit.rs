@@ -117,6 +117,8 @@ fn named(user: u32, known: &str, said: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use snowmint_coord::label::is_control;
+
     use super::*;
 
     #[test]
@@ -144,6 +146,19 @@ mod tests {
             leave(place.path(), "it happened", "a", "b");
             let trail = std::fs::read_to_string(place.path().join("audit.log")).unwrap();
             assert_eq!(trail.lines().count(), lines, "{trail}");
+        }
+    }
+
+    /// Others choose names that stand in it, and people read it on a terminal.
+    #[test]
+    fn a_line_stays_one_line_whatever_stands_in_it() {
+        let place = tempfile::tempdir().unwrap();
+        leave(place.path(), "it\nhappened", "a\u{1b}[2J", "b\u{202e}\r");
+        let trail = std::fs::read_to_string(place.path().join("audit.log")).unwrap();
+        assert_eq!(trail.lines().count(), 1, "{trail:?}");
+        assert!(trail.ends_with('\n') && !trail.trim_end().contains(is_control), "{trail:?}");
+        for part in ["it\\nhappened", "before=a\\u{1b}[2J", "after=b\\u{202e}\\r"] {
+            assert!(trail.contains(part), "{part}: {trail:?}");
         }
     }
 }

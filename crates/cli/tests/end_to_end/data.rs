@@ -148,11 +148,13 @@ fn nobody_else_gets_at_the_data_whatever_the_umask() {
         [("a", "0000", &[][..]), ("b", "0022", &[]), ("c", "0000", &["--store", &shared])]
     {
         let home = folder.join(name);
-        let mut command = clean("sh");
-        command.args(["-c", &format!("umask {umask}; exec \"$@\""), "sh", SNOWMINT]);
-        let server =
-            Server::run(command, &[&["--data-dir", home.to_str().unwrap()], more].concat())
-                .unwrap();
+        let under_umask = || {
+            let mut command = clean("sh");
+            command.args(["-c", &format!("umask {umask}; exec \"$@\""), "sh", SNOWMINT]);
+            command
+        };
+        let place = [&["--data-dir", home.to_str().unwrap()], more].concat();
+        let server = Server::run(under_umask(), &place).unwrap();
         server.ready();
         mint(&server, "default", 10);
         mint(&server, "numbers", 10);
@@ -164,6 +166,15 @@ fn nobody_else_gets_at_the_data_whatever_the_umask() {
         assert_eq!(mode(&home), 0o700, "{umask}");
         assert!(made(&home).count() >= 2, "the lock and the journal");
         assert_eq!(server.stop(), 0);
+        // What commands leave there says who did what.
+        let mut command = under_umask();
+        let output = command
+            .args(["worker", "accept-lead", "--until", "now"])
+            .args(&place)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        assert_eq!(mode(&home.join("audit.log")), 0o600, "{umask}");
     }
 }
 
