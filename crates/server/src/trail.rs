@@ -295,12 +295,36 @@ mod tests {
                 count(&mut period, About::Change, &n.to_string(), 0);
             }
         }
-        assert!(period.lines <= LINES_MAX, "{}", period.lines);
         let lines = period.lines;
+        assert_eq!(
+            lines,
+            told + About::Change.lines_max(),
+            "those without a place share one count"
+        );
         let left_out = period.over(u64::MAX);
         assert!(left_out.len() <= LEFT_OUT_TOLD_MAX + 5, "{}", left_out.len());
         let all: u64 = left_out.iter().map(|(_, _, count)| count).sum();
         assert_eq!(all, many + 100_000 - lines, "nothing is forgotten");
+    }
+
+    /// Each keeps within its own lines, and together they would have more than all may have.
+    #[test]
+    fn all_callers_together_have_so_many_lines() {
+        let mut period = Period::default();
+        let max = About::Change.lines_max();
+        let told: Vec<u64> = ["a", "b", "c", "d", "e", "f"]
+            .iter()
+            .map(|who| {
+                let told = (0..max).map(|_| count(&mut period, About::Change, who, 0));
+                told.map(u64::from).sum::<u64>()
+            })
+            .collect();
+        assert!(period.callers.len() < CALLERS_MAX, "each has a place of its own");
+        assert_eq!(told, [max, max, max, max, max, 0]);
+        assert_eq!((told.iter().sum::<u64>(), period.lines), (LINES_MAX, LINES_MAX));
+        assert!(!count(&mut period, About::Login, "g", 1), "nor has any other kind");
+        let left_out = [(About::Change, "f".to_owned(), max), (About::Login, "g".to_owned(), 1)];
+        assert_eq!(period.over(PERIOD_MS), left_out);
     }
 
     /// The wait for the end of a period may begin late in it, and end in the middle of the next.
