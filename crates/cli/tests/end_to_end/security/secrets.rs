@@ -280,8 +280,20 @@ fn no_argument_that_may_be_a_token_is_in_the_access_log() {
     assert_eq!(ask(&["AUTH", "app", &made.token]), "+OK\r\n");
     wrong(&mut ask);
     assert!(ask(&["INCR", "default"]).starts_with(':'));
+    // What stands where others have a source is none, though there is one of that name.
+    for words in [
+        &["AUTH", "default", &made.token][..],
+        &["AUTH", "default", &secret],
+        &["HELLO", "default"],
+        &["SELECT", "default"],
+        &["ATUH", "default"],
+    ] {
+        ask(words);
+    }
     assert!(ask(&["MINT", "default", "0"]).starts_with('-'));
     server.says("asked=MINT source=\"default\" outcome=\"bad_request\"");
+    assert!(ask(&["INCRBY", "numbers", "1"]).starts_with(':'));
+    server.says("asked=INCRBY source=\"numbers\"");
     let said = server.said();
     assert_eq!(server.stop(), 0);
     for line in [
@@ -290,6 +302,10 @@ fn no_argument_that_may_be_a_token_is_in_the_access_log() {
         "asked=INCR source=\"default\" count=1 outcome=\"ok\"",
     ] {
         assert!(said.contains(line), "{line}: {said}");
+    }
+    for line in said.lines().filter(|line| line.contains("asked=") && line.contains("source=")) {
+        let takes_source = ["asked=INCR ", "asked=INCRBY ", "asked=MINT "];
+        assert!(takes_source.iter().any(|asked| line.contains(asked)), "{line}");
     }
     assert!(!said.contains(&secret) && !said.contains(&made.token), "{said}");
 }
