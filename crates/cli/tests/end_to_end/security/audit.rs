@@ -91,7 +91,7 @@ fn lines(server: &Server, parts: &[&str]) -> Vec<String> {
 }
 
 #[track_caller]
-fn has_line(server: &Server, parts: &[&str]) {
+pub(super) fn has_line(server: &Server, parts: &[&str]) {
     until(&format!("{parts:?} in the trail"), || !lines(server, parts).is_empty());
 }
 
@@ -169,6 +169,27 @@ fn guess(server: &Server, count: usize) -> (usize, usize) {
         }
     }
     (wrong, slowed)
+}
+
+#[test]
+fn a_token_under_the_name_of_another_leaves_a_line() {
+    let folder = Folder::new("another-name");
+    let (app, other) = (token(), token());
+    let tokens =
+        entry("app", &[&app.hash], &["mint *"]) + &entry("other", &[&other.hash], &["mint *"]);
+    let tokens = put(&folder, "tokens.toml", &tokens);
+    let config = put(&folder, "config.toml", &format!("[tokens]\nfile = {tokens:?}\n"));
+    let server = Server::start(&["--config", &config, "--data-dir", &path(&folder, "data")], &[]);
+    let mut stream = TcpStream::connect(&server.resp).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(format!("AUTH other {}\r\n", app.token).as_bytes()).unwrap();
+    let mut reply = String::new();
+    BufReader::new(stream).read_line(&mut reply).unwrap();
+    assert!(reply.starts_with("-WRONGPASS"), "{reply}");
+    let why = "why=the token has another name than AUTH says";
+    has_line(&server, &["login failed", "who=token app at 127.0.0.1:", why]);
+    assert!(!server.said().contains(&app.token), "no secret is told");
+    assert_eq!(server.stop(), 0);
 }
 
 /// Ends what goes on beside a test, however that ends.

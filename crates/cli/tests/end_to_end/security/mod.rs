@@ -14,6 +14,7 @@ mod secrets;
 mod shares;
 mod tls;
 mod tokens;
+mod trail;
 
 use std::fs;
 use std::io::Write as _;

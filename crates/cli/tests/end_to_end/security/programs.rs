@@ -13,13 +13,13 @@ use crate::server::{Folder, Server, client};
 const HOUR_MS: u64 = 3_600_000;
 
 /// A program that means no good.
-struct Guest {
-    store: RemoteStore,
-    member: Incarnation,
+pub(super) struct Guest {
+    pub(super) store: RemoteStore,
+    pub(super) member: Incarnation,
 }
 
 impl Guest {
-    async fn at(server: &Server, token: &str) -> Self {
+    pub(super) async fn at(server: &Server, token: &str) -> Self {
         let shown = Parts { credentials: Credentials::new().token(token), ..Parts::default() };
         let url = format!("snowmint://{}", server.http);
         let store = RemoteStore::open_with(&url, "default", Settings::default(), shown).await;
@@ -27,7 +27,7 @@ impl Guest {
     }
 
     /// Joins, by a clock that is an hour ahead, or says so again.
-    async fn join(&self, renewals: u64, ttl_ms: u64) -> snowmint_coord::Result<()> {
+    pub(super) async fn join(&self, renewals: u64, ttl_ms: u64) -> snowmint_coord::Result<()> {
         let time = now().saturating_add(HOUR_MS);
         let member = Member {
             incarnation: self.member,
@@ -63,7 +63,7 @@ impl Guest {
     }
 }
 
-fn now() -> UnixMillis {
+pub(super) fn now() -> UnixMillis {
     SystemClock.unix_ms()
 }
 

@@ -1,0 +1,87 @@
+//! What programs and operators do to the store through a server, and what they are refused, in the audit trail.
+
+use snowmint_coord::{Avoid, FastForward, LetGo, Mark, Pool, Reuse, Store as _, Take, random};
+
+use super::audit::has_line;
+use super::programs::{Guest, now};
+use super::{entry, path, put, token};
+use crate::server::{Folder, Server};
+
+/// A server that offers its store to a token with these grants, and a program that shows it.
+async fn offered(folder: &Folder, name: &str, grants: &str) -> (Server, Guest) {
+    let made = token();
+    let tokens = put(folder, "tokens.toml", &entry(name, &[&made.hash], &[grants]));
+    let config = format!("[store]\noffered = true\n[tokens]\nfile = {tokens:?}\n");
+    let config = put(folder, "config.toml", &config);
+    let server = Server::start(&["--config", &config, "--data-dir", &path(folder, "data")], &[]);
+    server.ready();
+    let guest = Guest::at(&server, &made.token).await;
+    (server, guest)
+}
+
+/// By its rights, and by a bound: the store is asked for neither.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_program_may_not_do_leaves_a_line() {
+    let folder = Folder::new("not-allowed");
+    let (server, guest) = offered(&folder, "guest", "join tmp-x").await;
+    let by = "who=token guest at 127.0.0.1:";
+    guest.store.accept_lead(now().into()).await.unwrap_err();
+    let why = "why=token guest has no right to admin";
+    has_line(&server, &["program not allowed to acceptlead", by, why]);
+    guest.join(0, 41 * 86_400_000).await.unwrap_err();
+    has_line(&server, &["program not allowed to join", by, "why=", "counters.lease"]);
+    assert_eq!(server.stop(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_moves_the_whole_store_leaves_a_line() {
+    let folder = Folder::new("moved");
+    let (server, Guest { store, .. }) = offered(&folder, "ops", "join,admin *").await;
+    let by = "who=token ops at 127.0.0.1:";
+    store.accept_lead(Mark::new(1)).await.unwrap();
+    has_line(&server, &["store allowed to lead until 1970-01-01T00:00:00.001Z", by]);
+
+    let pool = Pool { name: "workers-9".into(), slots: 512, group: 1, reuse: Reuse::Recycle };
+    let avoid = |label: &str| {
+        let (pool, label) = (pool.clone(), label.to_owned());
+        Avoid { pool, slots: vec![7], until: Mark::MAX, label }
+    };
+    store.avoid(&avoid("leaf"), now()).await.unwrap();
+    has_line(&server, &["store asked to avoid 7 of pool \"workers-9\"", "for \"leaf\"", by]);
+    store.avoid(&avoid("a\u{1b}"), now()).await.unwrap_err();
+    has_line(&server, &["store not asked to avoid 7 of pool \"workers-9\"", by, "why="]);
+
+    let forward = FastForward { writes_at_least: 1_000, ..FastForward::default() };
+    store.fast_forward(&forward).await.unwrap();
+    has_line(&server, &["store moved forward: ", "writes at least 1000", by]);
+}
+
+/// As a server does that has its store from another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_takes_numbers_in_order_and_lets_them_go_leaves_a_line_each() {
+    let folder = Folder::new("taken");
+    let (server, guest) = offered(&folder, "ops", "join,admin *").await;
+    let by = "who=token ops at 127.0.0.1:";
+    let name = "ordered-here";
+    let take = || Take {
+        pool: Pool { name: name.into(), slots: 9, group: 1, reuse: Reuse::Ordered },
+        member: guest.member,
+        owner: "guest".into(),
+        slots: vec![3],
+        silent: Vec::new(),
+        supersedes: None,
+        length: 0,
+        request: random::request().unwrap(),
+    };
+    // Nobody knows it yet.
+    guest.store.take(&take(), now()).await.unwrap_err();
+    has_line(&server, &["program not took", by, "why="]);
+    guest.join(0, 600_000).await.unwrap();
+    let lease = guest.store.take(&take(), now()).await.unwrap().leases.remove(0);
+    has_line(&server, &["program took", by, "after=\"ordered-here\" 3 mark "]);
+    let let_go =
+        LetGo { pool: name.into(), member: guest.member, slots: vec![(lease.slot, lease.term)] };
+    guest.store.let_go(&let_go, now()).await.unwrap();
+    has_line(&server, &["program let go", by, "before=\"ordered-here\" 3 "]);
+    assert_eq!(server.stop(), 0);
+}
