@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use snowmint_core::{Clock as _, Rfc3339, SystemClock};
 use snowmint_wire::grpc::MintRequest;
 use snowmint_wire::grpc::mint_client::MintClient;
 use tonic::transport::Endpoint;
@@ -145,6 +146,28 @@ fn a_server_does_not_start_with_tokens_that_are_not_possible() {
             assert!(!said.contains("hunter2"), "{said}");
         }
     }
+}
+
+#[test]
+fn doctor_names_the_tokens_that_soon_expire() {
+    const HOUR_MS: u64 = 3_600_000;
+    let folder = Folder::new("expiring");
+    let expires = |name: &str, hours: u64| {
+        let at = Rfc3339(SystemClock.unix_ms().saturating_add(hours * HOUR_MS));
+        entry(name, &[&token().hash], &["mint *"]) + &format!("expires = \"{at}\"\n")
+    };
+    let tokens = expires("orders", 10 * 24 + 1)
+        + &expires("bills", 90 * 24)
+        + &entry("shop", &[&token().hash], &["mint *"]);
+    let tokens = put(&folder, "tokens.toml", &tokens);
+    let config = put(&folder, "config.toml", &format!("[tokens]\nfile = {tokens:?}\n"));
+    let data = path(&folder, "data");
+    let doctor = ["doctor", "--config", config.as_str(), "--data-dir", &data];
+    let said = String::from_utf8(snowmint().args(doctor).output().unwrap().stdout).unwrap();
+    let named: Vec<_> = said.lines().filter(|line| line.contains("Token ")).collect();
+    assert_eq!(named.len(), 1, "{said}");
+    assert!(named[0].starts_with("WARNING access    Token orders expires at "), "{said}");
+    assert!(named[0].contains(", in 10 days: "), "{said}");
 }
 
 /// What others can write is not trusted, and what others can read is no secret.
