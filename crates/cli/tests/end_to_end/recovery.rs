@@ -181,6 +181,9 @@ fn recovered(
     assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
     let done = shop.recover(asked(&servers, asks), &[]);
     assert!(done.status.success(), "{}", text(&done));
+    if let Some(server) = asked(&servers, asks) {
+        server.says("store recovered: worker marks at least ");
+    }
     for server in servers.iter().flatten() {
         shop.mint(server, "invoices", 1_000);
         shop.mint(server, "numbers", 500);

@@ -153,3 +153,31 @@ fn a_namespace_has_no_more_machine_ids_than_it_may() {
     assert!(body["msg"].as_str().unwrap().contains("compat.cosid.machines_max"), "{body}");
     assert_eq!((clients[0].distribute(&one, 10), clients[1].guard(&one)), (Ok(0), None));
 }
+
+/// Whoever has a number mints by it, so it is told like those that programs claim.
+#[test]
+fn numbers_that_are_lent_leave_lines_in_the_trail() {
+    let folder = Folder::new("machines-told");
+    let config = "[compat.cosid]\nenabled = true\nmachines_max = 1\n";
+    let server = Server::sharing(&folder, 1, config);
+    let has_line = |parts: &[&str]| {
+        until(&format!("{parts:?} in the trail"), || {
+            let said = server.said();
+            let mut trail = said.lines().filter(|line| line.contains("audit"));
+            trail.any(|line| parts.iter().all(|part| line.contains(part)))
+        });
+    };
+    let (first, second) = (Client::new("first", "PT5M"), Client::new("second", "PT5M"));
+    assert_eq!(first.distribute(&server, 3), Ok(0));
+    let number =
+        |name: &str, what: &str| format!("number of \"10.0.0.7:8080|{name}\" in \"shop\" {what}");
+    let by = "who=anyone at 127.0.0.1:";
+    has_line(&[number("first", "lent").as_str(), by, "after=number 0 for 300000 ms"]);
+    assert_eq!(first.guard(&server), None);
+    has_line(&[number("first", "kept").as_str(), by, "after=Held for 300000 ms"]);
+    assert_eq!(second.distribute(&server, 3), Err("M-01".to_owned()));
+    has_line(&[number("second", "not lent").as_str(), by, "why=", "compat.cosid.machines_max"]);
+    assert_eq!(first.ask(&server, "DELETE", "").0, "200");
+    has_line(&[number("first", "taken back").as_str(), by]);
+    assert_eq!(server.stop(), 0);
+}
