@@ -1,7 +1,10 @@
 //! Calls that are held open without a token: they are few for each connection, and leave room for callers with a
 //! token.
 
+use std::net::SocketAddr;
+
 use snowmint_wire::error::Code as Told;
+use tokio::net::TcpSocket;
 use tonic::codec::Streaming;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
@@ -96,11 +99,21 @@ fn watch_head() -> Vec<u8> {
     block
 }
 
-/// As many as there may be without a token, over as many connections as that takes.
+/// A connection from another address of this machine.
+async fn client_from(host: u8, server: &Server) -> Client {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, host], 0))).unwrap();
+    let stream = soon(socket.connect(server.http)).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    Client(stream)
+}
+
+/// As many as there may be without a token, over as many connections as that takes. They come from so many addresses
+/// that none of these has its share.
 async fn flood(server: &Server) -> Vec<Client> {
     let mut clients = Vec::new();
-    for _ in 0..ANONYMOUS / CONNECTION {
-        let mut client = Client::to(server.http).await;
+    for (_, host) in (0..ANONYMOUS / CONNECTION).zip((2..18).cycle()) {
+        let mut client = client_from(host, server).await;
         client.send(PREFACE).await;
         client.send(frame(SETTINGS, 0, 0, &[])).await;
         for index in 0..CONNECTION {
