@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use snowmint_server::Settings;
 use snowmint_wire::error::Code as Told;
 use snowmint_wire::grpc::mint_client::MintClient;
-use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request};
 
 use super::access::{ADMIN, bearer, guarded};
 use super::common::{Answer, Client, Server, server, server_with, soon};
@@ -214,6 +214,34 @@ async fn page_of_another_origin_changes_nothing() {
     assert_eq!(ask("GET", "/v1/ids/numbers", &here, "").await.ids(), [2]);
     assert_eq!(ask("POST", "/v1/sources", &here, body).await.status, 200);
     assert_eq!(ask("DELETE", "/v1/sources/theirs", "https://ids.example", "").await.status, 204);
+}
+
+/// Pages can send such calls, too.
+#[tokio::test]
+async fn page_of_another_site_takes_no_ids_over_grpc() {
+    let server = server_with(all_doors).await;
+    let mut client = server.grpc().await;
+    let mut mint = async |header: &'static str, value: &str| {
+        let mut request = Request::new(wish("numbers", None));
+        request.metadata_mut().insert(header, value.parse().unwrap());
+        soon(client.mint(request)).await
+    };
+    for (header, value) in [
+        ("origin", "http://evil.example"),
+        ("origin", "null"),
+        ("origin", "http://127.0.0.1:1"),
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+    ] {
+        let refused = mint(header, value).await.unwrap_err();
+        let told = (refused.code(), reason(&refused));
+        assert_eq!(told, (Code::PermissionDenied, Told::Forbidden), "{header}: {value}");
+    }
+    let here = format!("http://{}", server.http);
+    for (origin, id) in [(here.as_str(), 1), ("https://ids.example", 2)] {
+        let answer = mint("origin", origin).await.unwrap().into_inner();
+        assert_eq!(answer.ids, [id], "{origin}: those that were refused took none");
+    }
 }
 
 /// A browser sends these for any page without asking first, also to addresses where it says nothing of the page.
