@@ -309,6 +309,24 @@ async fn messages_of_the_store_are_bounded() {
     }
 }
 
+/// Refusals repeat it, and so do lists of what is doubted.
+#[tokio::test]
+async fn who_remembers_a_store_is_named_in_few_bytes() {
+    let server = server().await;
+    let mut client = StoreClient::new(server.channel().await);
+    let described = soon(client.describe(store::DescribeRequest::default())).await.unwrap();
+    let door = described.into_inner().door;
+    for (bytes, refusal) in
+        [(64, None), (65, Some(Told::BadRequest)), (2_000, Some(Told::BadRequest))]
+    {
+        let seen = Some(store::Identity::default());
+        let mut request = Request::new(store::RecallRequest { who: "x".repeat(bytes), seen });
+        request.metadata_mut().insert(store::DOOR, door.parse().unwrap());
+        let refused = soon(client.recall(request)).await.err();
+        assert_eq!(refused.as_ref().map(reason), refusal, "{bytes}: {refused:?}");
+    }
+}
+
 #[tokio::test]
 async fn health_follows_readiness() {
     let node = node().await;
