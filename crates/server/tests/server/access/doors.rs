@@ -1,8 +1,8 @@
 //! At the doors of other systems.
 
-use snowmint_server::TokenHash;
+use snowmint_server::{TokenHash, Tokens};
 
-use super::{ADMIN, MINTER, READER, bearer, guarded_with};
+use super::{ADMIN, MINTER, READER, SLOW, bearer, guarded_with, token};
 
 #[tokio::test]
 async fn the_doors_of_other_systems_ask_as_well() {
@@ -66,4 +66,26 @@ async fn tokens_of_tinyid_let_in_for_numbers_only() {
         }
     }
     assert_eq!(server.as_whom("plain", "GET", "/v1/ids/numbers", "").await, 401);
+}
+
+/// As those that programs claim: a number is nobody else's for a while.
+#[tokio::test]
+async fn numbers_that_are_lent_count_against_the_rate() {
+    let (server, access) = guarded_with(|settings| settings.compat.cosid.enabled = true).await;
+    let slow = token(SLOW, &["reserve *"], &["2/h *"]);
+    let tokens = [("slow".to_owned(), slow)].into();
+    access.replace(&Tokens { tokens, ..Tokens::default() }).unwrap();
+    let ask = async |method: &str, name: &str| {
+        let machine = "stable=false&machineBit=4&safeGuardDuration=PT5M";
+        let path = format!("/machines/shop?instanceId={name}&{machine}");
+        server.send(method, &path, &bearer(SLOW), "").await
+    };
+    for (name, number) in [("a", 0), ("b", 1)] {
+        let lent = ask("POST", name).await;
+        assert_eq!((lent.status, &lent.json()["machineId"]), (200, &number.into()), "{lent:?}");
+    }
+    let refused = ask("POST", "c").await;
+    assert_eq!(refused.status, 429, "{refused:?}");
+    assert!(refused.body.contains("claims"), "{refused:?}");
+    assert_eq!(ask("PATCH", "a").await.status, 200, "it goes on with what it has");
 }
