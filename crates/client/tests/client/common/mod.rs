@@ -87,6 +87,17 @@ pub(crate) fn serve_for(
     offered: Option<Arc<dyn Store>>,
     http: TcpListener,
 ) -> Handle {
+    serve_as(snowmint_server::Settings::default(), access, node, offered, http)
+}
+
+/// The same, by these settings.
+pub(crate) fn serve_as(
+    settings: snowmint_server::Settings,
+    access: Option<Access>,
+    node: Node,
+    offered: Option<Arc<dyn Store>>,
+    http: TcpListener,
+) -> Handle {
     let parts = snowmint_server::Parts {
         node,
         offered,
@@ -98,5 +109,5 @@ pub(crate) fn serve_for(
         tls: None,
         traces: None,
     };
-    snowmint_server::start(snowmint_server::Settings::default(), parts).unwrap()
+    snowmint_server::start(settings, parts).unwrap()
 }

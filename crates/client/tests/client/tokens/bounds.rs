@@ -8,12 +8,12 @@ use snowmint_coord::{
     Wish,
 };
 use snowmint_core::UnixMillis;
-use snowmint_server::Limits;
+use snowmint_server::{Limits, Settings as ServerSettings};
 
 use crate::common::{SETTINGS, soon};
 use crate::tokens::rights::{claim, code, joined, moved, now, presence, workers};
 use crate::tokens::{
-    ADMIN, BILLS, BUILDER, ENOUGH, ORDERS, TTL_MS, define, remote, remote_with, serve,
+    ADMIN, BILLS, BUILDER, ENOUGH, ORDERS, TTL_MS, define, remote, remote_with, serve, serve_as,
 };
 
 const HOUR_MS: u64 = 3_600_000;
@@ -175,6 +175,37 @@ async fn a_program_claims_from_pools_that_sources_have_shaped() {
     let operator = joined(&*admin, 3).await;
     let eight = Pool { name: "workers-8".into(), slots: 256, ..workers() };
     admin.claim(&claim(eight, operator), now()).await.unwrap();
+}
+
+/// As at the door of CosId, in all pools of a space together.
+#[tokio::test]
+async fn programs_are_lent_no_more_numbers_in_a_space_than_there_may_be() {
+    let store = MemoryStore::new("all").unwrap();
+    let mut settings = ServerSettings::default();
+    settings.compat.cosid.machines_max = 2;
+    let (server, _) = serve_as(settings, &store, ENOUGH).await;
+    let orders = remote(ORDERS, &[&server]).await;
+    let lender = joined(&*orders, 1).await;
+    let lend = async |space: &str, width: u32, wish: Wish| {
+        let pool = lent_pool(space, width).unwrap();
+        let request = ClaimRequest { wish, ..claim(pool, lender) };
+        orders.claim(&request, now()).await.map(|mut leases| leases.remove(0))
+    };
+    let first = lend("shop", 10, Wish::Any).await.unwrap();
+    lend("shop", 8, Wish::Any).await.unwrap();
+    let next = Wish::Exactly((first.slot + 1) % 1_024);
+    for (width, wish) in [(10, Wish::Any), (10, next), (12, Wish::Any)] {
+        let refused = lend("shop", width, wish).await;
+        assert_eq!(code(refused.clone()), "too_many", "{wish:?}");
+        said(refused, &["shop", "compat.cosid.machines_max"]);
+    }
+    // One that is there goes on, and is lent again when it is free.
+    let mark = moved(&*orders, &first, Some(lender), first.mark.get() + 1).await.unwrap();
+    orders.release(&Release { mark, ..first.unused() }, now()).await.unwrap();
+    let again = lend("shop", 10, Wish::Exactly(first.slot)).await.unwrap();
+    assert_eq!(again.slot, first.slot);
+    // Another space is another count.
+    lend("bills", 10, Wish::Any).await.unwrap();
 }
 
 #[tokio::test]

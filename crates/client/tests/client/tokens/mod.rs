@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use snowmint_client::{Credentials, Parts as Shown, RemoteStore, Settings};
 use snowmint_coord::{BootTimer, MemoryStore, Node, NodeSettings, Parts, SourceSpec};
-use snowmint_server::{Access, Handle, TokenHash, TokenSettings, Tokens};
+use snowmint_server::{
+    Access, Handle, Settings as ServerSettings, TokenHash, TokenSettings, Tokens,
+};
 
 use crate::common::{self, SETTINGS};
 
@@ -42,6 +44,15 @@ pub(crate) fn access(rate: &str) -> Access {
 
 /// A server on this store, which mints, too.
 pub(crate) async fn serve(store: &MemoryStore, rate: &str) -> (Handle, Node) {
+    serve_as(ServerSettings::default(), store, rate).await
+}
+
+/// The same, by these settings.
+pub(crate) async fn serve_as(
+    of_server: ServerSettings,
+    store: &MemoryStore,
+    rate: &str,
+) -> (Handle, Node) {
     let http = common::any().await;
     let address = format!("http={}", http.local_addr().unwrap());
     let settings =
@@ -49,7 +60,7 @@ pub(crate) async fn serve(store: &MemoryStore, rate: &str) -> (Handle, Node) {
     let own = Arc::new(store.handle("all").unwrap());
     let node = Node::open(own, settings, Parts::system()).await.unwrap();
     let offered = Some(Arc::clone(node.store()));
-    (common::serve_for(Some(access(rate)), node.clone(), offered, http), node)
+    (common::serve_as(of_server, Some(access(rate)), node.clone(), offered, http), node)
 }
 
 pub(crate) async fn remote(token: &str, servers: &[&Handle]) -> Arc<RemoteStore> {
