@@ -1,6 +1,8 @@
 //! Many processes with one worker: this test binary, started again and again.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::common::{Seen, TempDir};
@@ -29,7 +31,12 @@ fn child() {
 }
 
 fn start(dir: &TempDir, count: usize) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+    start_by(Command::new(std::env::current_exe().unwrap()), dir, count)
+}
+
+/// The same, by a command that ends in this binary's name.
+fn start_by(mut command: Command, dir: &TempDir, count: usize) -> Child {
+    command
         .args(["processes::child", "--exact", "--nocapture", "--test-threads=1"])
         .env(DIR, dir.path())
         .env(COUNT, count.to_string())
@@ -109,4 +116,23 @@ fn processes_killed_in_the_middle_make_no_duplicate() {
         child.wait().unwrap();
     }
     assert!(seen.len() > 8 * 7 / 2 * 5_000);
+}
+
+/// Whoever can open the lock file can hold the lock, and whoever can write a mark can lower it.
+#[test]
+fn the_files_of_a_worker_are_their_owners_alone_whatever_the_umask() {
+    let dir = TempDir::new();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "umask 0; exec \"$@\"", "sh"]).arg(std::env::current_exe().unwrap());
+    let mut child = start_by(shell, &dir, 10);
+    assert_eq!(read_all(&mut child).len(), 10);
+    assert!(child.wait().unwrap().success());
+    let workers = dir.path().join("workers");
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    assert_eq!(mode(&workers), 0o700);
+    assert_eq!(mode(&dir.mark_file()), 0o600);
+    for file in std::fs::read_dir(&workers).unwrap() {
+        let file = file.unwrap().path();
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
 }
