@@ -129,6 +129,16 @@ async fn a_token_that_joins_takes_its_share_and_leaves_servers_alone() {
     for server in [&first, &second] {
         assert!(!server.said().contains("clock disagrees"), "{}", server.said());
     }
+    // The store has the server's time in place of theirs. That nobody would listen to theirs is seen in `coord`.
+    guests[0].join(renewals + 1, 10_000).await.unwrap();
+    let members = guests[0].store.members(now()).await.unwrap();
+    let soon = now().saturating_add(HOUR_MS / 2);
+    let is_right = |time: UnixMillis| time < soon;
+    assert!(!members.is_empty());
+    for info in members {
+        let times = [info.presence.sample, info.renewed_at, info.joined_at];
+        assert!(times.into_iter().all(is_right), "{info:?}");
+    }
     for server in [first, second] {
         assert_eq!(server.stop(), 0);
     }
