@@ -40,7 +40,7 @@ impl Guest {
         self.store.join(&member, presence, time).await
     }
 
-    async fn claim(&self, pool: &str, slots: u64) -> snowmint_coord::Result<Vec<Lease>> {
+    pub(super) async fn claim(&self, pool: &str, slots: u64) -> snowmint_coord::Result<Vec<Lease>> {
         let pool = Pool { name: pool.into(), slots, group: 1, reuse: Reuse::Recycle };
         let request = ClaimRequest {
             pool,

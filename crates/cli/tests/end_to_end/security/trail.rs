@@ -19,7 +19,7 @@ async fn offered(folder: &Folder, name: &str, grants: &str) -> (Server, Guest) {
     (server, guest)
 }
 
-/// By its rights, and by a bound: the store is asked for neither.
+/// By its rights and by a bound, for which the store is not asked, and by what there is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_program_may_not_do_leaves_a_line() {
     let folder = Folder::new("not-allowed");
@@ -30,6 +30,9 @@ async fn what_a_program_may_not_do_leaves_a_line() {
     has_line(&server, &["program not allowed to acceptlead", by, why]);
     guest.join(0, 41 * 86_400_000).await.unwrap_err();
     has_line(&server, &["program not allowed to join", by, "why=", "counters.lease"]);
+    guest.join(0, 10_000).await.unwrap();
+    guest.claim("workers-17", 1 << 17).await.unwrap_err();
+    has_line(&server, &["program not claimed", by, "why=", "workers-17"]);
     assert_eq!(server.stop(), 0);
 }
 

@@ -35,7 +35,7 @@ use self::given::Given;
 use self::may::Allowed;
 use self::programs::{Claiming, Programs};
 use self::speaker::Speaker;
-use self::taking::Plans;
+use self::taking::{NotTaken, Plans};
 use self::write::told;
 use super::of_caller;
 use crate::access::Deed;
@@ -224,14 +224,13 @@ impl store_server::Store for Relay {
         service.count_deed(Deed::Claim)?;
         let (at, service, speaker, machines_max) = (&at, &service, &speaker, self.machines_max);
         let claiming = Claiming { at, service, speaker, now, machines_max };
-        match self.programs.claim(&claiming, claim).await {
-            Ok(leases) => {
-                let claimed = Ok(leases);
-                at.claimed(service, &claimed);
-                told(claimed, write::claimed)
-            }
-            Err(why) => why.told(write::claimed),
-        }
+        let claimed = match self.programs.claim(&claiming, claim).await {
+            Ok(leases) => Ok(leases),
+            Err(NotTaken::Unknown(error)) => Err(error),
+            Err(NotTaken::Refused(error)) => return Err(error.into()),
+        };
+        at.claimed(service, &claimed);
+        told(claimed, write::claimed)
     }
 
     async fn extend(&self, request: Request<ExtendRequest>) -> Answer<ExtendResponse> {
