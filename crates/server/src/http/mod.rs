@@ -255,8 +255,8 @@ async fn converse(
 
 /// The answer to whatever else comes over a connection that ends after refusals. It may be somebody else's request.
 fn dismissal() -> Response {
-    let message = "this connection ends: too many requests in a row were refused on it, and none had a token; \
-                   connect anew";
+    let message =
+        "this connection ends: too many requests without a token were refused on it; connect anew";
     Refusal(Error::new(Code::Overloaded, message)).into_response()
 }
 

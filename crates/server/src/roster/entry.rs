@@ -17,7 +17,7 @@ use crate::share::Client;
 const LEAVE_MS: u64 = 500;
 /// For how long a request whose body has not come counts as one in progress.
 const BODY_AWAITED_MS: u64 = 5_000;
-/// How many requests in a row a connection may have refused that shows no token.
+/// How many requests a connection may have refused until it shows a token.
 const REFUSED_MAX: u32 = 16;
 /// Of a limit that is none.
 const NEVER: u64 = u64::MAX;
