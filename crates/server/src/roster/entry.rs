@@ -13,7 +13,7 @@ use super::lock;
 use crate::access::Caller;
 use crate::share::Client;
 
-/// How long a connection may take to end that was asked to, for others' sake or after refusals.
+/// How long a connection may take to end that was asked to, for others' sake.
 const LEAVE_MS: u64 = 500;
 /// For how long a request whose body has not come counts as one in progress.
 const BODY_AWAITED_MS: u64 = 5_000;
@@ -245,8 +245,14 @@ impl Entry {
 
     /// Asks it to end, with a word to the client.
     pub(super) fn ask_to_leave(&self, why: Why, now_ms: u64) {
-        if why != Why::NoToken {
-            self.leave.until_ms.store(now_ms.saturating_add(LEAVE_MS), Ordering::Relaxed);
+        let leave_ms = match why {
+            Why::Room => Some(LEAVE_MS),
+            Why::NoToken => None,
+            // Many at once are many times what each keeps.
+            Why::Refused => Some(0),
+        };
+        if let Some(leave_ms) = leave_ms {
+            self.leave.until_ms.store(now_ms.saturating_add(leave_ms), Ordering::Relaxed);
         }
         self.leave.why.store(why as u8, Ordering::Release);
         self.leave.waker.wake();
