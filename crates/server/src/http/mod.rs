@@ -209,13 +209,12 @@ async fn converse(
             None => {
                 let ticket = Arc::clone(&on_request);
                 let busy = Arc::clone(&ticket).works(request.body().is_end_stream());
-                let answer = Arc::clone(&pages).answer(request, from.clone());
-                let connection = Arc::clone(on_request.entry());
-                // Looked at when its turn comes: many requests come at once.
+                let (pages, from) = (Arc::clone(&pages), from.clone());
+                // Only when its turn comes: many requests come at once, and most memory is an answer's.
                 let answer = async move {
-                    match connection.asked_to_leave() {
+                    match from.connection.asked_to_leave() {
                         Some(Why::Refused) => dismissal(),
-                        _ => answer.await,
+                        _ => pages.answer(request, from).await,
                     }
                 };
                 let sent = move |response: Response| {
