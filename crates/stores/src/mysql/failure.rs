@@ -24,35 +24,54 @@ pub(super) fn is_lost(error: &sqlx::Error) -> bool {
 /// Says MySQL's error in the words of the domain, by error number. Those from 3000 on are MySQL's alone:
 /// <https://dev.mysql.com/doc/mysql-errors/9.7/en/server-error-reference.html>.
 pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Error {
+    match number(&error) {
+        None => network::explain(op, label, error),
+        Some(number) => Error::new(op, kind(label, number)).with_source(error),
+    }
+}
+
+/// What the server's own number of an error says.
+fn kind(label: &str, number: u16) -> ErrorKind {
     let what = label.to_owned();
-    let kind = match number(&error) {
-        None => return network::explain(op, label, error),
+    match number {
         // Disk full, table full.
-        Some(1021 | 1114) => ErrorKind::StorageFull { what },
+        1021 | 1114 => ErrorKind::StorageFull { what },
         // Read-only server, or transaction.
-        Some(1290 | 1792 | 1836) => ErrorKind::Unwritable { what },
+        1290 | 1792 | 1836 => ErrorKind::Unwritable { what },
         // In this database, table or column, or over the server.
-        Some(1044 | 1142 | 1143 | 1227) => ErrorKind::NoRight { what },
-        Some(1034 | 1035 | 1712) => ErrorKind::Corrupt { what },
-        Some(1049) => ErrorKind::Invalid { what: format!("{label} has no such database; make it") },
+        1044 | 1142 | 1143 | 1227 => ErrorKind::NoRight { what },
+        1034 | 1035 | 1712 => ErrorKind::Corrupt { what },
+        1049 => ErrorKind::Invalid { what: format!("{label} has no such database; make it") },
         // Also from this host, while it is locked, or with a password that has expired.
-        Some(1045 | 1130 | 1698 | 1820 | 1862 | 3118) => {
+        1045 | 1130 | 1698 | 1820 | 1862 | 3118 => {
             ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
         }
-        Some(3159) => ErrorKind::Invalid {
+        3159 => ErrorKind::Invalid {
             what: format!("{label} takes no connections without TLS: say ssl-mode=VERIFY_IDENTITY"),
         },
         // Another writer was faster (MariaDB's `innodb_snapshot_isolation`). Too many connections, shut-down, lock
         // wait, deadlock, killed, lost in the middle; offline, given up by the group of servers, or ended for silence.
-        Some(1020 | 1040 | 1053 | 1077 | 1152..=1161 | 1203 | 1205 | 1213 | 1226 | 1317 | 1927) => {
+        1020 | 1040 | 1053 | 1077 | 1152..=1161 | 1203 | 1205 | 1213 | 1226 | 1317 | 1927 => {
             ErrorKind::Unavailable { what }
         }
         // Tables are dropped and made anew, as while a dump is loaded.
-        Some(1412 | 1615) => ErrorKind::Unavailable { what },
-        Some(3032 | 3100 | 3101 | 3168 | 3169 | ENDED_FOR_SILENCE) => {
-            ErrorKind::Unavailable { what }
+        1412 | 1615 => ErrorKind::Unavailable { what },
+        3032 | 3100 | 3101 | 3168 | 3169 | ENDED_FOR_SILENCE => ErrorKind::Unavailable { what },
+        _ => ErrorKind::Internal { what: format!("{label} refused a statement") },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_met_a_faster_writer_may_try_again_as_in_a_deadlock() {
+        for number in [1020, 1213] {
+            let kind = kind("it", number);
+            assert!(matches!(kind, ErrorKind::Unavailable { .. }), "{number}: {kind:?}");
         }
-        Some(_) => ErrorKind::Internal { what: format!("{label} refused a statement") },
-    };
-    Error::new(op, kind).with_source(error)
+        let other = kind("it", 1064);
+        assert!(matches!(other, ErrorKind::Internal { .. }), "{other:?}");
+    }
 }
