@@ -116,3 +116,40 @@ fn above(past: &Past, definitions: &[Definition]) -> Option<String> {
         })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use snowmint_coord::journal::Record;
+    use snowmint_coord::segment::SegmentRow;
+    use snowmint_coord::{Mark, SourceState};
+
+    use super::super::Grade;
+    use super::*;
+
+    #[test]
+    fn a_store_in_which_a_source_lies_below_its_end_in_the_journal_is_wrong() {
+        let segments = [("bills".to_owned(), Mark::new(101))].into();
+        let record = Record { store: "one".into(), segments, ..Record::default() };
+        let past = Past { record, marks_are_sure: true };
+        let at = |next| Definition {
+            name: "bills".into(),
+            spec: "{}".into(),
+            identity: "{}".into(),
+            version: 1,
+            state: SourceState::Enabled,
+            segment: SegmentRow { mark: Mark::new(next), ..SegmentRow::NEW },
+        };
+        let found = |definitions: &[Definition]| {
+            against(&past, &Store::Is(&Ok(Recalled::Same), definitions))
+        };
+        let below = found(&[at(100)]);
+        assert_eq!(below.grade, Grade::Wrong, "{below:?}");
+        for part in ["source bills go on at 101", "has it at 100", "worker recover"] {
+            assert!(below.sentence.contains(part), "{part}: {below:?}");
+        }
+        let gone = found(&[]);
+        assert_eq!(gone.grade, Grade::Wrong, "{gone:?}");
+        let whole = found(&[at(101)]);
+        assert_eq!(whole.grade, Grade::Good, "{whole:?}");
+    }
+}
