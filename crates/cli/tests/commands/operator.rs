@@ -152,6 +152,25 @@ fn a_source_that_only_the_journal_knows_does_not_block_the_way_out() {
     assert!(after > before, "{after} after {before}");
 }
 
+/// The store was moved past all that it knew, and nobody comes back with it.
+#[test]
+fn a_journal_that_was_set_aside_is_not_missed_the_next_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().to_str().unwrap();
+    for _ in 0..2 {
+        let server = Server::start(serve(directory.path(), &[]));
+        server.mint(&["numbers"]).ok();
+        server.signal("-TERM");
+        assert_eq!(server.wait().0, 0);
+        let moved = run(&["worker", "fast-forward", "--data-dir", data]);
+        assert_eq!(moved.code, 0, "{}{}", moved.out, moved.err);
+        assert!(!moved.out.contains("MISSING"), "{}", moved.out);
+    }
+    for number in 1..=2 {
+        assert!(directory.path().join(format!("journal.aside-{number}")).exists(), "{number}");
+    }
+}
+
 /// Anybody can say any name.
 #[test]
 fn the_trail_tells_the_machines_name_of_who_was_there() {
