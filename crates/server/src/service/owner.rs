@@ -132,7 +132,7 @@ impl From<Error> for Unanswered {
 mod tests {
     use std::sync::{Mutex, PoisonError};
 
-    use snowmint_coord::BootTimer;
+    use snowmint_coord::{BootTimer, ManualTimer};
     use snowmint_wire::http::{ElsewhereInfo, ErrorInfo};
 
     use super::*;
@@ -203,8 +203,21 @@ mod tests {
                 Err(Error::new(Code::Unavailable, "its mark lies ahead until noon").into())
             })
         };
-        let asking = Asking { timer: &BootTimer, within_ms: 200, here: &here, there: &there };
-        let refused = asking.after(elsewhere("one:1")).await.unwrap_err();
+        let timer = ManualTimer::new(0);
+        let asking = Asking { timer: &timer, within_ms: 200, here: &here, there: &there };
+        let passing = async {
+            for _ in 0..1_000 {
+                tokio::task::yield_now().await;
+                timer.advance_ms(10);
+            }
+        };
+        let refused = tokio::select! {
+            biased;
+            answer = asking.after(elsewhere("one:1")) => answer.unwrap_err(),
+            () = passing => panic!("it asks for ever"),
+        };
+        let took_ms = timer.elapsed().get();
+        assert!((200..=220).contains(&took_ms), "{took_ms}");
         let said = |error: &Error| error.to_string().contains("until noon");
         assert!(matches!(&refused, Refused::Owner(error) if said(error)), "{refused:?}");
     }
