@@ -2,7 +2,8 @@ use snowmint_core::Layout;
 
 use super::plan::{Going, plan};
 use super::*;
-use crate::history::{Evidence, JournalInfo};
+use crate::catalog::NewDefinition;
+use crate::history::{Evidence, JournalInfo, Recalled};
 use crate::journal::JournalLease;
 use crate::lease::Term;
 use crate::memory::MemoryStore;
@@ -173,6 +174,47 @@ async fn a_backup_that_is_put_back_twice_goes_further_the_second_time() {
     store.restore(backup);
     doubted(&store, 1).await;
     assert!(recovered(&store).await.unwrap() > first);
+}
+
+/// The state that was put back the second time knows nothing of the first recovery, and the next has another number.
+#[tokio::test]
+async fn who_saw_a_recovery_that_was_lost_finds_the_store_recovered_since() {
+    let store = MemoryStore::new("recovery").unwrap();
+    store.report(&info("a"), None).await.unwrap();
+    let backup = store.backup();
+    doubted(&store, 0).await;
+    recovered(&store).await.unwrap();
+    let seen = store.identity().await.unwrap();
+    store.restore(backup);
+    doubted(&store, 1).await;
+    recovered(&store).await.unwrap();
+    let after = store.handle("recovery").unwrap();
+    assert_eq!(after.recall("somebody", &seen).await.unwrap(), Recalled::Recovered);
+}
+
+/// Its IDs say more than its numbers only by another stripe.
+#[tokio::test]
+async fn a_source_that_keeps_its_stripe_goes_on_with_the_next_number() {
+    let store = MemoryStore::new("recovery").unwrap();
+    let (name, spec) = ("bills".to_owned(), r#"{"kind":"segment","offset":5,"increment":16}"#);
+    let new = NewDefinition {
+        name: name.clone(),
+        spec: spec.into(),
+        identity: "{}".into(),
+        enabled: None,
+    };
+    store.define(&new).await.unwrap();
+    doubted(&store, 0).await;
+    let free = Stripe::of_text(spec).unwrap().free_from(1_101);
+    assert!(free > 16_000, "{free}");
+    let known = Known {
+        ends: [(name.clone(), 1_101)].into(),
+        ids: [(name.clone(), free)].into(),
+        ..Known::default()
+    };
+    store.report(&info("a"), Some(&known)).await.unwrap();
+    let plan = look(&store, &[], &[]).await.unwrap().plan(&RecoveryRequest::default()).unwrap();
+    assert_eq!(plan.segments, [(name, Mark::new(1_101))]);
 }
 
 #[tokio::test]
