@@ -1,10 +1,13 @@
 //! A store that is another one from one moment to the next: once anybody was told so, nothing is minted, from stock or
 //! anew, until the store was joined again.
 
+use std::sync::atomic::Ordering;
+
 use super::disk::Failing;
 use super::faulty::{Faults, Meanwhile};
 use super::kills::{Scratch, in_time};
 use super::*;
+use crate::catalog::NewDefinition;
 use crate::memory::MemoryBackup;
 use crate::sources::NumberStats;
 
@@ -18,6 +21,12 @@ const GLOBAL: &str = r#"{"order":"global","layout":"twitter"}"#;
 async fn with_each_kind(world: &World) -> (Node, Vec<Source>, Arc<Mutex<Vec<&'static str>>>) {
     let store = world.faulty();
     let astray = Arc::clone(&store.faults.astray);
+    let (node, sources) = each_kind_on(world, store).await;
+    (node, sources, astray)
+}
+
+/// The same, on a store that goes wrong in another way.
+async fn each_kind_on(world: &World, store: Faulty) -> (Node, Vec<Source>) {
     let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
     let mut sources = Vec::new();
     for (name, json) in [
@@ -31,7 +40,7 @@ async fn with_each_kind(world: &World) -> (Node, Vec<Source>, Arc<Mutex<Vec<&'st
         node.define(name, &spec(json)).await.unwrap();
         sources.push(in_time(world, node.source(name)).await.unwrap());
     }
-    (node, sources, astray)
+    (node, sources)
 }
 
 async fn some(world: &World, source: &Source) -> Result<Vec<u64>> {
@@ -84,6 +93,70 @@ async fn nothing_is_minted_once_a_store_is_another_until_it_was_joined_anew() {
     }
 }
 
+/// A setting can be changed under a process that runs.
+#[tokio::test]
+async fn nothing_is_minted_while_a_store_is_set_to_lose_what_it_acknowledged() {
+    let world = World::new();
+    let store = world.faulty();
+    let losing = Arc::clone(&store.faults.losing);
+    let (node, sources) = each_kind_on(&world, store).await;
+    let mut seen = HashSet::new();
+    for source in &sources {
+        let minted = some(&world, source).await.unwrap();
+        assert!(minted.into_iter().all(|id| seen.insert((source.name().to_owned(), id))));
+    }
+    *losing.lock().unwrap() = vec!["renew", "join"];
+    world.pass(5_000).await;
+    let why = node.readiness().why();
+    assert!(why.contains(Faults::LOSING), "{why}");
+    for source in &sources {
+        let name = source.name();
+        assert!(source.try_mint().is_err(), "{name}, from stock");
+        let refused = some(&world, source).await;
+        assert!(refused.is_err(), "{name} gave {refused:?}");
+    }
+
+    losing.lock().unwrap().clear();
+    world.pass(5_000).await;
+    for source in &sources {
+        let name = source.name();
+        let minted = some(&world, source).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(minted.into_iter().all(|id| seen.insert((name.to_owned(), id))), "{name}");
+    }
+    assert!(node.readiness().ready, "{:?}", node.readiness());
+}
+
+/// The call itself ends well: the store says it of each right.
+#[tokio::test]
+async fn a_right_that_is_newer_than_the_store_stops_all_until_the_store_was_moved_forward() {
+    let world = World::new();
+    let store = world.faulty();
+    let outlived = Arc::clone(&store.faults.outlived);
+    let (node, sources) = each_kind_on(&world, store).await;
+    for source in &sources {
+        some(&world, source).await.unwrap();
+    }
+    outlived.store(true, Ordering::SeqCst);
+    // Twice a window: each right was extended.
+    world.pass(60_000).await;
+    let why = node.readiness().why();
+    assert!(why.contains("the term of a slot"), "{why}");
+    for source in &sources {
+        let name = source.name();
+        assert!(source.try_mint().is_err(), "{name}, from stock");
+        let refused = some(&world, source).await;
+        assert!(refused.is_err(), "{name} gave {refused:?}");
+    }
+
+    outlived.store(false, Ordering::SeqCst);
+    world.handle().fast_forward(&FastForward::default()).await.unwrap();
+    in_time(&world, ready(&node)).await;
+    for source in &sources[..3] {
+        let name = source.name();
+        some(&world, source).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}
+
 /// The store has counted further since than anybody here has seen, by a process that was there all along: so its numbers
 /// alone tell that it went back.
 #[tokio::test]
@@ -119,6 +192,63 @@ async fn a_source_that_went_back_stops_all_until_the_store_was_moved_forward() {
     assert!(after[0] >= 1_000 && after[0] > seen[2], "{after:?}");
     in_time(&world, snowflake.mint(1, None, 5_000)).await.unwrap();
     assert!(node.readiness().ready, "{:?}", node.readiness());
+}
+
+/// As [`some`] gives them, while the clock stands still, and only time passes.
+async fn some_in_one_tick(world: &World, source: &Source) -> Result<Vec<u64>> {
+    let passing = async {
+        for _ in 0..10_000 {
+            settle().await;
+            world.timer.advance_ms(5);
+        }
+    };
+    tokio::select! {
+        biased;
+        minted = source.mint(3, None, 2_000) => minted.map(numbers),
+        () = passing => panic!("it never comes"),
+    }
+}
+
+/// The same of a source that the store mints, which alone was asked since.
+#[tokio::test]
+async fn a_source_of_the_store_that_went_back_stops_all_until_the_store_was_moved_forward() {
+    let world = World::new();
+    let (node, sources, _) = with_each_kind(&world).await;
+    let by_store = &sources[2];
+    for source in sources.iter().filter(|source| source.name() != by_store.name()) {
+        some(&world, source).await.unwrap();
+    }
+    let another = |number: u32| NewDefinition {
+        name: format!("another-{number}"),
+        spec: "{}".into(),
+        identity: "{}".into(),
+        enabled: None,
+    };
+    let other = world.handle();
+    other.define(&another(0)).await.unwrap();
+    let before = world.store.backup();
+    let seen = some_in_one_tick(&world, by_store).await.unwrap();
+    world.store.restore(before);
+    for number in 1..=50 {
+        other.define(&another(number)).await.unwrap();
+    }
+    let refused = some_in_one_tick(&world, by_store).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
+    for _ in 0..3 {
+        world.pass(3_000).await;
+        for source in &sources {
+            let name = source.name();
+            assert!(source.try_mint().is_err(), "{name}, from stock");
+            let refused = some(&world, source).await;
+            assert!(refused.is_err(), "{name} gave {refused:?}");
+        }
+        let reasons = node.readiness().why();
+        assert!(reasons.contains("the next number of source by-store"), "{reasons}");
+    }
+    world.handle().fast_forward(&FastForward::default()).await.unwrap();
+    in_time(&world, ready(&node)).await;
+    let after = some(&world, by_store).await.unwrap();
+    assert!(after[0] > seen[2], "{after:?} after {seen:?}");
 }
 
 fn with_journal(dir: &Scratch) -> NodeSettings {

@@ -1,5 +1,7 @@
 //! A handle on a store, and what goes wrong between the two, as tests say.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 use tokio::sync::Notify;
@@ -21,6 +23,7 @@ use crate::reclaim::{Reclaim, Reclaimed};
 use crate::segment::{GiveBack, Reserve, Segment};
 use crate::slot::SlotInfo;
 use crate::store::StoreIdentity;
+use crate::verbs::set_to_lose;
 
 /// What happens beside a verb.
 pub(super) struct Meanwhile(pub(super) Box<dyn FnOnce() + Send>);
@@ -43,12 +46,18 @@ pub(super) struct Faults {
     pub(super) refusal: Arc<Mutex<(Option<Retry>, u32)>>,
     /// The verbs that find another store from now on.
     pub(super) astray: Arc<Mutex<Vec<&'static str>>>,
+    /// The verbs that find the store set to lose what it acknowledged, from now on: by [`LOSING`](Self::LOSING).
+    pub(super) losing: Arc<Mutex<Vec<&'static str>>>,
+    /// The rights that are extended are newer than the store, from now on.
+    pub(super) outlived: Arc<AtomicBool>,
     /// A verb that is done, and whose answer this handle does not hear.
     pub(super) unheard: Arc<Mutex<Option<&'static str>>>,
     /// What happens when a verb is sent next.
     pub(super) meanwhile: Arc<Mutex<Option<(&'static str, Meanwhile)>>>,
     /// A verb that is not sent before it is told to go on, the next time.
     pub(super) held: Arc<Mutex<Option<HeldVerb>>>,
+    /// A verb that is done, and whose answer is on its way until it is told to go on, the next time.
+    pub(super) late: Arc<Mutex<Option<HeldVerb>>>,
     /// Every release that was sent through this handle, heard or not.
     pub(super) releases: Arc<Mutex<Vec<Release>>>,
     /// What it leads to, as a store of servers does.
@@ -58,10 +67,12 @@ pub(super) struct Faults {
 impl Faults {
     /// What a handle lacks that gets through with nothing.
     pub(super) const EVERY_VERB: &str = "every verb";
+    /// The setting by which the store can lose what it acknowledged.
+    pub(super) const LOSING: &str = "sync off";
 
-    async fn hold(&self, op: &'static str) {
+    async fn hold(held: &Mutex<Option<HeldVerb>>, op: &'static str) {
         let held = {
-            let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
             held.take_if(|(verb, _)| *verb == op)
         };
         if let Some((_, goes_on)) = held {
@@ -76,10 +87,12 @@ impl Faults {
             (happens.0)();
         }
         drop(meanwhile);
-        let astray = self.astray.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if astray.iter().any(|verb| [op, Self::EVERY_VERB].contains(verb)) {
+        if is_among(&self.astray, op) {
             let (witness, expected, found) = ("this process".into(), "one".into(), "two".into());
             return Err(Error::new(op, ErrorKind::OtherStore { witness, expected, found }));
+        }
+        if is_among(&self.losing, op) {
+            return Err(Error::new(op, set_to_lose("the memory store", Self::LOSING, "sync on")));
         }
         fails(&self.lacks, op).map_err(|error| {
             let mut refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,9 +109,27 @@ impl Faults {
         fails(&self.unheard, op)
     }
 
+    /// What is answered of each right in the end.
+    fn of_each(&self, answers: Vec<Result<Extended>>) -> Vec<Result<Extended>> {
+        if !self.outlived.load(Ordering::SeqCst) {
+            return answers;
+        }
+        let newer = |_| {
+            let witness = "the term of a slot".into();
+            let kind = ErrorKind::StoreWentBack { witness, seen: 2, found: 1 };
+            Err(Error::new("extend", kind))
+        };
+        answers.into_iter().map(newer).collect()
+    }
+
     pub(super) fn sent(&self, release: &Release) {
         self.releases.lock().unwrap_or_else(PoisonError::into_inner).push(release.clone());
     }
+}
+
+fn is_among(verbs: &Mutex<Vec<&'static str>>, op: &'static str) -> bool {
+    let verbs = verbs.lock().unwrap_or_else(PoisonError::into_inner);
+    verbs.iter().any(|verb| [op, Faults::EVERY_VERB].contains(verb))
 }
 
 fn fails(verb: &Mutex<Option<&'static str>>, op: &'static str) -> Result<()> {
@@ -126,9 +157,10 @@ impl Faulty {
         op: &'static str,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        self.faults.hold(op).await;
+        Faults::hold(&self.faults.held, op).await;
         self.faults.before(op)?;
         let answer = call.await?;
+        Faults::hold(&self.faults.late, op).await;
         self.faults.after(op)?;
         Ok(answer)
     }
@@ -221,7 +253,8 @@ impl Store for Faulty {
     }
 
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
-        self.through("extend", self.store.extend(items, now)).await
+        let answers = self.through("extend", self.store.extend(items, now)).await?;
+        Ok(self.faults.of_each(answers))
     }
 
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
@@ -294,6 +327,7 @@ impl Store for Faulty {
     }
 
     async fn close(&self) -> Result<()> {
+        Faults::hold(&self.faults.held, "close").await;
         self.store.close().await
     }
 }
