@@ -394,3 +394,25 @@ async fn an_end_takes_no_longer_than_was_said_whatever_the_disk_does() {
     let took_ms = world.timer.elapsed().since(before);
     assert!((3_000..=3_100).contains(&took_ms), "{took_ms}");
 }
+
+/// Neither does a store that does not let go of its connections.
+#[tokio::test]
+async fn an_end_takes_no_longer_than_was_said_where_the_store_does_not_close() {
+    let world = World::new();
+    let store = world.faulty();
+    let held = Arc::clone(&store.faults.held);
+    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    settle().await;
+    *held.lock().unwrap() = Some(("close", Arc::default()));
+    let before = world.timer.elapsed();
+    let ended = tokio::select! {
+        biased;
+        ended = node.end(3_000) => ended,
+        () = world.pass(60_000) => panic!("it does not end"),
+    };
+    ended.unwrap();
+    assert!(held.lock().unwrap().is_none(), "nobody has closed the store");
+    let took_ms = world.timer.elapsed().since(before);
+    assert!((3_000..=3_100).contains(&took_ms), "{took_ms}");
+}
