@@ -13,6 +13,7 @@ mod fetches;
 mod kills;
 mod lend;
 mod lives;
+mod lost;
 mod order;
 mod readiness;
 mod recovered;

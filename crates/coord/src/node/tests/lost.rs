@@ -1,0 +1,142 @@
+//! What a process knows of a history that its store has lost.
+
+use tokio::sync::Notify;
+
+use super::disk::Failing;
+use super::kills::{Scratch, in_time};
+use super::recovered::{FIXED, drawn, joined};
+use super::*;
+use crate::segment::GiveBack;
+
+fn with_journal(dir: &Scratch) -> NodeSettings {
+    NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() }
+}
+
+async fn open(world: &World, dir: &Scratch) -> Node {
+    let node = Node::open(world.handle(), with_journal(dir), world.parts()).await.unwrap();
+    joined(world, &node).await;
+    node
+}
+
+/// Less may be handed out than it says, and a recovery is to go past it all the same.
+#[tokio::test]
+async fn an_end_in_a_journal_that_was_put_back_is_reported_of_a_store_that_went_back() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, &dir).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let backup = world.store.backup();
+    assert_eq!(drawn(&world, &node, 3).await, [1, 2, 3]);
+    drop(node);
+    settle().await;
+    world.store.restore(backup);
+    let parts = Parts { disk: Arc::new(Failing::touched()), ..world.parts() };
+    let refused = Node::open(world.handle(), with_journal(&dir), parts).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
+    let known = world.handle().standing().await.unwrap().known;
+    assert_eq!(known.ends.get("bills"), Some(&101), "{known:?}");
+}
+
+/// As if its row alone were an older one: the history of the store has everything.
+#[tokio::test]
+async fn a_source_below_an_end_that_the_journal_surely_knows_puts_the_store_in_doubt() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let node = open(&world, &dir).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    assert_eq!(drawn(&world, &node, 3).await, [1, 2, 3]);
+    drop(node);
+    settle().await;
+    let row = world.handle().get("bills").await.unwrap().segment;
+    assert_eq!(row.mark, Mark::new(101));
+    let back = GiveBack { source: "bills".into(), first: 4, last: 100, version: row.version };
+    world.handle().give_back(&back).await.unwrap();
+    assert_eq!(world.handle().get("bills").await.unwrap().segment.mark, Mark::new(4));
+
+    let refused = Node::open(world.handle(), with_journal(&dir), world.parts()).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
+    let doubt = world.handle().standing().await.unwrap().doubt.unwrap();
+    let named = "the next number of source bills, as the journal has seen it";
+    assert!(doubt.witness.starts_with(named), "{doubt:?}");
+    assert_eq!((doubt.seen, doubt.found), (101, 4));
+}
+
+/// A node on a store with faults, after it has joined.
+async fn on(world: &World, store: Faulty) -> Node {
+    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    joined(world, &node).await;
+    node
+}
+
+/// The answer was on its way: the store does not have any more what it says.
+#[tokio::test]
+async fn a_definition_that_was_asked_for_before_a_recovery_is_not_taken_up_after_it() {
+    let world = World::new();
+    let store = world.faulty();
+    let late = Arc::clone(&store.faults.late);
+    let node = on(&world, store).await;
+    let (backup, before) = (world.store.backup(), node.core().history());
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let goes_on = Arc::new(Notify::new());
+    *late.lock().unwrap() = Some(("get", Arc::clone(&goes_on)));
+    let asking = node.clone();
+    let asking = tokio::spawn(async move { asking.source("bills").await.map(drop) });
+    in_time(&world, async {
+        while late.lock().unwrap().is_some() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+
+    world.store.restore(backup);
+    let forward = FastForward { writes_at_least: 1_000, ..FastForward::default() };
+    world.handle().fast_forward(&forward).await.unwrap();
+    let told = node.store().list().await.unwrap_err();
+    assert_eq!(told.kind().code(), "store_went_back", "{told}");
+    in_time(&world, async {
+        while node.core().history() == before {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert!(!asking.is_finished(), "the answer must come after the recovery");
+    goes_on.notify_one();
+    let refused = in_time(&world, asking).await.unwrap().unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused}");
+    assert!(refused.to_string().contains("recovered meanwhile"), "{refused}");
+    assert!(node.running().is_empty(), "it runs by a definition that nobody has");
+    in_time(&world, node.close()).await.unwrap();
+}
+
+/// It joins for another reason, and nothing was said against its store before.
+#[tokio::test]
+async fn a_node_that_finds_its_store_recovered_as_it_joins_uses_nothing_from_stock() {
+    let world = World::new();
+    let store = world.faulty();
+    let held = Arc::clone(&store.faults.held);
+    let node = on(&world, store).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let backup = world.store.backup();
+    assert_eq!(drawn(&world, &node, 50).await.last(), Some(&50));
+    let goes_on = Arc::new(Notify::new());
+    *held.lock().unwrap() = Some(("recall", Arc::clone(&goes_on)));
+    world.handle().leave(node.incarnation().unwrap(), world.clock.unix_ms()).await.unwrap();
+    in_time(&world, async {
+        while held.lock().unwrap().is_some() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(node.incarnation(), None);
+
+    world.store.restore(backup);
+    let forward = FastForward {
+        segments: vec![("bills".into(), Mark::new(1_000))],
+        writes_at_least: 1_000,
+        ..FastForward::default()
+    };
+    world.handle().fast_forward(&forward).await.unwrap();
+    goes_on.notify_one();
+    joined(&world, &node).await;
+    assert_eq!(node.core().around.doubts.raised(), 0, "a doubt has ended its stock");
+    assert_eq!(drawn(&world, &node, 1).await, [1_000]);
+    in_time(&world, node.close()).await.unwrap();
+}
