@@ -208,7 +208,31 @@ fn wrong_setting(found: &BTreeMap<String, String>) -> Option<(&'static str, &str
 
 #[cfg(test)]
 mod tests {
+    use snowmint_testkit::servers::Mysql as Server;
+
+    use super::super::pool;
     use super::*;
+
+    /// They have looked before they had the lock: what they saw then is old.
+    #[tokio::test]
+    #[cfg_attr(not(feature = "real-servers"), ignore = "needs MariaDB: --features real-servers")]
+    async fn those_who_wait_for_the_lock_see_what_was_made_meanwhile() {
+        let server = Server::start(&[]);
+        let pool = pool(&server.url(), "it").unwrap();
+        prepare(&pool, "it", true).await.unwrap();
+        let update = async |version: &str| {
+            let mut session = MySqlSession::begin(&pool, Access::Write).await.unwrap();
+            let update = format!("UPDATE snowmint_schema SET version = {version}");
+            session.run(update, Vec::new()).await.unwrap();
+            session.commit().await.unwrap();
+        };
+        update("version - 1").await;
+        let mut waiting = MySqlSession::begin(&pool, Access::Write).await.unwrap();
+        assert_eq!(version(&mut waiting, TABLES).await.unwrap(), newest(STEPS) - 1);
+        update("version + 1").await;
+        make(&mut waiting, "it").await.unwrap();
+        assert_eq!(version(&mut waiting, TABLES).await.unwrap(), newest(STEPS));
+    }
 
     #[test]
     fn what_can_lose_an_acknowledged_commit_is_named() {
