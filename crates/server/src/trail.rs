@@ -287,9 +287,16 @@ mod tests {
         let many = 20 * u64::try_from(CALLERS_MAX).unwrap();
         let told =
             (0..many).filter(|n| count(&mut period, About::Login, &n.to_string(), 0)).count();
-        let told = u64::try_from(told).unwrap();
+        let mut told = u64::try_from(told).unwrap();
         assert_eq!(period.callers.len(), CALLERS_MAX);
         assert_eq!(told, u64::try_from(CALLERS_MAX).unwrap() + About::Login.lines_max());
+        // More of those with a place have something left out than are told one by one.
+        let each = About::Login.lines_max() + 10;
+        let several = 2 * u64::try_from(LEFT_OUT_TOLD_MAX).unwrap();
+        for n in (0..several).map(|n| n.to_string()) {
+            told +=
+                (0..each).map(|_| u64::from(count(&mut period, About::Login, &n, 0))).sum::<u64>();
+        }
         for n in 0..100 {
             for _ in 0..1_000 {
                 count(&mut period, About::Change, &n.to_string(), 0);
@@ -304,7 +311,7 @@ mod tests {
         let left_out = period.over(u64::MAX);
         assert!(left_out.len() <= LEFT_OUT_TOLD_MAX + 5, "{}", left_out.len());
         let all: u64 = left_out.iter().map(|(_, _, count)| count).sum();
-        assert_eq!(all, many + 100_000 - lines, "nothing is forgotten");
+        assert_eq!(all, many + several * each + 100_000 - lines, "nothing is forgotten");
     }
 
     /// Each keeps within its own lines, and together they would have more than all may have.
@@ -366,7 +373,7 @@ mod tests {
     #[test]
     fn what_others_chose_is_seen_in_one_line_and_cut() {
         assert_eq!(Seen("a\u{1b}[2J\nb".into()).to_string(), "a\\u{1b}[2J\\nb");
-        let long = Seen("é".repeat(TEXT_CHARS_MAX + 1)).to_string();
+        let long = Seen("é".repeat(TEXT_CHARS_MAX + 10)).to_string();
         assert_eq!(long.chars().count(), TEXT_CHARS_MAX + 1);
     }
 }
