@@ -243,18 +243,24 @@ impl Entry {
         self.leave.why.load(Ordering::Relaxed) == Why::Room as u8
     }
 
-    /// Asks it to end, with a word to the client.
+    /// Asks it to end, with a word to the client. Whoever was asked for another reason is asked again only to make room:
+    /// those who do are counted until they have left.
     pub(super) fn ask_to_leave(&self, why: Why, now_ms: u64) {
+        let asked = self.leave.why.fetch_update(Ordering::AcqRel, Ordering::Acquire, |before| {
+            (why == Why::Room || before == 0).then_some(why as u8)
+        });
+        if asked.is_err() {
+            return;
+        }
         let leave_ms = match why {
             Why::Room => Some(LEAVE_MS),
             Why::NoToken => None,
-            // Many at once are many times what each keeps.
+            // A flood opens many such connections, and each keeps its memory until it ends.
             Why::Refused => Some(0),
         };
         if let Some(leave_ms) = leave_ms {
             self.leave.until_ms.store(now_ms.saturating_add(leave_ms), Ordering::Relaxed);
         }
-        self.leave.why.store(why as u8, Ordering::Release);
         self.leave.waker.wake();
     }
 

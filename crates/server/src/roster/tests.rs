@@ -203,3 +203,26 @@ fn token_is_to_be_shown_in_time() {
     assert_eq!(asked(&tickets[0]), Some(Why::NoToken));
     assert!(!lacks(0), "it is asked once");
 }
+
+/// Whoever makes room is counted until it has left.
+#[test]
+fn refused_connection_is_asked_once_and_makes_room_all_the_same() {
+    let ground = Ground::new(2);
+    let [first, second] = ground.admit_all([1, 2]);
+    let third = ground.admit(3).unwrap();
+    assert_eq!(asked(&first), Some(Why::Room));
+    for ticket in [&first, &second, &third] {
+        (0..100).for_each(|_| ticket.refused());
+    }
+    assert_eq!(asked(&first), Some(Why::Room), "for its first reason");
+    assert_eq!(asked(&second), Some(Why::Refused));
+    let leaving = || super::lock(&ground.roster.taken).leaving;
+    assert_eq!(leaving(), 1);
+    drop(first);
+    assert_eq!(leaving(), 0);
+    // Whoever has shown a token may be wrong as often as it likes.
+    let known = ground.admit(4).unwrap();
+    shows_token(&known);
+    (0..100).for_each(|_| known.refused());
+    assert_eq!(asked(&known), None);
+}

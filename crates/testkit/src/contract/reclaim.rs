@@ -245,15 +245,16 @@ async fn a_holder_that_goes_on_meanwhile_never_moves_a_reclaimed_mark(case: Case
     let holder = case.another().await;
     let (asked, mut held) = (reclaim(&pool, &[(0, lease.term)]), lease.clone());
     let moving = tokio::spawn(async move {
-        for turns in 0.. {
+        let mut turns = 0;
+        loop {
             stand_back(turns).await;
+            turns += 1;
             let to = later(held.mark, 1);
             match holder.extend(&held, held.mark, to).await {
                 Ok(extended) => held.mark = extended.mark,
                 Err(error) => return error.kind().code(),
             }
         }
-        "endless"
     });
     let asked = Reclaim { from_live: true, ..asked };
     let reclaimed = send(&case, &asked).await.unwrap();
