@@ -128,11 +128,7 @@ async fn a_node_that_finds_its_store_recovered_as_it_joins_uses_nothing_from_sto
     assert_eq!(node.incarnation(), None);
 
     world.store.restore(backup);
-    let forward = FastForward {
-        segments: vec![("bills".into(), Mark::new(1_000))],
-        writes_at_least: 1_000,
-        ..FastForward::default()
-    };
+    let forward = past_bills();
     world.handle().fast_forward(&forward).await.unwrap();
     goes_on.notify_one();
     joined(&world, &node).await;

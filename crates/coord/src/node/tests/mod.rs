@@ -116,6 +116,15 @@ fn spec(json: &str) -> SourceSpec {
     SourceSpec::from_json(json).unwrap()
 }
 
+/// What moves a store forward past all that a test took of `bills`.
+fn past_bills() -> FastForward {
+    FastForward {
+        segments: vec![("bills".into(), Mark::new(1_000))],
+        writes_at_least: 1_000,
+        ..FastForward::default()
+    }
+}
+
 /// Switches a source on or off as servers do: by an alter of what it is now.
 async fn switch(node: &Node, name: &str, on: bool) {
     let now = node.definition(name).await.unwrap();

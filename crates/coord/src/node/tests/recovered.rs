@@ -265,11 +265,7 @@ async fn a_node_that_is_told_of_a_recovery_while_it_joins_goes_on() {
         around.doubt(&Error::new("list", kind));
     };
     *meanwhile.lock().unwrap() = Some(("join", Meanwhile(Box::new(told))));
-    let forward = FastForward {
-        segments: vec![("bills".into(), Mark::new(1_000))],
-        writes_at_least: 1_000,
-        ..FastForward::default()
-    };
+    let forward = past_bills();
     world.handle().fast_forward(&forward).await.unwrap();
     in_time(&world, async {
         while !node.readiness().ready || meanwhile.lock().unwrap().is_some() {
@@ -307,11 +303,7 @@ async fn a_late_answer_from_before_a_recovery_is_no_doubt_about_the_store() {
         }
     })
     .await;
-    let forward = FastForward {
-        segments: vec![("bills".into(), Mark::new(1_000))],
-        writes_at_least: 1_000,
-        ..FastForward::default()
-    };
+    let forward = past_bills();
     world.handle().fast_forward(&forward).await.unwrap();
     joined(&world, &node).await;
     let (witness, seen, found) = ("this process".into(), 2, 1);

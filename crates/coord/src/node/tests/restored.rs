@@ -197,11 +197,7 @@ async fn a_node_finds_by_itself_that_its_store_was_recovered() {
     assert_eq!(drawn(&world, &node, 50).await.last(), Some(&50));
     let before = node.incarnation();
     world.store.restore(backup);
-    let forward = FastForward {
-        segments: vec![("bills".into(), Mark::new(1_000))],
-        writes_at_least: 1_000,
-        ..FastForward::default()
-    };
+    let forward = past_bills();
     world.handle().fast_forward(&forward).await.unwrap();
     // Its member is in the state that was put back, so nothing else would tell.
     let told = node.store().get("bills").await.unwrap_err();
