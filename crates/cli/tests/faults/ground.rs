@@ -51,9 +51,13 @@ pub(crate) fn rounds(few: u64) -> u64 {
 }
 
 /// Whether a store takes part: all do in a long run, and in a check those that `SNOWMINT_FAULTS_STORES` names,
-/// by parts of their names with commas between.
+/// by parts of their names with commas between. A part that names none would have nothing done, and pass.
 pub(crate) fn is_asked_for(store: &str) -> bool {
     let stores = std::env::var("SNOWMINT_FAULTS_STORES").unwrap_or_default();
+    for part in stores.split(',') {
+        let is_known = STORES.iter().any(|(name, _)| name.contains(part));
+        assert!(is_known, "SNOWMINT_FAULTS_STORES names no store by {part}");
+    }
     stores.is_empty() || stores.split(',').any(|part| store.contains(part))
 }
 

@@ -1,4 +1,6 @@
-//! What a process notices that embeds the library. Alone in its process, whose threads it counts.
+//! What a process notices that embeds the library. The test starts itself again, alone in a process whose threads it counts.
+
+use std::process::Command;
 
 use crate::common::{Seen, TempDir};
 use snowmint::core::{Clock as _, Pause as _, SystemClock, UnixMillis};
@@ -16,8 +18,22 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
+/// Set in the process that is started again.
+const ALONE: &str = "SNOWMINT_TEST_ALONE";
+
 #[test]
 fn no_surprise_in_the_embedding_process() {
+    if std::env::var_os(ALONE).is_some() {
+        return embed();
+    }
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    again.args(["embedding::no_surprise_in_the_embedding_process", "--exact", "--nocapture"]);
+    let output = again.env(ALONE, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
+}
+
+fn embed() {
     let dir = TempDir::new();
     let named = || {
         let names = std::fs::read_dir("/proc/self/task")
