@@ -3,6 +3,7 @@
 mod alone;
 mod asked;
 mod astray;
+mod begun;
 mod clocks;
 mod counters;
 mod deleted;

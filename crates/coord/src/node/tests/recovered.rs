@@ -8,7 +8,6 @@ use super::kills::{Scratch, in_time};
 use super::*;
 use crate::history::{JOURNALS_MAX, JournalInfo, Recalled};
 use crate::journal::{DataDir, inspect};
-use crate::ordered::LetGo;
 use crate::segment::{GiveBack, Reserve, Segment};
 
 pub(super) const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
@@ -361,56 +360,4 @@ async fn only_journal(world: &World) -> String {
     let standing = world.handle().standing().await.unwrap();
     let [journal] = standing.journals.as_slice() else { panic!("{standing:?}") };
     journal.id.clone()
-}
-
-/// A world with a node that holds two rights, which it extends at the same time.
-async fn with_two_rights() -> (World, Node, Vec<Source>) {
-    let world = World::new();
-    let node = world.open().await;
-    let mut sources = Vec::new();
-    for (name, json) in
-        [("orders", "{}"), ("bills", r#"{"layout":"time=41,worker=4,sequence=12,unit=1ms"}"#)]
-    {
-        node.define(name, &spec(json)).await.unwrap();
-        let source = in_time(&world, node.source(name)).await.unwrap();
-        in_time(&world, source.mint(1, None, 5_000)).await.unwrap();
-        sources.push(source);
-    }
-    (world, node, sources)
-}
-
-/// One answer says that a right was lost, and counts what others have written since they began: with the start that was
-/// seen before theirs, that count would be of a history that was written anew.
-#[tokio::test]
-async fn who_loses_a_right_to_a_process_that_has_just_begun_joins_again() {
-    // How long it takes to the extend that comes last before the right is lost.
-    let (world, _node, _sources) = with_two_rights().await;
-    let marks = async |world: &World| {
-        let held = world.handle().workers(START).await.unwrap();
-        held.iter().map(|info| info.mark).collect::<Vec<_>>()
-    };
-    let (before, mut waits) = (marks(&world).await, 0);
-    while marks(&world).await == before {
-        world.pass(100).await;
-        waits += 1;
-    }
-
-    let (world, node, sources) = with_two_rights().await;
-    for _ in 1..waits {
-        world.pass(100).await;
-    }
-    let other = world.handle();
-    let held = other.workers(START).await.unwrap();
-    assert_eq!(held.len(), 2, "of two pools: {held:?}");
-    let before = other.identity().await.unwrap();
-    let (pool, slots) = (held[0].pool.clone(), vec![(held[0].slot, held[0].term)]);
-    let let_go = LetGo { pool, member: node.incarnation().unwrap(), slots };
-    other.let_go(&let_go, START).await.unwrap();
-    assert_ne!(other.identity().await.unwrap().id, before.id, "it has left a start");
-    world.pass(30_000).await;
-    assert_eq!(other.standing().await.unwrap().doubt, None);
-    assert!(node.readiness().ready, "{:?}", node.readiness());
-    for source in &sources {
-        in_time(&world, source.mint(1, None, 5_000)).await.unwrap();
-    }
 }

@@ -1,0 +1,92 @@
+//! A process that begins to write beside one that runs: a start of the history is left, and counts go on.
+
+use super::kills::in_time;
+use super::*;
+use crate::catalog::NewDefinition;
+use crate::ordered::LetGo;
+
+/// A world with a node that holds two rights, which it extends at the same time.
+async fn with_two_rights() -> (World, Node, Vec<Source>) {
+    let world = World::new();
+    let node = world.open().await;
+    let mut sources = Vec::new();
+    for (name, json) in
+        [("orders", "{}"), ("bills", r#"{"layout":"time=41,worker=4,sequence=12,unit=1ms"}"#)]
+    {
+        node.define(name, &spec(json)).await.unwrap();
+        let source = in_time(&world, node.source(name)).await.unwrap();
+        in_time(&world, source.mint(1, None, 5_000)).await.unwrap();
+        sources.push(source);
+    }
+    (world, node, sources)
+}
+
+/// How far its rights reach.
+async fn marks(world: &World) -> Vec<Mark> {
+    let held = world.handle().workers(START).await.unwrap();
+    held.into_iter().map(|info| info.mark).collect()
+}
+
+/// It mints, and has put nobody's store in doubt.
+async fn goes_on(world: &World, node: &Node, sources: &[Source]) {
+    assert_eq!(world.handle().standing().await.unwrap().doubt, None);
+    assert!(node.readiness().ready, "{:?}", node.readiness());
+    for source in sources {
+        in_time(world, source.mint(1, None, 5_000)).await.unwrap();
+    }
+}
+
+/// One answer says that a right was lost, and counts what others have written since they began: with the start that was
+/// seen before theirs, that count would be of a history that was written anew.
+#[tokio::test]
+async fn who_loses_a_right_to_a_process_that_has_just_begun_joins_again() {
+    // How long it takes to the extend that comes last before the right is lost.
+    let (world, _node, _sources) = with_two_rights().await;
+    let (before, mut waits) = (marks(&world).await, 0);
+    while marks(&world).await == before {
+        world.pass(100).await;
+        waits += 1;
+    }
+
+    let (world, node, sources) = with_two_rights().await;
+    for _ in 1..waits {
+        world.pass(100).await;
+    }
+    let other = world.handle();
+    let held = other.workers(START).await.unwrap();
+    assert_eq!(held.len(), 2, "of two pools: {held:?}");
+    let before = other.identity().await.unwrap();
+    let (pool, slots) = (held[0].pool.clone(), vec![(held[0].slot, held[0].term)]);
+    let let_go = LetGo { pool, member: node.incarnation().unwrap(), slots };
+    other.let_go(&let_go, START).await.unwrap();
+    assert_ne!(other.identity().await.unwrap().id, before.id, "it has left a start");
+    world.pass(30_000).await;
+    goes_on(&world, &node, &sources).await;
+}
+
+/// The same of whoever has heard since how far all have counted, and loses its right some time later.
+#[tokio::test]
+async fn who_has_extended_beside_a_process_that_began_later_joins_again() {
+    let (world, node, sources) = with_two_rights().await;
+    let other = world.handle();
+    let before = other.identity().await.unwrap();
+    let new = NewDefinition {
+        name: "another".into(),
+        spec: "{}".into(),
+        identity: "{}".into(),
+        enabled: None,
+    };
+    other.define(&new).await.unwrap();
+    assert_ne!(other.identity().await.unwrap().id, before.id, "it has left a start");
+    let (reached, mut waits) = (marks(&world).await, 0);
+    while marks(&world).await == reached {
+        world.pass(100).await;
+        waits += 1;
+        assert!(waits < 1_000, "it extends nothing");
+    }
+    world.pass(100).await;
+    other.leave(node.incarnation().unwrap(), world.clock.unix_ms()).await.unwrap();
+    world.pass(30_000).await;
+    assert_ne!(node.stats().rights_lost, 0, "it was forgotten");
+    goes_on(&world, &node, &sources).await;
+}
