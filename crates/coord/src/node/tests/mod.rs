@@ -11,6 +11,7 @@ mod disguised;
 mod disk;
 mod faulty;
 mod fetches;
+mod journals;
 mod kills;
 mod lend;
 mod lives;
