@@ -9,6 +9,7 @@ mod counters;
 mod deleted;
 mod disguised;
 mod disk;
+mod ends;
 mod faulty;
 mod fetches;
 mod journals;

@@ -1,0 +1,89 @@
+//! A store that went back, and whose history has all that was seen of it, as somebody who had begun before has counted on:
+//! the ends of its sources alone tell.
+
+use super::kills::{Scratch, in_time};
+use super::recovered::{FIXED, drawn, joined};
+use super::*;
+use crate::catalog::NewDefinition;
+use crate::journal::{DataDir, inspect};
+use crate::recovery::RecoveryRequest;
+use crate::segment::Reserve;
+
+async fn open(world: &World, store: Arc<dyn Store>, dir: &Scratch) -> Node {
+    let settings = NodeSettings {
+        data_dir: Some(dir.0.clone()),
+        waits_for_recovery: true,
+        ..NodeSettings::default()
+    };
+    Node::open(store, settings, world.parts()).await.unwrap()
+}
+
+fn another(number: u32) -> NewDefinition {
+    NewDefinition {
+        name: format!("another-{number}"),
+        spec: "{}".into(),
+        identity: "{}".into(),
+        enabled: None,
+    }
+}
+
+/// They were this process's in the state that was lost, and may be anybody's in the one that an operator went on with:
+/// that the history says nothing of a loss is no reason to keep them.
+#[tokio::test]
+async fn numbers_that_a_journal_kept_are_not_used_where_an_end_alone_told_of_the_loss() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let other = world.handle();
+    other.define(&another(0)).await.unwrap();
+    let store = world.faulty();
+    let lacks = Arc::clone(&store.faults.lacks);
+    let node = open(&world, Arc::new(store), &dir).await;
+    joined(&world, &node).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let backup = world.store.backup();
+    assert_eq!(drawn(&world, &node, 50).await.last(), Some(&50));
+    // What is left cannot go back to the store, which does not say whether it is the newest.
+    *lacks.lock().unwrap() = Some("get");
+    in_time(&world, node.close()).await.unwrap();
+    drop(node);
+    settle().await;
+    let tails = || inspect(&DataDir::lock(&dir.0).unwrap()).unwrap().tails;
+    let kept: Vec<_> = tails().iter().map(|tail| (tail.first, tail.last)).collect();
+    assert_eq!(kept, [(51, 100)]);
+
+    world.store.restore(backup);
+    let definition_version = other.get("bills").await.unwrap().version;
+    let reserve = Reserve { source: "bills".into(), length: 60, definition_version, within: None };
+    let taken = other.reserve(&reserve).await.unwrap();
+    assert_eq!((taken.first, taken.last), (1, 60));
+    for number in 1..=50 {
+        other.define(&another(number)).await.unwrap();
+    }
+
+    let node = open(&world, world.handle(), &dir).await;
+    let doubt = in_time(&world, async {
+        loop {
+            let standing = world.handle().standing().await.unwrap();
+            if standing.missing().count() == 0
+                && let Some(doubt) = standing.doubt
+            {
+                return doubt;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert!(doubt.witness.contains("the next number of source bills"), "{doubt:?}");
+    in_time(&world, node.noticed_doubt()).await.unwrap();
+    let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
+    let forward = recovery.plan(&RecoveryRequest::default()).unwrap();
+    node.recover(&forward).await.unwrap();
+    joined(&world, &node).await;
+    in_time(&world, node.close()).await.unwrap();
+    drop(node);
+    settle().await;
+    assert!(tails().is_empty(), "{:?}", tails());
+    let node = open(&world, world.handle(), &dir).await;
+    joined(&world, &node).await;
+    assert_eq!(drawn(&world, &node, 1).await, [101]);
+    in_time(&world, node.close()).await.unwrap();
+}
