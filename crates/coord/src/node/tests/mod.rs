@@ -32,6 +32,7 @@ mod strays;
 mod supply;
 mod tails;
 mod together;
+mod unreported;
 
 use std::collections::HashSet;
 

@@ -1,0 +1,49 @@
+//! A store that was recovered without what a process had seen of it, which goes on all the same.
+
+use super::kills::{Scratch, in_time};
+use super::recovered::{FIXED, for_program, joined, wanted};
+use super::*;
+use crate::journal::{DataDir, inspect};
+use crate::spec::Stripe;
+
+/// Installation 5 of 16 now.
+const FIVE_OF_16: NewStripe = NewStripe { offset: 5, increment: 16, first: None, if_version: None };
+const TWO_OF_16: NewStripe = NewStripe { offset: 2, ..FIVE_OF_16 };
+
+/// The number of a version that was lost is given again, to another definition.
+#[tokio::test]
+async fn what_programs_have_is_told_by_the_definition_that_has_its_version_now() {
+    let (world, dir) = (World::new(), Scratch::new());
+    let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
+    let node = Node::open(world.handle(), settings, world.parts()).await.unwrap();
+    joined(&world, &node).await;
+    node.define("bills", &spec(FIXED)).await.unwrap();
+    let backup = world.store.backup();
+    node.alter("bills", &spec(&FIXED.replace("100", "200")), None).await.unwrap();
+    let lost = node.restripe("bills", FIVE_OF_16).await.unwrap();
+    let asked = wanted(&world, 500).await;
+    in_time(&world, for_program(&node, &asked)).await.unwrap();
+
+    world.store.restore(backup);
+    // By an operator who knows how far its numbers had come, and nothing of its definitions.
+    let segments = vec![("bills".into(), Mark::new(100_000))];
+    let forward = FastForward { segments, writes_at_least: 10_000, ..FastForward::default() };
+    world.handle().fast_forward(&forward).await.unwrap();
+    in_time(&world, async {
+        while node.core().around.doubts.recoveries() == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let again = node.restripe("bills", TWO_OF_16).await.unwrap();
+    assert_eq!(again.version, lost.version);
+    let asked = wanted(&world, 10).await;
+    let taken = in_time(&world, for_program(&node, &asked)).await.unwrap();
+    in_time(&world, node.close()).await.unwrap();
+    drop(node);
+    settle().await;
+    let stored = world.handle().get("bills").await.unwrap();
+    let free = Stripe::of_text(&stored.spec).unwrap().free_from(taken.last + 1);
+    let record = inspect(&DataDir::lock(&dir.0).unwrap()).unwrap();
+    assert_eq!(record.ids["bills"], free);
+}
