@@ -233,6 +233,21 @@ async fn two_that_cannot_reach_each_other_go_on_with_what_they_have() {
     assert_eq!([keys_of(&servers[0]).await, keys_of(&servers[1]).await], keys);
 }
 
+/// Nobody is sent to it: nobody is to know what it answers for, and each announcement is a write.
+#[tokio::test]
+async fn who_serves_nobody_announces_nothing() {
+    for (address, said) in [("one:1", Serves::Counters), ("", Serves::All)] {
+        let world = World::new();
+        let servers = [server(&world, address).await];
+        pass(&world, &servers, 1_000).await;
+        mint(&servers[0]).await.unwrap();
+        let clock = &servers[0].clock;
+        clock.set(UnixMillis::new(clock.unix_ms().get() - 3_600_000));
+        pass(&world, &servers, 3_000).await;
+        assert_eq!(says(&world, &servers[0]).await, said, "{address:?}");
+    }
+}
+
 /// A share of half of all sections is let go in many calls, one after the other: callers wait for what is on its way.
 #[tokio::test]
 async fn who_joins_has_its_share_as_fast_as_the_store_takes_it() {
