@@ -1,5 +1,6 @@
 //! Numbers for processes that mint by themselves.
 
+use super::kills::in_time;
 use super::*;
 use crate::error::ErrorKind;
 use crate::lend::{Borrower, KEEP_MS_MAX, Lent, Loan};
@@ -38,6 +39,32 @@ async fn lend(node: &Node, label: &str, width: u32) -> Result<Lent> {
 
 async fn keep(node: &Node, label: &str) -> Loan {
     node.keep_lent(&called(label), KEEP_MS).await.unwrap()
+}
+
+/// Borrowers that waited for a server ask it as soon as it listens.
+#[tokio::test]
+async fn who_lends_waits_a_moment_for_a_node_that_joins_and_no_longer() {
+    let world = World::new();
+    let store = world.faulty();
+    let held = Arc::clone(&store.faults.held);
+    let joins = Arc::new(tokio::sync::Notify::new());
+    *held.lock().unwrap() = Some(("join", Arc::clone(&joins)));
+    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    let asking = node.clone();
+    let asking = tokio::spawn(async move { lend(&asking, "a", 1).await });
+    world.pass(500).await;
+    assert!(node.incarnation().is_none(), "it has joined early");
+    joins.notify_one();
+    assert_eq!(in_time(&world, asking).await.unwrap().unwrap().number, 0);
+
+    let store = world.faulty();
+    *store.faults.lacks.lock().unwrap() = Some("join");
+    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    let begun = world.timer.elapsed();
+    let refused = in_time(&world, lend(&node, "b", 1)).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable", "{refused}");
+    let waited_ms = world.timer.elapsed().since(begun);
+    assert!(waited_ms <= 1_100, "{waited_ms}");
 }
 
 #[tokio::test]
