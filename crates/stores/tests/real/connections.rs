@@ -16,7 +16,7 @@ use tokio::time::timeout;
 const NOW: UnixMillis = UnixMillis::new(1_700_000_000_000);
 
 /// A process that holds a number to mint with.
-async fn holder(store: &Arc<dyn Store>) -> Lease {
+pub(crate) async fn holder(store: &Arc<dyn Store>) -> Lease {
     let member = Incarnation::new(7);
     let presence = Presence { sample: NOW, renewals: 0, ttl_ms: 600_000 };
     let who = Member {
@@ -41,7 +41,12 @@ async fn holder(store: &Arc<dyn Store>) -> Lease {
 }
 
 /// Moves the mark on from there.
-async fn extend(store: &Arc<dyn Store>, lease: &Lease, from: Mark, request: u64) -> Mark {
+pub(crate) async fn extend(
+    store: &Arc<dyn Store>,
+    lease: &Lease,
+    from: Mark,
+    request: u64,
+) -> Mark {
     let item = Extend {
         pool: lease.pool.clone(),
         slot: lease.slot,

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use snowmint_coord::Store;
 use snowmint_testkit::contract;
 use snowmint_testkit::servers::{PgBouncer, Postgres};
 
+use crate::connections;
 use crate::opening::Reached;
 use crate::postgres::define;
 
@@ -17,8 +19,9 @@ async fn postgres_behind_a_pooler_of_transactions_keeps_the_contract() {
     contract::run(Reached { name: "postgres behind pgbouncer", url, own_clock: true }).await;
 }
 
-#[tokio::test]
-async fn each_transaction_is_set_as_it_must_be_whatever_the_session_is_set_to() {
+/// A store by way of a pooler, whose sessions others have set as they like, and a trigger by which a write fails that is not
+/// set as ours are.
+async fn seen_through_a_pooler() -> (PgBouncer, Arc<dyn Store>) {
     let server = Postgres::start(&[]);
     // As for whoever else shares the sessions.
     server.run("ALTER DATABASE postgres SET synchronous_commit = off");
@@ -33,10 +36,31 @@ async fn each_transaction_is_set_as_it_must_be_whatever_the_session_is_set_to() 
              $$ BEGIN INSERT INTO seen VALUES ({set}); RETURN NEW; END $$;
          CREATE TRIGGER sees AFTER UPDATE ON snowmint_store FOR EACH ROW EXECUTE FUNCTION see()"
     ));
+    (pooler, store)
+}
+
+#[tokio::test]
+async fn each_transaction_is_set_as_it_must_be_whatever_the_session_is_set_to() {
+    let (pooler, store) = seen_through_a_pooler().await;
     for name in ["one", "two", "three"] {
         define(&store, name).await.unwrap();
     }
     pooler.server.run("DO $$ BEGIN ASSERT (SELECT count(*) FROM seen) >= 3; END $$");
+    store.close().await.unwrap();
+}
+
+/// What it says is durable is what IDs rest on; without a pooler it is a statement outside of any transaction.
+#[tokio::test]
+async fn an_extend_is_set_as_any_transaction_is() {
+    let (pooler, store) = seen_through_a_pooler().await;
+    let lease = connections::holder(&store).await;
+    let mut mark = lease.mark;
+    // The first looks at the rows, and those after it know what they say.
+    for request in 1..=4 {
+        pooler.server.run("TRUNCATE seen");
+        mark = connections::extend(&store, &lease, mark, request).await;
+        pooler.server.run("DO $$ BEGIN ASSERT EXISTS (SELECT FROM seen); END $$");
+    }
     store.close().await.unwrap();
 }
 
