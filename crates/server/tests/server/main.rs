@@ -10,6 +10,7 @@ mod common;
 mod connections;
 mod described;
 mod doors;
+mod ends;
 mod grpc;
 mod grpc_streams;
 mod half;

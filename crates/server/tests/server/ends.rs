@@ -1,0 +1,131 @@
+//! A store in which a source lies below what a server has seen handed out, while the history has all that was seen: what
+//! is changed by hand leaves no other sign. `/readyz` says so, and names the source.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use snowmint_coord::{
+    GiveBack, MemoryStore, Node, NodeSettings, Parts, SourceSpec, Store as _, random,
+};
+use snowmint_core::{Clock as _, SystemClock};
+
+use super::common::{Server, server_of, settings, soon};
+
+/// Each number is asked for, and none is kept in stock.
+const ONE: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":1}}"#;
+
+/// A directory that goes with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        let number = random::number().unwrap();
+        Self(std::env::temp_dir().join(format!("snowmint-server-{number:x}")))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A server on this store, which keeps a journal in the directory, if there is one.
+async fn start(store: &MemoryStore, dir: Option<&Scratch>) -> (Server, Node) {
+    let settings_of_node = NodeSettings {
+        data_dir: dir.map(|dir| dir.0.clone()),
+        waits_for_recovery: true,
+        presence_ttl_ms: 300,
+        ..NodeSettings::default()
+    };
+    let open = async || {
+        let store = Arc::new(store.handle("test").unwrap());
+        Node::open(store, settings_of_node.clone(), Parts::system()).await
+    };
+    // Whoever had the directory before is on its way out.
+    let node = soon(async {
+        loop {
+            match open().await {
+                Err(error) if error.kind().code() == "locked" => tokio::task::yield_now().await,
+                opened => return opened.unwrap(),
+            }
+        }
+    })
+    .await;
+    (server_of(node.clone(), settings()).await, node)
+}
+
+/// The same, which has handed out the first number of a source.
+async fn having_minted(store: &MemoryStore, dir: Option<&Scratch>) -> (Server, Node) {
+    let (server, node) = start(store, dir).await;
+    node.define("one", &SourceSpec::from_json(ONE).unwrap()).await.unwrap();
+    assert_eq!(server.get("/v1/ids/one").await.ids(), [1]);
+    (server, node)
+}
+
+/// The store forgets that its newest number was handed out.
+async fn set_back(store: &MemoryStore) {
+    let row = store.get("one").await.unwrap().segment;
+    let (first, last) = (row.floor.get(), row.mark.get() - 1);
+    let back = GiveBack { source: "one".into(), first, last, version: row.version };
+    store.give_back(&back).await.unwrap();
+}
+
+/// Why the server cannot mint, once it says that its store went back.
+async fn went_back(server: &Server) -> String {
+    soon(async {
+        loop {
+            let ready = server.get("/readyz").await;
+            let told = ready.json();
+            if told["codes"].as_array().unwrap().contains(&"store_went_back".into()) {
+                assert_eq!(ready.status, 503, "{told}");
+                return told["reasons"].to_string();
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_server_that_starts_on_a_store_below_an_end_of_its_journal_names_the_source() {
+    let (store, dir) = (MemoryStore::new("test").unwrap(), Scratch::new());
+    let (server, node) = having_minted(&store, Some(&dir)).await;
+    soon(node.close()).await.unwrap();
+    drop((server, node));
+    set_back(&store).await;
+    let (server, _node) = start(&store, Some(&dir)).await;
+    let why = went_back(&server).await;
+    assert!(why.contains("the next number of source one, as the journal has seen it"), "{why}");
+}
+
+/// Nobody asks it for a number of the source.
+#[tokio::test]
+async fn a_server_that_joins_a_store_anew_below_what_it_has_seen_names_the_source() {
+    let store = MemoryStore::new("test").unwrap();
+    let (server, node) = having_minted(&store, None).await;
+    soon(async { while server.get("/readyz").await.status != 200 {} }).await;
+    set_back(&store).await;
+    let member = soon(async {
+        loop {
+            match node.incarnation() {
+                Some(member) => return member,
+                None => tokio::task::yield_now().await,
+            }
+        }
+    })
+    .await;
+    store.leave(member, SystemClock.unix_ms()).await.unwrap();
+    let why = went_back(&server).await;
+    assert!(why.contains("the next number of source one, as this process has seen it"), "{why}");
+}
+
+#[tokio::test]
+async fn a_server_whose_next_number_was_handed_out_before_names_the_source() {
+    let store = MemoryStore::new("test").unwrap();
+    let (server, _node) = having_minted(&store, None).await;
+    set_back(&store).await;
+    let refused = server.get("/v1/ids/one").await;
+    assert_eq!((refused.status, refused.code().as_str()), (503, "store_went_back"));
+    let why = went_back(&server).await;
+    assert!(why.contains("the next number of source one"), "{why}");
+}
