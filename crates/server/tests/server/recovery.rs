@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use snowmint_coord::{
-    Doubt, Evidence, JournalInfo, Known, MemoryStore, Node, NodeSettings, Parts, Store as _,
-    StoreIdentity,
+    BootTimer, Doubt, Evidence, JournalInfo, Known, MemoryStore, Node, NodeSettings, Parts,
+    Store as _, StoreIdentity, Timer as _,
 };
 use snowmint_wire::error::Code as Told;
 use snowmint_wire::grpc::RecoverRequest;
@@ -13,23 +13,32 @@ use snowmint_wire::grpc::store::store_client::StoreClient;
 use snowmint_wire::grpc::store::{DOOR, DescribeRequest, FastForwardRequest};
 use tonic::Request;
 
-use super::common::{Server, server_of, settings, soon};
+use super::common::{Server, in_time, server_of, settings, soon, timer};
 use super::grpc::reason;
 
 /// A server on a store that somebody doubts, who has said so; another journal has said nothing.
 async fn in_doubt() -> (Server, MemoryStore) {
+    let (node, beside) = waiting_node(300, Parts::system()).await;
+    let server = server_of(node, settings()).await;
+    assert_eq!(server.get("/v1/ids/numbers").await.status, 200);
+    doubted(&beside).await;
+    (server, beside)
+}
+
+/// A node that waits for recoveries, and another handle on its store.
+async fn waiting_node(presence_ttl_ms: u64, parts: Parts) -> (Node, MemoryStore) {
     let store = MemoryStore::new("test").unwrap();
     let beside = store.handle("test").unwrap();
     let settings_of_node = NodeSettings {
         builtin: true,
         waits_for_recovery: true,
-        presence_ttl_ms: 300,
+        presence_ttl_ms,
         ..NodeSettings::default()
     };
-    let node = Node::open(Arc::new(store), settings_of_node, Parts::system()).await.unwrap();
-    let server = server_of(node, settings()).await;
-    assert_eq!(server.get("/v1/ids/numbers").await.status, 200);
+    (Node::open(Arc::new(store), settings_of_node, parts).await.unwrap(), beside)
+}
 
+async fn doubted(beside: &MemoryStore) {
     let found = beside.identity().await.unwrap();
     let doubt = Doubt { witness: "a journal".into(), seen: found.writes + 9, found: found.writes };
     let seen = StoreIdentity { writes: doubt.seen, ..found.clone() };
@@ -38,7 +47,6 @@ async fn in_doubt() -> (Server, MemoryStore) {
     let known = Known { ends: [("numbers".to_owned(), 5_000)].into(), ..Known::default() };
     beside.report(&journal("a"), Some(&known)).await.unwrap();
     beside.report(&journal("b"), None).await.unwrap();
-    (server, beside)
 }
 
 fn journal(id: &str) -> JournalInfo {
@@ -114,6 +122,75 @@ async fn a_store_in_doubt_is_recovered_over_grpc_and_by_no_other_call() {
         ["reported", "left out"]
     );
     goes_on_from(&server, 5_000).await;
+}
+
+/// How often the node has looked at what journals say.
+fn looks(node: &Node) -> u64 {
+    let calls = node.stats().store_calls;
+    calls.iter().find(|calls| calls.verb == "standing").map_or(0, |calls| calls.took.count())
+}
+
+/// Between the first look at what is known and the moment from which on this server mints nothing, others report.
+#[tokio::test]
+async fn what_is_reported_while_a_recovery_waits_for_its_server_is_passed_too() {
+    let time = timer();
+    let parts = Parts { timer: Arc::new(time.clone()), ..Parts::system() };
+    let (node, beside) = waiting_node(30_000, parts).await;
+    let server = server_of(node.clone(), settings()).await;
+    in_time(&time, async { while server.get("/readyz").await.status != 200 {} }).await;
+    assert_eq!(in_time(&time, server.get("/v1/ids/numbers")).await.status, 200);
+    doubted(&beside).await;
+
+    // It notices the doubt with a renewal, and that is not before time passes.
+    let before = looks(&node);
+    let mut recovering = std::pin::pin!(server.post("/v1/recovery", r#"{"without": ["b"]}"#));
+    let first_look = async {
+        while looks(&node) == before {
+            BootTimer.sleep_ms(1).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        early = &mut recovering => panic!("it has waited for nobody: {early:?}"),
+        () = soon(first_look) => {}
+    }
+    // More than the server itself says, whenever it does.
+    let ends = [("numbers".to_owned(), 9_000)].into();
+    let known = Known { ends, writes: 10_000, catalog: 1_000, ..Known::default() };
+    beside.report(&journal("a"), Some(&known)).await.unwrap();
+    let done = in_time(&time, recovering).await.json();
+    assert_eq!((&done["done"], &done["segments"]["numbers"]), (&true.into(), &"9000".into()));
+    in_time(&time, goes_on_from(&server, 9_000)).await;
+}
+
+/// Nobody holds a worker number, and nothing that an operator could do would help.
+#[tokio::test]
+async fn until_the_clock_has_come_to_the_marks_readyz_says_when_and_that_nothing_is_to_be_done() {
+    let (server, _beside) = in_doubt().await;
+    let done = soon(server.post("/v1/recovery", r#"{"without": ["b"]}"#)).await.json();
+    let until = done["marks_at_least"].as_str().unwrap();
+    // A number is claimed once somebody asks for what needs one.
+    soon(async { while server.get("/v1/ids/default").await.code() != "pool_full" {} }).await;
+    let ready = soon(async {
+        loop {
+            let ready = server.get("/readyz").await;
+            if ready.json()["codes"].as_array().unwrap().contains(&"pool_full".into()) {
+                return ready;
+            }
+        }
+    })
+    .await;
+    let why = ready.json()["reasons"].to_string();
+    assert_eq!(ready.status, 503, "{why}");
+    let goes_on = format!("it goes on at {until} by itself");
+    for part in
+        [goes_on.as_str(), "no number whose mark the clock has reached", "nothing is to be done"]
+    {
+        assert!(why.contains(part), "{part}: {why}");
+    }
+    for wrong in ["is full", "accept-lead"] {
+        assert!(!why.contains(wrong), "{wrong}: {why}");
+    }
 }
 
 async fn goes_on_from(server: &Server, first: u64) {
