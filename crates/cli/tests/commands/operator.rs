@@ -1,5 +1,7 @@
 //! The ways out, as an operator runs them.
 
+use snowmint_core::{Clock as _, Rfc3339, SystemClock};
+
 use crate::common::{Ran, json, run, snowmint, until};
 use crate::server::{Server, serve};
 
@@ -74,6 +76,22 @@ fn fast_forward_moves_a_store_and_says_how_far() {
     ] {
         assert_eq!(run(&[&args[..4], wrong].concat()).code, 2, "{wrong:?}");
     }
+}
+
+/// As after a recovery: nobody holds a number, and the clock comes to the marks by itself.
+#[test]
+fn a_server_whose_marks_lie_ahead_logs_until_when_and_that_nothing_is_to_be_done() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().to_str().unwrap();
+    std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
+    // Later than this ends, and no later than a recovery may move marks.
+    let ahead = Rfc3339(SystemClock.unix_ms().saturating_add(300_000)).to_string();
+    run(&["worker", "fast-forward", "--data-dir", dir, "--mark", &ahead]).ok();
+    let server = Server::start(serve(directory.path(), &[]));
+    let (status, body) = server.get("/v1/ids/default");
+    assert_eq!(status, 503, "{body}");
+    let goes_on = "by itself, as after a recovery: nothing is to be done";
+    server.says(&["no worker number", "it goes on at ", goes_on]);
 }
 
 /// As docs/operating.md says of a store that was lost altogether: nothing is there but the configuration.
