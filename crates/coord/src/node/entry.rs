@@ -53,7 +53,7 @@ pub(super) async fn enter(
     compare::before_joining(around, settings, before).await?;
     // What this handle has seen of a recovered store it says once.
     let recalled = match (first, memory.recall(around, settings).await?) {
-        // Steps of a store in doubt count on, and may have come past what was lost.
+        // What only an end or a right has shown to be lost, the history does not know.
         (Recalled::Same, Recalled::Same) if around.doubts.went_back().is_none() => Recalled::Same,
         _ => Recalled::Recovered,
     };
