@@ -37,8 +37,9 @@ impl Driver {
 
     /// Whether the store was recovered since it was joined, whoever has heard of it: an answer to somebody else says so as
     /// well, and one that nobody waited for. Then it is joined anew, as what this process has may be of the history that
-    /// was lost.
-    pub(super) fn was_recovered(&self, seen: &StoreIdentity) -> bool {
+    /// was lost. It may also be another namespace's recovery, where namespaces share a history: if this alone is said
+    /// against the store, the ground need not have leapt for the next join.
+    pub(super) fn was_recovered(&mut self, seen: &StoreIdentity) -> bool {
         if seen.id == self.witness.store {
             return false;
         }
@@ -49,6 +50,9 @@ impl Driver {
         let witness = format!("the number of writes that {} has seen", self.witness.who);
         let (seen, found) = (self.witness.writes, seen.writes);
         let kind = ErrorKind::StoreWentBack { witness, seen, found };
+        if self.core.around.doubts.went_back().is_none() {
+            self.witness.ground = None;
+        }
         self.core.around.doubt(&Error::new("look at history", kind));
         true
     }

@@ -17,6 +17,7 @@ mod kills;
 mod lend;
 mod lives;
 mod lost;
+mod namespaces;
 mod order;
 mod readiness;
 mod recovered;

@@ -1,0 +1,98 @@
+//! What a recovery of one namespace is to the others of a store, where they share its history.
+
+use super::kills::{Scratch, in_time};
+use super::recovered::{FIXED, drawn, joined};
+use super::*;
+use crate::recovery::RecoveryRequest;
+
+const NAMES: [&str; 2] = ["default", "other"];
+
+async fn open(world: &World, namespace: &str, dir: Option<&Scratch>) -> Node {
+    let settings = NodeSettings {
+        data_dir: dir.map(|dir| dir.0.clone()),
+        waits_for_recovery: true,
+        ..NodeSettings::default()
+    };
+    let store = Arc::new(world.store.handle(namespace).unwrap());
+    let node = Node::open(store, settings, world.parts()).await.unwrap();
+    joined(world, &node).await;
+    node
+}
+
+/// A node has joined again, as another member, and gives numbers that nobody has had.
+async fn goes_on(world: &World, node: &Node, seen: &mut HashSet<u64>) {
+    joined(world, node).await;
+    for number in drawn(world, node, 50).await {
+        assert!(seen.insert(number), "{number} came twice");
+    }
+}
+
+#[tokio::test]
+async fn a_recovery_of_another_namespace_ends_nobodys_minting() {
+    for journalled in [false, true] {
+        let (world, dir) = (World::new(), Scratch::new());
+        let node = open(&world, NAMES[0], Some(&dir).filter(|_| journalled)).await;
+        node.define("bills", &spec(FIXED)).await.unwrap();
+        let mut seen = HashSet::new();
+        for _ in 0..3 {
+            goes_on(&world, &node, &mut seen).await;
+            let before = node.incarnation();
+            let other = world.store.handle(NAMES[1]).unwrap();
+            other.fast_forward(&FastForward::default()).await.unwrap();
+            // What it has may be of a history that was lost.
+            in_time(&world, async {
+                while node.incarnation() == before {
+                    tokio::task::yield_now().await;
+                }
+            })
+            .await;
+        }
+        goes_on(&world, &node, &mut seen).await;
+        in_time(&world, node.close()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn namespaces_of_a_store_that_was_put_back_are_recovered_one_after_the_other() {
+    let (world, dirs) = (World::new(), [Scratch::new(), Scratch::new()]);
+    let mut nodes = Vec::new();
+    for (namespace, dir) in NAMES.iter().zip(&dirs) {
+        let node = open(&world, namespace, Some(dir)).await;
+        node.define("bills", &spec(FIXED)).await.unwrap();
+        nodes.push((node, HashSet::new()));
+    }
+    let backup = world.store.backup();
+    for (node, seen) in &mut nodes {
+        goes_on(&world, node, seen).await;
+    }
+    world.store.restore(backup);
+    for (node, _) in &nodes {
+        in_time(&world, node.noticed_doubt()).await.unwrap();
+    }
+    for recovered in 0..nodes.len() {
+        let (node, seen) = &mut nodes[recovered];
+        let recovery = in_time(&world, async {
+            loop {
+                let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
+                if recovery.unsaid().is_none() && recovery.doubt().is_some() {
+                    return recovery;
+                }
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        let forward = recovery.plan(&RecoveryRequest::default()).unwrap();
+        node.recover(&forward).await.unwrap();
+        goes_on(&world, node, seen).await;
+        // The other is in doubt still.
+        for (waits, _) in &nodes[recovered + 1..] {
+            world.pass(5_000).await;
+            assert_eq!(waits.incarnation(), None);
+        }
+    }
+    for (node, seen) in &mut nodes {
+        world.pass(5_000).await;
+        goes_on(&world, node, seen).await;
+        in_time(&world, node.close()).await.unwrap();
+    }
+}
