@@ -114,6 +114,20 @@ impl Lineage {
         }
     }
 
+    /// What is said of a store is said of the one that was seen, in whatever state that is.
+    pub(super) fn check_store<R: Rows>(
+        rows: &R,
+        seen: Option<&StoreIdentity>,
+    ) -> Result<(), ErrorKind> {
+        let Some(seen) = seen else { return Ok(()) };
+        let (expected, found) =
+            (History::of(&seen.id).store, History::of(&rows.identity().id).store);
+        if expected == found {
+            return Ok(());
+        }
+        Err(ErrorKind::OtherStore { witness: WITNESS.to_owned(), expected, found })
+    }
+
     /// Leaves a start with a step that writes, if this handle has left none. Answers whether it does.
     pub(super) async fn begin<R: Rows>(&self, rows: &mut R) -> Answer<R, bool> {
         if self.has_begun.load(Ordering::SeqCst) {

@@ -175,6 +175,10 @@ impl<B: Backend> StoreOver<B> {
             self.lineage.check(rows, V::ACCESS, seen, &self.backend.label()).await?;
         }
         let (answer, is_changed) = verb.run(rows).await?;
+        // Behind what `recall` says of whom it names.
+        if V::IN_DOUBT {
+            Lineage::check_store(rows, seen)?;
+        }
         let begins = is_changed && V::ACCESS == Access::Write && !V::IN_DOUBT;
         let begins = begins && self.lineage.begin(rows).await?;
         Ok((answer, is_changed, begins))

@@ -171,8 +171,25 @@ async fn every_verb_is_refused_once_the_store_has_another_identity(case: Case) {
             let refused = answer.await.expect_err(verb);
             assert_eq!(refused.kind().code(), "other_store", "{verb} {round}: {refused}");
         }
+        nothing_is_said_of_another(&holder.store).await;
     }
     assert_eq!(case.store.identity().await.unwrap(), before, "it was written");
+}
+
+/// What a handle has before it now is not what is known of the store that it had.
+pub(super) async fn nothing_is_said_of_another(store: &Arc<dyn Store>) {
+    let seen = store.seen().expect("a handle that was used has seen its store");
+    let evidence = Evidence { id: seen.id.clone(), seen: seen.clone(), ends: BTreeMap::new() };
+    let journal = JournalInfo { id: "ours".into(), ..JournalInfo::default() };
+    for (verb, answer) in [
+        ("report", reached(|| store.report(&journal, Some(&Known::default()))).await),
+        ("standing", reached(|| store.standing()).await.map(drop)),
+        ("doubt", reached(|| store.doubt(&doubt(), &evidence)).await),
+        ("recall", reached(|| store.recall("the journal", &seen)).await.map(drop)),
+    ] {
+        let refused = answer.expect_err(verb);
+        assert_eq!(refused.kind().code(), "other_store", "{verb}: {refused}");
+    }
 }
 
 /// Which store a handle has before it is no reason to refuse anything.
@@ -225,6 +242,7 @@ async fn reports_are_kept_until_the_store_is_moved_forward(case: Case) {
         host: "h".into(),
         seen_at_ms: 7,
         has_reported: false,
+        is_heard_of: false,
     };
     let known = |mark, end| Known {
         mark,

@@ -51,6 +51,7 @@ pub async fn every_verb_is_refused_by_another_store(
             let refused = answer.await.expect_err(verb);
             assert_eq!(refused.kind().code(), "other_store", "{verb}, round {round}: {refused}");
         }
+        super::history::nothing_is_said_of_another(&ours.store).await;
     }
     assert_eq!(theirs.store.identity().await.unwrap(), before, "the other store was written");
     // Who has it goes on.
