@@ -40,14 +40,15 @@ const PARAMETERS: &[&str] = &[
 pub(super) const POOLER: &str = "pooler";
 const TRANSACTION: &str = "transaction";
 
-/// The user, or the database, may have it off; what is stronger than `on` stays. For the session (`false`), or for
-/// the transaction (`true`).
+/// The user, or the database, may have it off; what is stronger than `on` stays. It is set in any case, since what a session
+/// has not set itself follows the server's files while it lasts. For the session (`false`), or for the transaction (`true`).
 macro_rules! stronger {
     ($of_transaction:literal) => {
         concat!(
-            "SELECT set_config('synchronous_commit', 'on', ",
+            "SELECT set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') ",
+            "THEN 'on' ELSE current_setting('synchronous_commit') END, ",
             $of_transaction,
-            ") WHERE current_setting('synchronous_commit') IN ('off', 'local')"
+            ")"
         )
     };
 }

@@ -93,6 +93,8 @@ struct Postgres {
     failover: Failover,
     /// Why the server does not say who it is.
     mute: Option<String>,
+    /// The URL says that failovers lose nothing, and the server waits for no replica.
+    is_unreplicated: bool,
 }
 
 /// Opens the store in the database at `url` for one namespace, and makes its tables if there are
@@ -115,6 +117,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         label: label.clone(),
         failover,
         mute: None,
+        is_unreplicated: false,
     };
     match store.prepare(settings.make).await {
         Ok(()) => Ok(Arc::new(StoreOver::over(store))),
@@ -128,6 +131,9 @@ impl Postgres {
         let mut session = PostgresSession::begin(&self.connections, Access::Read)
             .await
             .map_err(Failure::Backend)?;
+        if self.failover == Failover::Synchronous {
+            self.is_unreplicated = schema::waits_for_no_replica(&mut session).await?;
+        }
         match session.fetch(format!("SELECT {SERVER}"), Vec::new()).await {
             Ok(_) => {}
             Err(sqlx::Error::Database(error))
@@ -194,7 +200,8 @@ impl Backend for Postgres {
     }
 
     fn cautions(&self) -> Vec<String> {
-        self.mute.iter().map(|why| mute(&self.label, why)).collect()
+        let mute = self.mute.iter().map(|why| mute(&self.label, why));
+        mute.chain(self.is_unreplicated.then(|| unreplicated(&self.label))).collect()
     }
 
     fn explain(&self, op: &'static str, error: sqlx::Error) -> Error {
@@ -211,6 +218,14 @@ impl Backend for Postgres {
         self.connections.close().await;
         Ok(())
     }
+}
+
+/// Where a manager of replicas sets the names, they may be empty for a while, in which it promotes none.
+fn unreplicated(label: &str) -> String {
+    format!(
+        "{label}: the URL says failover=synchronous, and synchronous_standby_names is empty, so a replica that is promoted \
+         may lack what was acknowledged; name the replicas there, or leave failover out of the URL"
+    )
 }
 
 /// What is said of a table that is not there.

@@ -125,6 +125,13 @@ pub(super) async fn prepare(
     session.commit().await.map_err(Failure::Backend)
 }
 
+/// Whether a commit is acknowledged before any replica has it.
+pub(super) async fn waits_for_no_replica(
+    session: &mut PostgresSession,
+) -> Result<bool, Failure<sqlx::Error>> {
+    Ok(text(session, "SELECT current_setting('synchronous_standby_names')").await?.is_empty())
+}
+
 pub(super) async fn check_settings(
     session: &mut PostgresSession,
     label: &str,

@@ -78,6 +78,8 @@ struct Redis {
     label: String,
     /// Whether each run of the server is another store.
     by_run: bool,
+    /// It was seen to keep no log of what is written.
+    unlogged: AtomicBool,
     closed: AtomicBool,
 }
 
@@ -108,8 +110,9 @@ async fn connect(url: &str, namespace: &str) -> Result<Redis> {
     let by_run = address.by_run;
     let mut link = Link::open(address).await.map_err(|error| explain(OPEN, &label, error))?;
     let root = format!("snowmint:{{{namespace}}}");
+    let unlogged = AtomicBool::new(false);
     if !by_run {
-        let checked = persistence::check(&mut link, &root, &label).await;
+        let checked = persistence::check(&mut link, &root, &label, &unlogged).await;
         checked
             .map_err(|failure| failure.said(OPEN, &label, |error| explain(OPEN, &label, error)))?;
     }
@@ -123,6 +126,7 @@ async fn connect(url: &str, namespace: &str) -> Result<Redis> {
         root,
         label,
         by_run,
+        unlogged,
         closed: AtomicBool::new(false),
     })
 }
@@ -186,7 +190,7 @@ impl Keys for Redis {
         if self.by_run {
             return Ok(());
         }
-        persistence::check(&mut self.link()?, &self.root, &self.label).await
+        persistence::check(&mut self.link()?, &self.root, &self.label, &self.unlogged).await
     }
 
     async fn head(&self) -> Answer<Head> {

@@ -1,6 +1,7 @@
 //! What a server must be set to, so that it keeps what it acknowledged.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::{RedisResult, from_redis_value};
 use snowmint_coord::ErrorKind;
@@ -9,14 +10,19 @@ use snowmint_coord::verbs::{Failure, set_to_lose};
 use super::lacks_right;
 use super::link::Link;
 
+/// The setting that says whether there is a log of what was written.
+const LOG: &str = "appendonly";
+
 /// The parameter of the URL by which an operator takes a server as it is.
 pub(super) const PARAMETER: &str = "persistence=any";
 
-/// Refuses a server that can lose or evict what it acknowledged.
+/// Refuses a server that can lose or evict what it acknowledged. `unlogged` keeps that it was seen to keep no log: one that
+/// is told to begin with it says so at once, and has it when its first rewrite is done.
 pub(super) async fn check(
     link: &mut Link,
     key: &str,
     label: &str,
+    unlogged: &AtomicBool,
 ) -> Result<(), Failure<redis::RedisError>> {
     let found = settings(link, key).await.map_err(Failure::Backend)?;
     let is_replica = is_replica(link, key).await.map_err(Failure::Backend)?;
@@ -35,7 +41,7 @@ pub(super) async fn check(
         return Err(Failure::Refused(ErrorKind::UnsafeStore { what }));
     }
     for (name, right) in [
-        ("appendonly", "yes"),
+        (LOG, "yes"),
         ("appendfsync", "always"),
         // While a child rewrites the log, `yes` means no sync at all.
         ("no-appendfsync-on-rewrite", "no"),
@@ -44,6 +50,7 @@ pub(super) async fn check(
         match found.get(name) {
             Some(value) if value == right => {}
             Some(value) => {
+                unlogged.fetch_or(name == LOG, Ordering::Relaxed);
                 return refused(set_to_lose(label, &format!("{name} {value}"), right));
             }
             None => {
@@ -55,7 +62,26 @@ pub(super) async fn check(
             }
         }
     }
+    if unlogged.load(Ordering::Relaxed) {
+        if is_rewriting(link, key).await.map_err(Failure::Backend)? {
+            let what = format!(
+                "{label} has been told {LOG} yes, and loses what it acknowledges until its log is first written \
+                 (INFO persistence: aof_rewrite_in_progress 0); wait for that"
+            );
+            return Err(Failure::Refused(ErrorKind::UnsafeStore { what }));
+        }
+        unlogged.store(false, Ordering::Relaxed);
+    }
     Ok(())
+}
+
+/// Whether its log is being written anew, or is going to be.
+async fn is_rewriting(link: &mut Link, key: &str) -> RedisResult<bool> {
+    let mut question = redis::cmd("INFO");
+    question.arg("persistence");
+    let answer: String = from_redis_value(link.ask_server_of(key, question).await?)?;
+    let rewriting = ["aof_rewrite_in_progress:1", "aof_rewrite_scheduled:1"];
+    Ok(answer.lines().any(|line| rewriting.contains(&line.trim_end())))
 }
 
 /// Whether it follows another.

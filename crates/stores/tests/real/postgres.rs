@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use snowmint_coord::{FastForward, NewDefinition, Result, Store};
 use snowmint_testkit::contract;
@@ -171,4 +172,71 @@ async fn a_server_is_known_by_its_certificate() {
     let refused = verified(&without, &stranger.authority()).await.unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
     assert!(format!("{refused:?}").contains("TLS"), "{refused:?}");
+}
+
+/// What a session has not set itself follows the server's files, also while it lasts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_stay_durable_when_the_server_reads_its_files_again() {
+    for setting in ["off", "local"] {
+        let server = Postgres::start(&[]);
+        let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
+        // `work_mem` shows when a session has read them.
+        server.run(
+            "CREATE TABLE seen (durable text CHECK (durable = 'on'), work_mem text);
+             CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 INSERT INTO seen VALUES (current_setting('synchronous_commit'), current_setting('work_mem'));
+                 RETURN NEW; END $$;
+             CREATE TRIGGER sees AFTER UPDATE ON snowmint_store FOR EACH ROW EXECUTE FUNCTION see()",
+        );
+        let lease = connections::holder(&store).await;
+        for statement in [
+            &format!("ALTER SYSTEM SET synchronous_commit = {setting}"),
+            "ALTER SYSTEM SET work_mem = '7MB'",
+            "SELECT pg_reload_conf()",
+        ] {
+            server.run(statement);
+        }
+        let done = Arc::new(AtomicBool::new(false));
+        let extending = tokio::spawn({
+            let (store, done, mut mark) = (Arc::clone(&store), Arc::clone(&done), lease.mark);
+            async move {
+                let mut requests = 1..;
+                while !done.load(Ordering::Relaxed) {
+                    let request = requests.next().unwrap();
+                    mark = connections::extend(&store, &lease, mark, request).await;
+                }
+            }
+        });
+        let server = tokio::task::spawn_blocking(move || {
+            server.run(
+                "DO $$ BEGIN
+                     FOR round IN 1..600 LOOP
+                         IF EXISTS (SELECT FROM seen WHERE work_mem = '7MB') THEN RETURN; END IF;
+                         PERFORM pg_sleep(0.1);
+                     END LOOP;
+                     RAISE 'no session that writes has read the files';
+                 END $$",
+            );
+            server
+        })
+        .await
+        .unwrap();
+        done.store(true, Ordering::Relaxed);
+        extending.await.unwrap();
+        store.close().await.unwrap();
+        drop(server);
+    }
+}
+
+#[tokio::test]
+async fn who_says_that_failovers_lose_nothing_is_told_where_no_replica_is_waited_for() {
+    let server = Postgres::start(&[]);
+    for (parameter, told) in [("", 0), ("?failover=synchronous", 1)] {
+        let url = format!("{}{parameter}", server.url());
+        let store = snowmint_stores::open(&url, "default").await.unwrap();
+        let cautions = store.cautions();
+        let named = cautions.iter().filter(|line| line.contains("synchronous_standby_names"));
+        assert_eq!(named.count(), told, "{cautions:?}");
+        store.close().await.unwrap();
+    }
 }

@@ -54,6 +54,35 @@ async fn settings_of_redis_are_read_again() {
     }
 }
 
+/// A server that begins a log says so at once, and has one only when the first is written.
+#[tokio::test]
+async fn a_log_that_redis_has_begun_counts_once_it_is_written() {
+    let server = Redis::start(&[]);
+    let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
+    let presence = Presence { sample: NOW, renewals: 0, ttl_ms: 600_000 };
+    let (incarnation, name) = (Incarnation::new(7), String::new);
+    let member = Member { incarnation, owner: name(), host: name(), process: 1, address: name() };
+    store.join(&member, presence, NOW).await.unwrap();
+    let unsafe_for = async |wanted: &str| {
+        let refused = store.renew(incarnation, presence, NOW).await.unwrap_err();
+        assert_eq!(refused.kind().code(), "unsafe_store", "{refused}");
+        assert!(refused.to_string().contains(wanted), "{refused}");
+    };
+    crate::redis::tell(&server, "CONFIG SET appendonly no").await;
+    unsafe_for("appendonly no").await;
+    // As a large store: a second for each key.
+    crate::redis::tell(&server, "CONFIG SET rdb-key-save-delay 1000000").await;
+    crate::redis::tell(&server, "CONFIG SET appendonly yes").await;
+    unsafe_for("until its log is first written").await;
+    let begun = BootTimer.elapsed();
+    while let Err(refused) = store.renew(incarnation, presence, NOW).await {
+        assert_eq!(refused.kind().code(), "unsafe_store", "{refused}");
+        assert!(BootTimer.elapsed().since(begun) < 120_000, "{refused}");
+        BootTimer.sleep_ms(100).await;
+    }
+    store.close().await.unwrap();
+}
+
 #[tokio::test]
 async fn settings_of_postgres_are_read_again() {
     let server = Postgres::start(&[]);
