@@ -17,20 +17,33 @@ pub struct Evidence {
     pub ends: BTreeMap<String, u64>,
 }
 
-/// Refuses a source whose numbers begin below what was seen handed out: the store went back, however far it has counted
-/// since.
+/// How many sources are named beside the first.
+const NAMED_MAX: usize = 16;
+
+/// Refuses sources whose numbers begin below what was seen handed out: the store went back, however far it has counted
+/// since. All of them are named, up to a limit: their numbers in between may come twice.
 pub(crate) fn check_ends(
     who: &str,
     ends: &BTreeMap<String, u64>,
     stored: &[Definition],
 ) -> Result<(), ErrorKind> {
-    for (name, seen) in ends {
+    let mut below = ends.iter().filter_map(|(name, seen)| {
         let source = stored.iter().find(|source| source.name == *name);
         let found = source.map_or(0, |source| source.segment.mark.get());
-        if found < *seen {
-            let witness = format!("the next number of source {name}, as {who} has seen it,");
-            return Err(ErrorKind::StoreWentBack { witness, seen: *seen, found });
-        }
+        (found < *seen).then_some((name, *seen, found))
+    });
+    let Some((name, seen, found)) = below.next() else { return Ok(()) };
+    let mut others = String::new();
+    for (name, seen, found) in below.by_ref().take(NAMED_MAX) {
+        others.push_str(&format!("{name} (seen {seen}, found {found}), "));
     }
-    Ok(())
+    let left_out = below.count();
+    if left_out > 0 {
+        others.push_str(&format!("{left_out} more, "));
+    }
+    if !others.is_empty() {
+        others = format!(" beside {}", others.trim_end_matches(", "));
+    }
+    let witness = format!("the next number of source {name}{others}, as {who} has seen it,");
+    Err(ErrorKind::StoreWentBack { witness, seen, found })
 }

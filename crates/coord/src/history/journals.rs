@@ -68,6 +68,9 @@ pub struct JournalInfo {
     /// What it knows has been reported, since the store is in doubt.
     #[serde(default)]
     pub has_reported: bool,
+    /// The store has lost its join, if it ever had it: a report of another journal tells of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_heard_of: bool,
 }
 
 /// What one takes as a text, beside its names.
@@ -80,7 +83,7 @@ impl JournalInfo {
         journals.sort_by_key(|journal| std::cmp::Reverse(journal.seen_at_ms));
         let mut room = bytes_max;
         journals.retain_mut(|journal| {
-            journal.has_reported = false;
+            (journal.has_reported, journal.is_heard_of) = (false, false);
             let left = room.checked_sub(journal.owner.len() + journal.host.len() + JOURNAL_BYTES);
             room = left.unwrap_or(0);
             left.is_some()
@@ -127,8 +130,13 @@ impl Standing {
             self.known.merge(known);
             let is_new = |other: &&JournalInfo| self.journals.iter().all(|it| it.id != other.id);
             let others: Vec<_> = known.journals.iter().filter(is_new).cloned().collect();
-            others.iter().for_each(|other| self.list(other, false));
+            others.iter().for_each(|other| self.hear_of(other));
         }
+    }
+
+    /// Takes in that a journal is there, which has not said so itself.
+    pub fn hear_of(&mut self, journal: &JournalInfo) {
+        self.list(&JournalInfo { is_heard_of: true, ..journal.clone() }, false);
     }
 
     /// Keeps a journal among those that have joined.

@@ -180,6 +180,7 @@ fn reports_together_know_the_larger() {
         host: String::new(),
         seen_at_ms: 0,
         has_reported: false,
+        is_heard_of: false,
     };
     let mut standing = Standing::default();
     for id in ["3", "2", "1"] {
@@ -207,8 +208,14 @@ fn the_journals_that_joined_last_are_remembered() {
     for number in 0..JOURNALS_MAX + 10 {
         let (id, seen_at_ms) = (format!("{number:05}"), u64::try_from(number).unwrap());
         let names = (String::new(), String::new());
-        let journal =
-            JournalInfo { id, owner: names.0, host: names.1, seen_at_ms, has_reported: false };
+        let journal = JournalInfo {
+            id,
+            owner: names.0,
+            host: names.1,
+            seen_at_ms,
+            has_reported: false,
+            is_heard_of: false,
+        };
         standing.hear(&journal, None);
     }
     assert_eq!(standing.journals.len(), JOURNALS_MAX);
@@ -219,4 +226,19 @@ fn the_journals_that_joined_last_are_remembered() {
         JournalInfo { id: "late".into(), seen_at_ms: u64::MAX, ..standing.journals[0].clone() };
     standing.hear(&late, Some(&Known::default()));
     assert_eq!(standing.missing().count(), JOURNALS_MAX);
+}
+
+#[test]
+fn all_sources_below_what_was_seen_are_named_up_to_a_limit() {
+    let ends = |count: u64| (0..count).map(|number| (format!("s-{number:02}"), 7)).collect();
+    let witness = |count| match check_ends("this process", &ends(count), &[]).unwrap_err() {
+        ErrorKind::StoreWentBack { witness, seen: 7, found: 0 } => witness,
+        kind => panic!("{kind}"),
+    };
+    check_ends("this process", &ends(0), &[]).unwrap();
+    assert_eq!(witness(1), "the next number of source s-00, as this process has seen it,");
+    let two = "the next number of source s-00 beside s-01 (seen 7, found 0), as this process has seen it,";
+    assert_eq!(witness(2), two);
+    let many = witness(30);
+    assert!(many.contains("s-16 (seen 7, found 0), 13 more, as this"), "{many}");
 }

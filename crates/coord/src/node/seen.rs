@@ -53,6 +53,7 @@ impl Memory {
             host: settings.host.clone(),
             seen_at_ms: around.clock.unix_ms().get(),
             has_reported: false,
+            is_heard_of: false,
         })
     }
 

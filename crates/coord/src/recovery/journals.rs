@@ -18,6 +18,8 @@ pub enum JournalState {
     LeftOut,
     /// Nobody has said what it knows.
     Missing,
+    /// The same, and another journal alone tells of it: the store has lost its join.
+    HeardOf,
 }
 
 impl fmt::Display for JournalState {
@@ -27,6 +29,7 @@ impl fmt::Display for JournalState {
             Self::Read => "read here",
             Self::LeftOut => "left out",
             Self::Missing => "MISSING",
+            Self::HeardOf => "MISSING, known only from another journal",
         })
     }
 }
@@ -36,7 +39,7 @@ impl Recovery {
     pub(super) fn hear_journals(&mut self) -> Result<()> {
         for other in self.read.iter().flat_map(|record| &record.journals) {
             if self.standing.journals.iter().all(|known| known.id != other.id) {
-                self.standing.hear(other, None);
+                self.standing.hear_of(other);
             }
         }
         let is_known = |id: &String| self.standing.journals.iter().any(|known| known.id == *id);
@@ -64,6 +67,8 @@ impl Recovery {
             JournalState::Read
         } else if journal.has_reported {
             JournalState::Reported
+        } else if journal.is_heard_of {
+            JournalState::HeardOf
         } else {
             JournalState::Missing
         }
@@ -72,7 +77,9 @@ impl Recovery {
     /// Why the store cannot be moved yet: something may be known that nobody has said. None when all is said.
     #[must_use]
     pub fn unsaid(&self) -> Option<String> {
-        let mut missing = self.journals().filter(|(_, state)| *state == JournalState::Missing);
+        let is_missing =
+            |state: JournalState| matches!(state, JournalState::Missing | JournalState::HeardOf);
+        let mut missing = self.journals().filter(|(_, state)| is_missing(*state));
         let (first, _) = missing.next()?;
         let count = missing.count() + 1;
         Some(format!(

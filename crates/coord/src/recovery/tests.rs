@@ -86,7 +86,14 @@ fn what_the_store_mints_goes_past_the_same_time() {
 
 fn info(id: &str) -> JournalInfo {
     let (owner, host) = ("shop".to_owned(), "here".to_owned());
-    JournalInfo { id: id.into(), owner, host, seen_at_ms: 0, has_reported: false }
+    JournalInfo {
+        id: id.into(),
+        owner,
+        host,
+        seen_at_ms: 0,
+        has_reported: false,
+        is_heard_of: false,
+    }
 }
 
 const NOW: UnixMillis = UnixMillis::new(1_790_000_000_000);

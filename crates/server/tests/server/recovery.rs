@@ -51,7 +51,14 @@ async fn doubted(beside: &MemoryStore) {
 
 fn journal(id: &str) -> JournalInfo {
     let (owner, host) = (format!("shop-{id}"), "here".to_owned());
-    JournalInfo { id: id.into(), owner, host, seen_at_ms: 1_000, has_reported: false }
+    JournalInfo {
+        id: id.into(),
+        owner,
+        host,
+        seen_at_ms: 1_000,
+        has_reported: false,
+        is_heard_of: false,
+    }
 }
 
 #[tokio::test]

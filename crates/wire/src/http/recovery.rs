@@ -66,7 +66,8 @@ pub struct JournalBody {
     pub host: String,
     /// When it joined or reported last.
     pub last_seen: String,
-    /// `reported`, `read here`, `left out`, or `MISSING`: nobody has said what it knows.
+    /// `reported`, `read here`, `left out`, or `MISSING`: nobody has said what it knows. Behind it stands `, known only
+    /// from another journal` where the store has lost its join.
     pub state: String,
 }
 

@@ -494,6 +494,7 @@ mod tests {
                 host: "h".repeat(60),
                 seen_at_ms: u64::MAX,
                 has_reported: false,
+                is_heard_of: false,
             };
             keeper.saw_journals((0..10_000).map(journal).collect());
             let lease = JournalLease {

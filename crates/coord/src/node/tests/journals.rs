@@ -4,7 +4,7 @@ use super::kills::{Scratch, in_time};
 use super::recovered::{FIXED, drawn, joined};
 use super::*;
 use crate::history::Standing;
-use crate::recovery::RecoveryRequest;
+use crate::recovery::{JournalState, RecoveryRequest};
 
 /// A server of this name, with a journal of its own.
 async fn open(world: &World, dir: &Scratch, owner: &str) -> Node {
@@ -54,7 +54,11 @@ async fn a_journal_that_joined_after_the_backup_is_missed() {
     let standing = once_reported(&world, 2).await;
     let missing: Vec<_> = standing.missing().map(|journal| journal.owner.as_str()).collect();
     assert_eq!(missing, ["three"], "{standing:?}");
-    let unsaid = one.recovery(&BTreeMap::new(), &[]).await.unwrap().unsaid().unwrap();
+    let recovery = one.recovery(&BTreeMap::new(), &[]).await.unwrap();
+    let states: Vec<_> =
+        recovery.journals().map(|(journal, state)| (journal.owner.as_str(), state)).collect();
+    assert!(states.contains(&("three", JournalState::HeardOf)), "{states:?}");
+    let unsaid = recovery.unsaid().unwrap();
     assert!(unsaid.contains("of three on "), "{unsaid}");
 
     // It alone knows what it has taken.

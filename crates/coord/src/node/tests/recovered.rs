@@ -328,6 +328,7 @@ async fn a_journal_that_the_store_has_forgotten_joins_again() {
             host: String::new(),
             seen_at_ms: START.get() + 1,
             has_reported: false,
+            is_heard_of: false,
         };
         store.report(&journal, None).await.unwrap();
     }
