@@ -35,6 +35,7 @@ fn pool_full(full: said::PoolFull) -> Option<PoolFull> {
         holders: full.holders.into_iter().map(holder).collect::<Option<_>>()?,
         usable_at: full.usable_at.map(UnixMillis::new),
         usable_in_ms: full.usable_in_ms,
+        by_recovery: full.by_recovery,
     })
 }
 

@@ -48,6 +48,9 @@ pub struct PoolFull {
     /// In how many milliseconds.
     #[prost(uint64, optional, tag = "8")]
     pub usable_in_ms: ::core::option::Option<u64>,
+    /// What is waited for until then is a mark that an operator's recovery has moved ahead.
+    #[prost(bool, tag = "9")]
+    pub by_recovery: bool,
 }
 /// Who holds a slot.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

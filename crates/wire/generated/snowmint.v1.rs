@@ -371,7 +371,8 @@ pub mod recover_response {
         /// When it joined or reported last.
         #[prost(string, tag = "4")]
         pub last_seen: ::prost::alloc::string::String,
-        /// `reported`, `read here`, `left out`, or `MISSING`: nobody has said what it knows.
+        /// `reported`, `read here`, `left out`, or `MISSING`: nobody has said what it knows. Behind it stands `, known only
+        /// from another journal` where the store has lost its join.
         #[prost(string, tag = "5")]
         pub state: ::prost::alloc::string::String,
     }

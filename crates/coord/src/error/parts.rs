@@ -149,6 +149,7 @@ mod tests {
             holders: Vec::new(),
             usable_at: None,
             usable_in_ms: Some(9),
+            by_recovery: false,
         };
         let made = |&code: &&str| {
             let texts = ["one", "two", "three"].map(str::to_owned).to_vec();

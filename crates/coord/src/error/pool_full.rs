@@ -26,6 +26,8 @@ pub struct PoolFull {
     pub usable_at: Option<UnixMillis>,
     /// From the moment of the call until `usable_at`.
     pub usable_in_ms: Option<u64>,
+    /// What is waited for until then is a mark that an operator's recovery has moved ahead.
+    pub by_recovery: bool,
 }
 
 /// Who holds a slot.
@@ -41,8 +43,11 @@ pub struct Holder {
     pub lapses_at: UnixMillis,
 }
 
-/// Marks that lie further ahead than this are not waited for without asking: no recovery moves them so far.
+/// Marks that lie further ahead than this are not waited for without asking.
 const LONG_MS: u64 = 600_000;
+/// As [`LONG_MS`], of marks that a recovery has moved: windows reach a day ahead at most, and without `--far-ahead` nobody
+/// moves marks further.
+const LONG_AFTER_RECOVERY_MS: u64 = 2 * 86_400_000;
 
 impl PoolFull {
     /// Whether nobody holds any of the numbers, and only the clock has to reach their marks.
@@ -73,7 +78,8 @@ impl fmt::Display for PoolFull {
         match (self.usable_at, self.usable_in_ms) {
             (Some(at), Some(in_ms)) if self.waits_for_clock() => {
                 let at = Rfc3339(at);
-                if in_ms <= LONG_MS {
+                let long_ms = if self.by_recovery { LONG_AFTER_RECOVERY_MS } else { LONG_MS };
+                if in_ms <= long_ms {
                     write!(
                         f,
                         "; it goes on at {at} by itself, as after a recovery: nothing is to be done"
@@ -119,6 +125,7 @@ mod tests {
             }],
             usable_at: Some(UnixMillis::new(5000)),
             usable_in_ms: Some(1200),
+            by_recovery: false,
         };
         let error = Error::new("claim", ErrorKind::PoolFull(full));
         assert_eq!(
@@ -139,6 +146,7 @@ mod tests {
             holders: Vec::new(),
             usable_at: Some(UnixMillis::new(85_000)),
             usable_in_ms: Some(85_000),
+            by_recovery: false,
         };
         let soon = full.to_string();
         assert!(soon.contains("goes on at 1970-01-01T00:01:25.000Z by itself"), "{soon}");
@@ -147,6 +155,13 @@ mod tests {
         full.usable_in_ms = Some(LONG_MS + 1);
         let late = full.to_string();
         assert!(late.contains("accept-lead") && !late.contains("nothing is to be done"), "{late}");
+        // Windows that were as long were lost.
+        full.by_recovery = true;
+        let recovered = full.to_string();
+        assert!(recovered.contains("nothing is to be done"), "{recovered}");
+        assert!(!recovered.contains("accept-lead"), "{recovered}");
+        full.usable_in_ms = Some(LONG_AFTER_RECOVERY_MS + 1);
+        assert!(full.to_string().contains("accept-lead"), "{full}");
         // Who holds the others may hold them for ever.
         full = PoolFull { held: 1_000, marked_ahead: 24, usable_in_ms: Some(9_000), ..full };
         let held = full.to_string();

@@ -351,7 +351,7 @@ impl Core {
             });
             held.mark = to;
         }
-        for answer in around.call("extend", around.store.extend(&items, now)).await? {
+        for answer in around.extend(&items, now).await? {
             match answer {
                 Ok(_) => {}
                 Err(error) => match error.kind() {

@@ -174,6 +174,7 @@ impl<'a> View<'a> {
             })
             .chain((never_used > 0).then(|| wait_for_mark(self.ground.mark)))
             .min();
+        let recovered_at = wait_for_mark(self.ground.mark);
         let held = considered.iter().filter(|used| used.holder.is_some()).count();
         let held = u64::try_from(held).unwrap_or(u64::MAX);
         ErrorKind::PoolFull(PoolFull {
@@ -189,6 +190,7 @@ impl<'a> View<'a> {
                 .collect(),
             usable_at,
             usable_in_ms: usable_at.map(|at| at.since(self.now)),
+            by_recovery: usable_at.is_some_and(|at| self.now < at && at <= recovered_at),
         })
     }
 }

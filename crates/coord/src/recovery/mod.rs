@@ -103,8 +103,8 @@ impl Recovery {
             clock = store.capabilities().clock;
             found.standing = store.standing().await?;
             found.planned_on = found.doubt().is_some().then(|| found.standing.clone());
-            plans.extend(found.list(store).await);
-            if let Ok(Some(theirs)) = store.now().await {
+            plans.extend(found.list(store).await?);
+            if let Some(theirs) = store.now().await? {
                 found.now = now.max(theirs);
             }
         }
@@ -114,14 +114,15 @@ impl Recovery {
         Ok(found)
     }
 
-    /// What the store has lost it does not say; what is left of it helps.
-    async fn list(&mut self, store: &dyn Store) -> Vec<SnowflakePlan> {
+    /// What the store has lost it does not say; what is left of it helps. Damaged rows are left to the configuration.
+    async fn list(&mut self, store: &dyn Store) -> Result<Vec<SnowflakePlan>> {
         let catalog = match store.list().await {
             Ok(catalog) => catalog,
-            Err(error) => {
+            Err(error) if matches!(error.kind(), ErrorKind::Corrupt { .. }) => {
                 (self.stored, self.unlisted) = (None, Some(error));
-                return Vec::new();
+                return Ok(Vec::new());
             }
+            Err(error) => return Err(error),
         };
         let mut plans = Vec::new();
         for stored in &catalog.definitions {
@@ -136,7 +137,7 @@ impl Recovery {
             plans.push(plan);
         }
         self.stored = Some(catalog.definitions.into_iter().map(|stored| stored.name).collect());
-        plans
+        Ok(plans)
     }
 
     /// What is only going to be defined goes past the same time, and by its own stripe.

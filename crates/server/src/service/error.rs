@@ -186,6 +186,7 @@ mod tests {
             holders: Vec::new(),
             usable_at: None,
             usable_in_ms: Some(7),
+            by_recovery: false,
         };
         let made = |&code: &&str| {
             let texts = vec!["it".to_owned(); 3];

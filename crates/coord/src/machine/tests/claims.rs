@@ -17,6 +17,7 @@ fn full() -> ErrorKind {
         holders: Vec::new(),
         usable_at: None,
         usable_in_ms: None,
+        by_recovery: false,
     })
 }
 

@@ -1,5 +1,7 @@
 //! Numbers for processes that mint by themselves.
 
+use std::sync::atomic::Ordering;
+
 use super::kills::in_time;
 use super::*;
 use crate::error::ErrorKind;
@@ -370,4 +372,19 @@ async fn a_word_that_comes_late_takes_back_nothing_that_was_lent_again() {
     // One that was kept meanwhile is looked at again, and taken back.
     assert!(node.take_back(&called("a")).await.unwrap());
     assert_eq!(releases.lock().unwrap().len(), 1);
+}
+
+/// Who lends may be the first to see it, and the only one.
+#[tokio::test]
+async fn a_store_that_went_back_below_what_is_lent_is_a_doubt() {
+    let world = World::new();
+    let store = world.faulty();
+    let outlived = Arc::clone(&store.faults.outlived);
+    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    let node = has_joined(&world, node).await;
+    in_time(&world, lend(&node, "a", 10)).await.unwrap();
+    outlived.store(true, Ordering::SeqCst);
+    let refused = node.keep_lent(&called("a"), 10 * KEEP_MS).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
+    assert!(node.core().around.doubts.went_back().is_some(), "nobody else is told");
 }

@@ -6,6 +6,7 @@ use super::disk::Failing;
 use super::kills::{Scratch, in_time};
 use super::recovered::{FIXED, drawn, joined};
 use super::*;
+use crate::recovery::{Configured, Recovery};
 use crate::segment::GiveBack;
 
 fn with_journal(dir: &Scratch) -> NodeSettings {
@@ -135,4 +136,22 @@ async fn a_node_that_finds_its_store_recovered_as_it_joins_uses_nothing_from_sto
     assert_eq!(node.core().around.doubts.raised(), 0, "a doubt has ended its stock");
     assert_eq!(drawn(&world, &node, 1).await, [1_000]);
     in_time(&world, node.close()).await.unwrap();
+}
+
+/// What was planned without it would lie too low.
+#[tokio::test]
+async fn a_recovery_is_not_planned_without_what_the_store_could_not_be_asked() {
+    let world = World::new();
+    let store = world.faulty();
+    let lacks = Arc::clone(&store.faults.lacks);
+    let look = async || {
+        let (sources, settings) = (BTreeMap::new(), NodeSettings::default());
+        let configured = Configured { sources: &sources, settings: &settings };
+        Recovery::look(Some(&store), Vec::new(), &[], configured, START).await.map(drop)
+    };
+    look().await.unwrap();
+    for verb in ["standing", "list", "now"] {
+        *lacks.lock().unwrap() = Some(verb);
+        assert_eq!(look().await.unwrap_err().kind().code(), "unavailable", "{verb}");
+    }
 }

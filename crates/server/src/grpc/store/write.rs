@@ -85,6 +85,7 @@ fn pool_full(full: PoolFull) -> said::PoolFull {
         holders: full.holders.into_iter().map(holder).collect(),
         usable_at: full.usable_at.map(|time| time.get()),
         usable_in_ms: full.usable_in_ms,
+        by_recovery: full.by_recovery,
     }
 }
 
