@@ -25,6 +25,7 @@ mod minting;
 mod order;
 mod recovery;
 mod recovery_from_here;
+mod recovery_of_namespaces;
 mod security;
 mod server;
 mod traces;

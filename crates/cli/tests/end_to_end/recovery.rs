@@ -32,23 +32,31 @@ kind = \"segment\"
 pub(super) struct Shop {
     folder: Folder,
     url: String,
+    namespace: &'static str,
     seen: HashSet<(String, u64)>,
 }
 
 impl Shop {
     pub(super) fn new(name: &str, url: &str) -> Self {
+        Self::of(name, url, "default")
+    }
+
+    pub(super) fn of(name: &str, url: &str, namespace: &'static str) -> Self {
         let folder = Folder::new(&format!("recovery-{name}"));
         fs::write(folder.join("config.toml"), CONFIG).unwrap();
-        Self { folder, url: url.into(), seen: HashSet::new() }
+        Self { folder, url: url.into(), namespace, seen: HashSet::new() }
+    }
+
+    /// What each command is told of the store.
+    fn store(&self) -> [&str; 4] {
+        ["--store", &self.url, "--namespace", self.namespace]
     }
 
     pub(super) fn start(&self, number: usize) -> Server {
         let (config, data) = (self.config(), self.data(number));
         let owner = format!("shop-{number}");
-        Server::start(
-            &["--config", &config, "--store", &self.url, "--data-dir", &data, "--owner", &owner],
-            &[],
-        )
+        let own = ["--config", &config, "--data-dir", &data, "--owner", &owner];
+        Server::start(&[&self.store()[..], &own].concat(), &[])
     }
 
     fn config(&self) -> String {
@@ -63,8 +71,8 @@ impl Shop {
     pub(super) fn operator(&self, command: &[&str]) -> Output {
         let (config, data) = (self.config(), self.folder.join("operator"));
         fs::create_dir_all(&data).unwrap();
-        let place = ["--config", &config, "--store", &self.url, "--data-dir"];
-        snowmint().args(command).args(place).arg(data).output().unwrap()
+        let place = ["--config", &config, "--data-dir"];
+        snowmint().args(command).args(self.store()).args(place).arg(data).output().unwrap()
     }
 
     /// The way out, as an operator takes it: with the store's URL, or through a server that runs.

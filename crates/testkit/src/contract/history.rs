@@ -180,11 +180,12 @@ async fn every_verb_is_refused_once_the_store_has_another_identity(case: Case) {
 pub(super) async fn nothing_is_said_of_another(store: &Arc<dyn Store>) {
     let seen = store.seen().expect("a handle that was used has seen its store");
     let evidence = Evidence { id: seen.id.clone(), seen: seen.clone(), ends: BTreeMap::new() };
+    let (doubt, known) = (doubt(), Known::default());
     let journal = JournalInfo { id: "ours".into(), ..JournalInfo::default() };
     for (verb, answer) in [
-        ("report", reached(|| store.report(&journal, Some(&Known::default()))).await),
+        ("report", reached(|| store.report(&journal, Some(&known))).await),
         ("standing", reached(|| store.standing()).await.map(drop)),
-        ("doubt", reached(|| store.doubt(&doubt(), &evidence)).await),
+        ("doubt", reached(|| store.doubt(&doubt, &evidence)).await),
         ("recall", reached(|| store.recall("the journal", &seen)).await.map(drop)),
     ] {
         let refused = answer.expect_err(verb);

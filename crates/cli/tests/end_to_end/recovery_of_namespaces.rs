@@ -1,0 +1,62 @@
+//! Namespaces that share a database, and so its history: what becomes of the others when one of them is recovered.
+
+use snowmint_testkit::servers::{Postgres, Server as Store};
+
+use super::recovery::{Shop, refuses, text};
+use super::server::{Server, until};
+
+const NAMESPACES: [&str; 2] = ["north", "south"];
+
+#[test]
+fn two_namespaces_of_a_database_that_was_put_back_are_recovered_one_after_the_other() {
+    let mut store = Store::from(Postgres::start(&[]));
+    let url = store.url();
+    let mut shops = NAMESPACES.map(|name| Shop::of(name, &url, name));
+    let start = |shop: &Shop| {
+        let server = shop.start(1);
+        server.ready();
+        server
+    };
+    let servers = [start(&shops[0]), start(&shops[1])];
+    mint(&mut shops, &servers);
+    store.stop();
+    store.back_up();
+    store.start();
+    mint(&mut shops, &servers);
+    for server in servers {
+        assert_eq!(server.stop(), 0);
+    }
+    store.stop();
+    store.restore();
+    store.start();
+    let servers = [shops[0].start(1), shops[1].start(1)];
+    until("both refuse", || servers.iter().all(refuses));
+    for (number, shop) in shops.iter_mut().enumerate() {
+        until("it has reported", || shop.recover(None, &["--dry-run"]).status.success());
+        let done = shop.recover(None, &[]);
+        assert!(done.status.success(), "{}", text(&done));
+        shop.mint(&servers[number], "invoices", 1_000);
+        assert!(servers[number + 1..].iter().all(refuses), "of the other nobody has said a word");
+    }
+    mint(&mut shops, &servers);
+
+    // One that is moved forward, for whatever reason, while the other is in use.
+    let [north, south] = servers;
+    assert_eq!(south.stop(), 0);
+    let moved = shops[1].operator(&["worker", "fast-forward"]);
+    assert!(moved.status.success(), "{}", text(&moved));
+    let south = start(&shops[1]);
+    let servers = [north, south];
+    mint(&mut shops, &servers);
+    for server in servers {
+        server.ready();
+        assert_eq!(server.stop(), 0);
+    }
+}
+
+fn mint(shops: &mut [Shop; 2], servers: &[Server; 2]) {
+    for (shop, server) in shops.iter_mut().zip(servers) {
+        shop.mint(server, "invoices", 1_000);
+        shop.mint(server, "numbers", 500);
+    }
+}
