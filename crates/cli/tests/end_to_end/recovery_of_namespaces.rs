@@ -43,7 +43,8 @@ fn two_namespaces_of_a_database_that_was_put_back_are_recovered_one_after_the_ot
     // One that is moved forward, for whatever reason, while the other is in use.
     let [north, south] = servers;
     assert_eq!(south.stop(), 0);
-    let moved = shops[1].operator(&["worker", "fast-forward"]);
+    let journal = shops[1].data(1);
+    let moved = shops[1].operator(&["worker", "fast-forward", "--journal", &journal]);
     assert!(moved.status.success(), "{}", text(&moved));
     let south = start(&shops[1]);
     let servers = [north, south];
