@@ -3,8 +3,12 @@
 //! Callers cause these lines, as many as they send requests. So each caller has so many of a kind in a period, and so have
 //! all together; what is beyond is counted, and the count is told when the period is over. How much is remembered is
 //! bounded as well, however many callers there are.
+//!
+//! Nobody hides what another did by a flood of something else: each kind of line has its own bounds, and those who have
+//! shown a token have theirs apart from those who have not. Changes by tokens have none in common.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,17 +22,15 @@ use crate::access::Caller;
 
 /// What is left out is told when so much time has passed since the first line.
 const PERIOD_MS: u64 = 10_000;
-/// The most lines of all callers in a period.
-const LINES_MAX: u64 = 5_000;
-/// The most callers that are told apart in a period; the others share.
+/// The most callers of a kind that are told apart in a period; the others share.
 const CALLERS_MAX: usize = 1_024;
-/// The most callers of whom is told one by one what was left out.
+/// The most callers of a kind of whom is told one by one what was left out.
 const LEFT_OUT_TOLD_MAX: usize = 32;
 /// The longest text of a line, in characters: a definition may have more.
 const TEXT_CHARS_MAX: usize = 4_000;
 
 /// What a line is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum About {
     /// Something was changed for all.
     Change,
@@ -61,6 +63,38 @@ impl About {
             Self::Refused | Self::Extend | Self::Login => 20,
         }
     }
+
+    /// How many lines of it all callers of a kind have in a period.
+    const fn all_max(self) -> u64 {
+        match self {
+            Self::Change | Self::Program | Self::Extend => 5_000,
+            Self::Refused | Self::Login => 1_000,
+        }
+    }
+}
+
+/// Lines that have bounds of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    about: About,
+    has_token: bool,
+}
+
+impl Kind {
+    /// Whether its callers have bounds in common. Those who change something by a token have not: tokens are as few as
+    /// the configuration names, and none of them may hide what another changes.
+    fn is_shared(self) -> bool {
+        !(self.has_token && self.about == About::Change)
+    }
+
+    /// As whom the lines of a caller are counted: where callers have nothing in common, a token has no more lines from
+    /// many addresses than from one.
+    fn counted(self, who: &Caller) -> String {
+        match who.name().filter(|_| !self.is_shared()) {
+            Some(name) => format!("token {name}"),
+            None => who.at_network(),
+        }
+    }
 }
 
 /// A line, but for who.
@@ -89,10 +123,16 @@ struct Shared {
 struct Period {
     /// In elapsed time; none before the first line.
     ends_at_ms: Option<u64>,
-    lines: u64,
-    callers: HashMap<(About, String), Told>,
+    kinds: BTreeMap<Kind, Lines>,
+}
+
+/// What was told of one kind.
+#[derive(Debug, Default)]
+struct Lines {
+    all: u64,
+    callers: HashMap<String, Told>,
     /// Those for whom there was no place.
-    others: HashMap<About, Told>,
+    others: Told,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -119,10 +159,12 @@ impl Trail {
     /// Leaves a line, which is made if it is to be told.
     pub(crate) fn leave(&self, about: About, who: &Caller, line: impl FnOnce() -> Line) {
         let now_ms = self.0.timer.elapsed().get();
+        let kind = Kind { about, has_token: who.has_a_token() };
+        let counted = kind.counted(who);
         let (is_told, over) = {
             let mut period = self.0.period();
             let over = period.over(now_ms);
-            (period.count(about, who.without_port(), now_ms), over)
+            (period.count(kind, counted, now_ms), over)
         };
         tell_left_out(over);
         if is_told {
@@ -183,43 +225,59 @@ impl Period {
         if self.ends_at_ms.is_none_or(|ends_at_ms| now_ms < ends_at_ms) {
             return Vec::new();
         }
-        let Self { callers, others, .. } = std::mem::take(self);
-        let others = others.into_iter().map(|(about, told)| (about, OTHERS.to_owned(), told));
-        let callers = callers.into_iter().map(|((about, who), told)| (about, who, told));
-        let all = others.chain(callers).map(|(about, who, told)| (about, who, told.left_out));
-        let mut left_out: Vec<_> = all.filter(|(_, _, count)| *count > 0).collect();
-        left_out.sort_by_key(|(_, _, count)| std::cmp::Reverse(*count));
-        for (about, _, count) in left_out.split_off(left_out.len().min(LEFT_OUT_TOLD_MAX)) {
-            match left_out.iter_mut().find(|(of, who, _)| *of == about && who == OTHERS) {
-                Some((_, _, all)) => *all = all.saturating_add(count),
-                None => left_out.push((about, OTHERS.to_owned(), count)),
-            }
-        }
-        left_out
+        let kinds = std::mem::take(self).kinds.into_iter();
+        let left_out = kinds.flat_map(|(kind, lines)| {
+            let left_out = lines.left_out().into_iter();
+            left_out.map(move |(who, count)| (kind.about, who, count))
+        });
+        left_out.collect()
     }
 
     /// Whether anything was left out.
     fn is_owed(&self) -> bool {
-        self.callers.values().chain(self.others.values()).any(|told| told.left_out > 0)
+        self.kinds.values().any(Lines::is_owed)
     }
 
     /// Counts a line, and says whether it is told.
-    fn count(&mut self, about: About, who: String, now_ms: u64) -> bool {
+    fn count(&mut self, kind: Kind, who: String, now_ms: u64) -> bool {
         self.ends_at_ms.get_or_insert(now_ms.saturating_add(PERIOD_MS));
-        let key = (about, who);
-        let told = if self.callers.len() < CALLERS_MAX || self.callers.contains_key(&key) {
-            self.callers.entry(key).or_default()
-        } else {
-            self.others.entry(about).or_default()
-        };
-        let is_told = told.lines < about.lines_max() && self.lines < LINES_MAX;
+        self.kinds.entry(kind).or_default().count(kind, who)
+    }
+}
+
+impl Lines {
+    fn count(&mut self, kind: Kind, who: String) -> bool {
+        let has_place = !kind.is_shared()
+            || self.callers.len() < CALLERS_MAX
+            || self.callers.contains_key(&who);
+        let told = if has_place { self.callers.entry(who).or_default() } else { &mut self.others };
+        let has_room = !kind.is_shared() || self.all < kind.about.all_max();
+        let is_told = has_room && told.lines < kind.about.lines_max();
         if is_told {
             told.lines += 1;
-            self.lines += 1;
+            self.all += 1;
         } else {
             told.left_out += 1;
         }
         is_told
+    }
+
+    fn is_owed(&self) -> bool {
+        self.callers.values().chain([&self.others]).any(|told| told.left_out > 0)
+    }
+
+    /// How many lines of whom were left out: of those with most one by one, and of the others together.
+    fn left_out(self) -> Vec<(String, u64)> {
+        let callers = self.callers.into_iter().map(|(who, told)| (who, told.left_out));
+        let mut left_out: Vec<_> = callers.filter(|(_, count)| *count > 0).collect();
+        left_out.sort_by_key(|(_, count)| Reverse(*count));
+        let rest = left_out.split_off(left_out.len().min(LEFT_OUT_TOLD_MAX));
+        let others =
+            rest.iter().fold(self.others.left_out, |all, (_, count)| all.saturating_add(*count));
+        if others > 0 {
+            left_out.push((OTHERS.to_owned(), others));
+        }
+        left_out
     }
 }
 
@@ -258,12 +316,41 @@ impl Display for Seen {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
     use snowmint_coord::ManualTimer;
 
     use super::*;
+    use crate::access::{Access, TokenHash, TokenSettings, Tokens, Unknown};
+    use crate::roster::Entry;
+
+    const fn nobodys(about: About) -> Kind {
+        Kind { about, has_token: false }
+    }
+
+    const TOKENS_CHANGE: Kind = Kind { about: About::Change, has_token: true };
 
     fn count(period: &mut Period, about: About, who: &str, now_ms: u64) -> bool {
-        period.count(about, who.to_owned(), now_ms)
+        period.count(nobodys(about), who.to_owned(), now_ms)
+    }
+
+    /// A connection from an address.
+    fn from(address: IpAddr) -> Arc<Entry> {
+        Arc::new(Entry::new(1, SocketAddr::new(address, 51_334), 0))
+    }
+
+    fn nobody(address: IpAddr) -> Caller {
+        Caller::nobody(Unknown::NoSuchToken).over(&from(address))
+    }
+
+    /// Whether a line is told.
+    fn is_told(trail: &Trail, about: About, who: &Caller) -> bool {
+        let mut is_told = false;
+        trail.leave(about, who, || {
+            is_told = true;
+            Line::default()
+        });
+        is_told
     }
 
     #[test]
@@ -285,38 +372,34 @@ mod tests {
     fn many_callers_take_bounded_memory_and_lines() {
         let mut period = Period::default();
         let many = 20 * u64::try_from(CALLERS_MAX).unwrap();
-        let told =
-            (0..many).filter(|n| count(&mut period, About::Login, &n.to_string(), 0)).count();
-        let mut told = u64::try_from(told).unwrap();
-        assert_eq!(period.callers.len(), CALLERS_MAX);
-        assert_eq!(told, u64::try_from(CALLERS_MAX).unwrap() + About::Login.lines_max());
-        // More of those with a place have something left out than are told one by one.
-        let each = About::Login.lines_max() + 10;
-        let several = 2 * u64::try_from(LEFT_OUT_TOLD_MAX).unwrap();
-        for n in (0..several).map(|n| n.to_string()) {
-            told +=
-                (0..each).map(|_| u64::from(count(&mut period, About::Login, &n, 0))).sum::<u64>();
-        }
-        for n in 0..100 {
-            for _ in 0..1_000 {
-                count(&mut period, About::Change, &n.to_string(), 0);
+        let kinds = [About::Change, About::Login].map(nobodys);
+        for kind in kinds {
+            // Others than the first have no place, and share one count; most of the first have lines left out, too.
+            for line in 0..3 * many {
+                period.count(kind, (line % many).to_string(), 0);
             }
+            for _ in 0..100 * LEFT_OUT_TOLD_MAX {
+                (0..2 * LEFT_OUT_TOLD_MAX).for_each(|who| {
+                    period.count(kind, who.to_string(), 0);
+                });
+            }
+            assert_eq!(period.kinds[&kind].callers.len(), CALLERS_MAX);
         }
-        let lines = period.lines;
-        assert_eq!(
-            lines,
-            told + About::Change.lines_max(),
-            "those without a place share one count"
-        );
+        let told = kinds.map(|kind| period.kinds[&kind].all);
+        for (lines, kind) in told.iter().zip(kinds) {
+            assert!(*lines <= kind.about.all_max(), "{lines} lines of {kind:?}");
+        }
         let left_out = period.over(u64::MAX);
-        assert!(left_out.len() <= LEFT_OUT_TOLD_MAX + 5, "{}", left_out.len());
+        assert_eq!(left_out.len(), 2 * (LEFT_OUT_TOLD_MAX + 1), "and the others of each");
+        let sent =
+            2 * (3 * many + u64::try_from(200 * LEFT_OUT_TOLD_MAX * LEFT_OUT_TOLD_MAX).unwrap());
         let all: u64 = left_out.iter().map(|(_, _, count)| count).sum();
-        assert_eq!(all, many + several * each + 100_000 - lines, "nothing is forgotten");
+        assert_eq!(all, sent - told.iter().sum::<u64>(), "nothing is forgotten");
     }
 
     /// Each keeps within its own lines, and together they would have more than all may have.
     #[test]
-    fn all_callers_together_have_so_many_lines() {
+    fn all_callers_of_a_kind_together_have_so_many_lines() {
         let mut period = Period::default();
         let max = About::Change.lines_max();
         let told: Vec<u64> = ["a", "b", "c", "d", "e", "f"]
@@ -326,12 +409,80 @@ mod tests {
                 told.map(u64::from).sum::<u64>()
             })
             .collect();
-        assert!(period.callers.len() < CALLERS_MAX, "each has a place of its own");
         assert_eq!(told, [max, max, max, max, max, 0]);
-        assert_eq!((told.iter().sum::<u64>(), period.lines), (LINES_MAX, LINES_MAX));
-        assert!(!count(&mut period, About::Login, "g", 1), "nor has any other kind");
-        let left_out = [(About::Change, "f".to_owned(), max), (About::Login, "g".to_owned(), 1)];
-        assert_eq!(period.over(PERIOD_MS), left_out);
+        assert_eq!(told.iter().sum::<u64>(), About::Change.all_max());
+        assert!(count(&mut period, About::Login, "g", 1), "another kind has lines of its own");
+        assert_eq!(period.over(PERIOD_MS), [(About::Change, "f".to_owned(), max)]);
+    }
+
+    /// As an attack has it: guesses and changes that are refused from everywhere, then a change and a refusal that count.
+    #[test]
+    fn a_flood_of_guesses_and_refusals_hides_no_change_and_no_refusal_of_a_token() {
+        let timer: Arc<dyn Timer> = Arc::new(ManualTimer::new(0));
+        let trail = Trail::new(Arc::clone(&timer));
+        let here = IpAddr::from([10, 0, 0, 1]);
+        let ops = admins(&["ops"], timer).caller(b"ops", &from(here));
+        let floods = [About::Login, About::Refused, About::Change, About::Program, About::Extend];
+        for host in 0..6_000_u32 {
+            let nobody = nobody(IpAddr::from(host.to_be_bytes()));
+            for about in floods {
+                is_told(&trail, about, &nobody);
+            }
+        }
+        for about in floods {
+            assert!(!is_told(&trail, about, &nobody(here)), "the flood of {about:?} was none");
+            assert!(is_told(&trail, about, &ops), "{about:?} of a token is hidden");
+        }
+    }
+
+    /// More tokens than callers are told apart else, with more changes than all callers have else; and one of them from
+    /// more addresses.
+    #[test]
+    fn changes_of_a_token_are_told_whatever_other_tokens_change() {
+        let mut period = Period::default();
+        for token in 0..2 * CALLERS_MAX {
+            for _ in 0..5 {
+                period.count(TOKENS_CHANGE, format!("token t{token}"), 0);
+            }
+        }
+        for _ in 0..About::Change.lines_max() {
+            assert!(period.count(TOKENS_CHANGE, "token ops".to_owned(), 0));
+        }
+        assert!(!period.count(TOKENS_CHANGE, "token ops".to_owned(), 0), "by itself it is bounded");
+
+        let timer: Arc<dyn Timer> = Arc::new(ManualTimer::new(0));
+        let trail = Trail::new(Arc::clone(&timer));
+        let access = admins(&["team"], timer);
+        let told = (0..2_000_u32).filter(|host| {
+            let team = access.caller(b"team", &from(IpAddr::from(host.to_be_bytes())));
+            is_told(&trail, About::Change, &team)
+        });
+        assert_eq!(u64::try_from(told.count()).unwrap(), About::Change.lines_max());
+    }
+
+    /// Who has one machine in a network has all of its addresses.
+    #[test]
+    fn a_network_of_ipv6_is_one_caller() {
+        let trail = Trail::new(Arc::new(ManualTimer::new(0)));
+        let login = |address: Ipv6Addr| is_told(&trail, About::Login, &nobody(address.into()));
+        let network = |number, host| Ipv6Addr::new(0x2001, 0xdb8, 0, number, 0, 0, 0, host);
+        let told = (0..1_000).filter(|host| login(network(1, *host))).count();
+        assert_eq!(u64::try_from(told).unwrap(), About::Login.lines_max());
+        assert!(login(network(2, 0)), "another network by itself");
+        let over = trail.0.period().over(u64::MAX);
+        let who = "nobody at network 2001:db8:0:1::/64".to_owned();
+        assert_eq!(over, [(About::Login, who, 1_000 - About::Login.lines_max())]);
+    }
+
+    /// Tokens that may change everything; the secret of each is its name.
+    fn admins(names: &[&str], timer: Arc<dyn Timer>) -> Access {
+        let token = |name: &&str| TokenSettings {
+            hashes: vec![TokenHash::of(name.as_bytes()).to_string()],
+            grants: vec!["admin *".to_owned()],
+            ..TokenSettings::default()
+        };
+        let tokens = names.iter().map(|name| ((*name).to_owned(), token(name))).collect();
+        Access::new("prod", &Tokens { tokens, ..Tokens::default() }, timer).unwrap()
     }
 
     /// The wait for the end of a period may begin late in it, and end in the middle of the next.

@@ -162,11 +162,12 @@ impl Caller {
         self.from.as_ref().map(|from| from.peer)
     }
 
-    /// Who it is, whatever its port: that is another one for each connection.
-    pub(crate) fn without_port(&self) -> String {
+    /// Who it is, whatever its port: that is another one for each connection. Whoever has a machine in a network of
+    /// IPv6 has all addresses of it, so these are one.
+    pub(crate) fn at_network(&self) -> String {
         let who = Self { who: self.who.clone(), from: None };
         match &self.from {
-            Some(from) => format!("{who} at {}", from.peer.ip()),
+            Some(from) => format!("{who} at {}", Client::at(from.peer.ip())),
             None => who.to_string(),
         }
     }
