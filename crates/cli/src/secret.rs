@@ -6,8 +6,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-
-use crate::security::read_trusted;
+use snowmint_coord::private::read_trusted;
 
 /// What is printed in place of a secret.
 pub(crate) const NOT_SHOWN: &str = "(not shown)";

@@ -137,6 +137,27 @@ pub(crate) fn shown(config: &Config) -> String {
     }
 }
 
+/// Refuses what cannot be shown to the servers whose store this is, or cannot be trusted: without asking them.
+pub(crate) fn check_shown(config: &Config) -> Outcome {
+    let url = config.store_url();
+    let url = url.text();
+    if !snowmint_client::is_url(url) {
+        return Ok(());
+    }
+    let shown = config.store.credentials()?;
+    let refused =
+        |why: String| Failure::usage(format!("what is shown to the servers of store.url: {why}"));
+    // A token in the URL counts instead, and files of certificates with TLS alone.
+    if !url.contains('@') {
+        shown.read_token().map_err(refused)?;
+    }
+    if url.starts_with("snowmints:") {
+        shown.read_ca().map_err(refused)?;
+        shown.read_cert().map_err(refused)?;
+    }
+    Ok(())
+}
+
 /// Refuses what is no URL of a store: without asking one.
 pub(crate) fn check_url(config: &Config) -> Outcome {
     let url = config.store_url();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use snowmint_coord::error::chain;
+use snowmint_coord::private::read_trusted;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 /// The variable of the token, by which servers know who asks.
@@ -17,7 +18,8 @@ const CA_FILE: &str = "SNOWMINT_CA_FILE";
 const CERT_FILE: &str = "SNOWMINT_CERT_FILE";
 
 /// Whom a client trusts, and what it shows. Files are read with each new connection, and once more when a
-/// server does not take the token: so what is in them can be replaced while the client runs.
+/// server does not take the token: so what is in them can be replaced while the client runs. One that everybody on
+/// the machine can write is refused: whoever writes it says who asks, or who is trusted.
 ///
 /// Nothing is shown unless told, and whom the system trusts is trusted.
 #[derive(Clone, Default)]
@@ -100,7 +102,7 @@ impl Credentials {
     /// The token, if there is one to show.
     ///
     /// # Errors
-    /// Which file cannot be read, and why.
+    /// Which file cannot be read or trusted, and why.
     pub fn read_token(&self) -> Result<Option<String>, String> {
         let text = match &self.token {
             None => return Ok(None),
@@ -199,7 +201,7 @@ impl Named {
     }
 
     fn read(&self) -> Result<Vec<u8>, String> {
-        std::fs::read(&self.path).map_err(|error| format!("{self} cannot be read: {error}"))
+        read_trusted(&self.path).map_err(|why| format!("{self} {why}"))
     }
 
     /// What cannot be read as PEM may be a key: nothing of it is said.
@@ -221,6 +223,9 @@ fn has(bytes: &[u8], part: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn said(variables: &[(&str, &str)]) -> Result<Credentials, String> {
@@ -262,6 +267,28 @@ mod tests {
         std::fs::write(&file, "-----BEGIN CERTIFICATE-----\n").unwrap();
         assert!(shown.read_ca().unwrap().is_some());
         assert!(shown.read_cert().unwrap_err().contains("private key"));
+        std::fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_everybody_can_write_is_shown_to_nobody() {
+        let file = std::env::temp_dir().join(format!("snowmint-loose-{}", std::process::id()));
+        let path = file.to_str().unwrap();
+        std::fs::write(&file, "secret-1\n-----BEGIN CERTIFICATE-----\nPRIVATE KEY-----").unwrap();
+        set_permissions(&file, Permissions::from_mode(0o606)).unwrap();
+        let by_variables = said(&[(TOKEN_FILE, path), (CA_FILE, path), (CERT_FILE, path)]).unwrap();
+        let by_keys = Credentials::new().token_file(path).ca_file(path).cert_file(path);
+        for shown in [by_variables, by_keys] {
+            for read in [
+                shown.read_token().map(drop),
+                shown.read_ca().map(drop),
+                shown.read_cert().map(drop),
+            ] {
+                let why = read.unwrap_err();
+                assert!(why.contains("chmod o-w") && why.contains(path), "{why}");
+                assert!(!why.contains("secret-1"), "{why}");
+            }
+        }
         std::fs::remove_file(file).unwrap();
     }
 }

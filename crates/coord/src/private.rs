@@ -1,9 +1,11 @@
 //! Directories and files that are nobody else's business: what is in them is trusted when it is read back, and who
-//! can open a lock file can hold the lock.
+//! can open a lock file can hold the lock. And files that others make, as far as they are trusted.
 
-use std::fs::{DirBuilder, OpenOptions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::Path;
 
 use crate::random;
@@ -12,6 +14,8 @@ use crate::random;
 const DIRECTORY_MODE: u32 = 0o700;
 /// The same of a file.
 pub(crate) const FILE_MODE: u32 = 0o600;
+/// Everybody on the machine may write it.
+const WRITTEN_BY_EVERYBODY: u32 = 0o002;
 
 /// Makes a directory, and those above it, if there is none. One that is there stays as it is.
 ///
@@ -60,12 +64,63 @@ pub fn make_file(path: &Path) -> io::Result<()> {
     }
 }
 
+/// What is in a file that is trusted: it says what is done, decides who is let in or believed, or has a secret. Of a
+/// link the file counts that it leads to.
+///
+/// # Errors
+/// When it cannot be read, and when everybody on the machine could have written it. The path is not in it.
+pub fn read_trusted(path: &Path) -> Result<Vec<u8>, String> {
+    let unreadable = |error: io::Error| format!("cannot be read: {error}");
+    let mut file = File::open(path).map_err(unreadable)?;
+    let found = file.metadata().map_err(unreadable)?;
+    let mode = found.permissions().mode();
+    // What is written to a device such as /dev/null is not what is read from it.
+    if mode & WRITTEN_BY_EVERYBODY != 0 && !found.file_type().is_char_device() {
+        return Err(format!(
+            "can be written by everybody on this machine (mode {:04o}), so it is not trusted: chmod o-w",
+            mode & 0o7777
+        ));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(bytes)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs::metadata;
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::fs::{Permissions, metadata, set_permissions};
+    use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn a_file_that_everybody_can_write_is_not_trusted() {
+        let place = std::env::temp_dir()
+            .join(format!("snowmint-trusted-{}", random::incarnation().unwrap()));
+        make_directory(&place).unwrap();
+        let (file, link) = (place.join("file"), place.join("link"));
+        std::fs::write(&file, "x").unwrap();
+        // Every link can be written by everybody, as its mode has it, as those of Kubernetes to what it mounts.
+        symlink(&file, &link).unwrap();
+        for (mode, is_read) in
+            [(0o600, true), (0o644, true), (0o664, true), (0o602, false), (0o666, false)]
+        {
+            set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+            for path in [&file, &link] {
+                let read = read_trusted(path);
+                assert_eq!(
+                    read.as_deref().ok(),
+                    is_read.then_some(&b"x"[..]),
+                    "{mode:o}: {read:?}"
+                );
+                let why = read.err().unwrap_or_else(|| "chmod o-w".to_owned());
+                assert!(why.contains("chmod o-w") && !why.contains("trusted-"), "{why}");
+            }
+        }
+        assert!(read_trusted(&place.join("none")).unwrap_err().contains("cannot be read"));
+        assert_eq!(read_trusted(Path::new("/dev/null")), Ok(Vec::new()));
+        std::fs::remove_dir_all(&place).unwrap();
+    }
 
     #[test]
     fn nobody_else_may_use_what_is_made() {

@@ -10,6 +10,7 @@ use snowmint_coord::catalog::check_name;
 use toml::de::DeTable;
 use toml::{Table, Value};
 
+use super::chosen::has_secret;
 use super::{Config, is_below};
 use crate::exit::{Failure, Outcome};
 
@@ -140,6 +141,19 @@ impl Given {
             _ => false,
         };
         if is_name { (key, true) } else { ((*above).to_owned(), false) }
+    }
+
+    /// The key, as far as it may be shown, if its value or its name has a secret in it: a URL with a password, or a token.
+    pub(super) fn key_of_secret(&self) -> Option<String> {
+        let key = self.key();
+        let text = match &self.value {
+            Raw::Typed(Value::String(text)) | Raw::Text(text) => text.as_str(),
+            Raw::Typed(_) => "",
+        };
+        let is_secret = SECRET.iter().any(|secret| is_below(&key, secret)) && has_secret(text);
+        let is_token = key != TOKENS && is_below(&key, TOKENS);
+        let is_hash = self.path.last().is_some_and(|name| name.starts_with("sha256:"));
+        (is_secret || is_token && !is_hash).then(|| self.shown_key().0)
     }
 
     /// The value in the type that `schema` has.

@@ -23,6 +23,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::node::{BUILTIN_DEFAULT, BUILTIN_NUMBERS};
+use snowmint_coord::private::read_trusted;
 use snowmint_coord::spec::{Kind, SourceSpec};
 use snowmint_server::{CompatSettings, HttpSettings, Limits, RespSettings};
 
@@ -118,14 +119,17 @@ impl Config {
     pub(crate) fn load(file: Option<&Path>, flags: Vec<Given>) -> Outcome<Self> {
         let mut given = Vec::new();
         if let Some(file) = file {
-            let text = std::fs::read_to_string(file).map_err(|error| {
-                Failure::usage(format!("{} cannot be read: {error}", file.display()))
-            })?;
+            let refused = |why: &str| Failure::usage(format!("{} {why}", file.display()));
+            // It names the files of tokens, certificates and keys, and the store.
+            let bytes = read_trusted(file).map_err(|why| refused(&why))?;
+            let text = String::from_utf8(bytes).map_err(|_| refused("is no text"))?;
             given.extend(layers::of_file(&text, &file.display().to_string())?);
         }
         given.extend(layers::of_environment(std::env::vars_os())?);
         given.extend(flags);
-        Self::from_layers(given)
+        let mut config = Self::from_layers(given)?;
+        config.places.in_file(file);
+        Ok(config)
     }
 
     /// The defaults, changed by each given value in turn.

@@ -1,13 +1,21 @@
 //! Where values came from, for refusals that are made after all of them were read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use super::layers::{Given, Origin};
 use crate::exit::Failure;
 
-/// The place of each value that was given, by its key.
+/// The place of each value that was given.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places(BTreeMap<String, Origin>);
+pub(crate) struct Places {
+    /// By key; of several, the one that counts.
+    origins: BTreeMap<String, Origin>,
+    /// The configuration file, if there is one.
+    file: Option<PathBuf>,
+    /// Keys that have a secret in it, whether or not they count.
+    secrets: BTreeSet<String>,
+}
 
 /// The same values are the same configuration, wherever they stand.
 impl PartialEq for Places {
@@ -20,13 +28,25 @@ impl Eq for Places {}
 
 impl Places {
     pub(super) fn note(&mut self, given: &Given) {
-        self.0.insert(given.key(), given.origin.clone());
+        self.origins.insert(given.key(), given.origin.clone());
+        if matches!(given.origin, Origin::File { .. }) {
+            self.secrets.extend(given.key_of_secret());
+        }
+    }
+
+    pub(super) fn in_file(&mut self, file: Option<&Path>) {
+        self.file = file.map(Path::to_owned);
+    }
+
+    /// The configuration file, and the keys that have a secret in it.
+    pub(crate) fn file(&self) -> Option<(&Path, Vec<&str>)> {
+        Some((self.file.as_deref()?, self.secrets.iter().map(String::as_str).collect()))
     }
 
     /// Adds to a refusal of a value where the value came from. Such a message begins with the key.
     pub(crate) fn located(&self, failure: Failure) -> Failure {
         let origin = match &failure {
-            Failure::Said { message, .. } => self.0.get(&key_of(message)),
+            Failure::Said { message, .. } => self.origins.get(&key_of(message)),
             Failure::ClosedPipe | Failure::SaidNo => None,
         };
         match origin {
@@ -45,7 +65,43 @@ fn key_of(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::layers;
     use super::*;
+
+    #[test]
+    fn secrets_in_a_file_are_known_by_their_keys() {
+        let text = "
+            [store]
+            url = 'postgres://u:p@h/d'
+            [stores]
+            east = 'mysql://u:p@h/d'
+            west = 'file:/x'
+            [origins]
+            leaf = 'leaf+mysql://u:p@h/d'
+            old = 'leaf+mysql://u@h/d'
+            [peers]
+            token = 'file:/x'
+            [compat.tinyid.tokens]
+            0123456789abcdef = '*'
+            'sha256:00' = '*'
+            [limits]
+            batch_max = 7
+        ";
+        let known = |text: &str| {
+            let mut places = Places::default();
+            assert_eq!(places.file(), None);
+            places.in_file(Some(Path::new("f")));
+            layers::of_file(text, "f").unwrap().iter().for_each(|given| places.note(given));
+            // Where others cannot read it, a secret may be.
+            places.note(&Given::flag("store.url", "--store", "redis://:p@h"));
+            let (path, secrets) = places.file().unwrap();
+            assert_eq!(path, Path::new("f"));
+            secrets.join(" ")
+        };
+        assert_eq!(known(text), "compat.tinyid.tokens origins.leaf store.url stores.east");
+        assert_eq!(known("[compat.tinyid.tokens]\n'sha256:00' = '*'\n"), "");
+        assert_eq!(known(""), "");
+    }
 
     #[test]
     fn a_message_begins_with_its_key() {

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use snowmint_coord::private::read_trusted;
 use snowmint_server::{Pems, Secret, Tls};
 
-use super::files;
 use super::settled::Settled;
 use crate::config::{Config, TlsSection};
 use crate::exit::{Failure, Outcome};
@@ -49,7 +49,7 @@ impl Certificates {
 
 fn read(paths: &TlsSection, peers_ca: &str) -> Result<Pems, String> {
     let file = |key: &str, path: &str| {
-        files::read(Path::new(path)).map_err(|why| format!("{key} = {path:?} {why}"))
+        read_trusted(Path::new(path)).map_err(|why| format!("{key} = {path:?} {why}"))
     };
     let optional = |key: &str, path: &str| match path {
         "" => Ok(None),

@@ -1,9 +1,8 @@
-//! Files that decide who is let in, or that hold a secret: who else on the machine can write or read them.
+//! Files that decide who is let in, or that hold a secret: who else on the machine can read or write them, where that
+//! is no reason not to trust them at all.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
@@ -18,48 +17,57 @@ pub(crate) enum Holds {
     Secret,
 }
 
-const WRITTEN_BY_OTHERS: u32 = 0o002;
 const WRITTEN_BY_GROUP: u32 = 0o020;
 const READ_BY_OTHERS: u32 = 0o004;
 
-/// What is in a file that is trusted.
-///
-/// # Errors
-/// When it cannot be read, and when everybody on the machine could have written it. The path is not in it.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
-    let mut file = File::open(path).map_err(unreadable)?;
-    let mode = file.metadata().map_err(unreadable)?.permissions().mode();
-    if mode & WRITTEN_BY_OTHERS != 0 {
-        return Err(format!(
-            "can be written by everybody on this machine (mode {:04o}), so it is not trusted: chmod o-w",
-            mode & 0o7777
-        ));
-    }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(unreadable)?;
-    Ok(bytes)
-}
+/// Variables that name what is shown to servers, and whom a client trusts.
+const SHOWN: [(&str, Holds); 3] = [
+    ("SNOWMINT_TOKEN_FILE", Holds::Secret),
+    ("SNOWMINT_CERT_FILE", Holds::Secret),
+    ("SNOWMINT_CA_FILE", Holds::Trust),
+];
 
 /// What others can do with the files of a configuration that they should not, one sentence each: where that is no
 /// reason to end, as several systems hand out files so.
 pub(crate) fn cautions(config: &Config) -> Vec<String> {
-    let Config { tokens, tls, peers, disguise, store, .. } = config;
+    let Config { tokens, tls, peers, disguise, store, traces, .. } = config;
     let trusted = [
         ("tokens.file", tokens.file.as_str(), Holds::Trust),
         ("tls.cert", &tls.cert, Holds::Trust),
         ("tls.client_ca", &tls.client_ca, Holds::Trust),
         ("peers.ca", &peers.ca, Holds::Trust),
+        ("store.ca", &store.ca, Holds::Trust),
+        ("traces.ca", &traces.ca, Holds::Trust),
         ("tls.key", &tls.key, Holds::Secret),
+        // The certificate and its key are in one file.
+        ("store.cert", &store.cert, Holds::Secret),
     ];
-    let trusted = trusted.map(|(key, path, holds)| (key.to_owned(), path, holds));
+    let trusted = trusted.map(|(key, path, holds)| (key.to_owned(), PathBuf::from(path), holds));
     let keys =
         disguise.keys.iter().map(|(number, place)| (format!("disguise.keys.{number}"), place));
     let named = [("peers.token", &peers.token), ("store.token", &store.token)];
     let named = named.map(|(key, place)| (key.to_owned(), place)).into_iter().chain(keys);
-    let secret = named.filter_map(|(key, place)| Some((key, place.file()?, Holds::Secret)));
-    let files = trusted.into_iter().filter(|(_, path, _)| !path.is_empty()).chain(secret);
-    files.filter_map(|(key, path, holds)| caution(&key, Path::new(path), holds)).collect()
+    let secret =
+        named.filter_map(|(key, place)| Some((key, PathBuf::from(place.file()?), Holds::Secret)));
+    let shown = SHOWN.into_iter().filter_map(|(name, holds)| {
+        Some((name.to_owned(), PathBuf::from(std::env::var_os(name)?), holds))
+    });
+    let files = own(config).into_iter().chain(trusted).chain(secret).chain(shown);
+    let files = files.filter(|(_, path, _)| !path.as_os_str().is_empty());
+    files.filter_map(|(key, path, holds)| caution(&key, &path, holds)).collect()
+}
+
+/// The file of the configuration itself: it names all others, and may have secrets in it.
+fn own(config: &Config) -> Option<(String, PathBuf, Holds)> {
+    let (path, secrets) = config.places.file()?;
+    let named = |what: String, holds| Some((what, path.to_owned(), holds));
+    match secrets.is_empty() {
+        true => named("the configuration".to_owned(), Holds::Trust),
+        false => {
+            let secrets = secrets.join(", ");
+            named(format!("the configuration, with a secret in {secrets},"), Holds::Secret)
+        }
+    }
 }
 
 /// What is odd about the rights of a file; nothing about one that is not there.
@@ -67,22 +75,27 @@ fn caution(key: &str, path: &Path, holds: Holds) -> Option<String> {
     let found = std::fs::metadata(path).ok()?;
     let mode = found.permissions().mode();
     let is_ours = [0, geteuid().as_raw()].contains(&found.uid());
-    let (odd, advice) = if !is_ours {
+    let is_secret = holds == Holds::Secret;
+    let all = [
         (
+            !is_ours,
             format!("belongs to user {}, who can write it", found.uid()),
             "chown it to the server's user or to root",
-        )
-    } else if mode & WRITTEN_BY_GROUP != 0 {
-        (format!("can be written by its group (mode {:04o})", mode & 0o7777), "chmod g-w")
-    } else if holds == Holds::Secret && mode & READ_BY_OTHERS != 0 {
+        ),
+        (mode & WRITTEN_BY_GROUP != 0, "can be written by its group".to_owned(), "chmod g-w"),
         (
-            format!("can be read by everybody on this machine (mode {:04o})", mode & 0o7777),
+            is_secret && mode & READ_BY_OTHERS != 0,
+            "can be read by everybody on this machine".to_owned(),
             "chmod o-r",
-        )
-    } else {
+        ),
+    ];
+    let (odd, advice): (Vec<_>, Vec<_>) =
+        all.into_iter().filter_map(|(is_odd, odd, advice)| is_odd.then_some((odd, advice))).unzip();
+    if odd.is_empty() {
         return None;
-    };
-    Some(format!("the file of {key} {odd}: {advice}"))
+    }
+    let (odd, advice) = (odd.join(" and "), advice.join(", "));
+    Some(format!("the file of {key} {odd} (mode {:04o}): {advice}", mode & 0o7777))
 }
 
 #[cfg(test)]
@@ -90,35 +103,52 @@ mod tests {
     use std::fs::{Permissions, set_permissions};
 
     use super::*;
+    use crate::config::Given;
 
     #[test]
-    fn files_that_others_write_are_refused_and_others_told() {
+    fn what_others_can_do_with_a_file_is_told() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path();
-        for (mode, is_read, trust, secret) in [
-            (0o600, true, "", ""),
-            (0o640, true, "", ""),
-            (0o644, true, "", "chmod o-r"),
-            (0o660, true, "chmod g-w", "chmod g-w"),
-            (0o602, false, "", ""),
-            (0o666, false, "chmod g-w", "chmod g-w"),
+        for (mode, trust, secret) in [
+            (0o600, "", ""),
+            (0o640, "", ""),
+            (0o644, "", ": chmod o-r"),
+            (0o660, ": chmod g-w", ": chmod g-w"),
+            (0o664, ": chmod g-w", ": chmod g-w, chmod o-r"),
         ] {
             set_permissions(path, Permissions::from_mode(mode)).unwrap();
-            let read = read(path);
-            assert_eq!(read.is_ok(), is_read, "{mode:o}: {read:?}");
-            if let Err(why) = read {
-                assert!(
-                    why.contains("chmod o-w") && !why.contains(path.to_str().unwrap()),
-                    "{why}"
-                );
-            }
             for (holds, advice) in [(Holds::Trust, trust), (Holds::Secret, secret)] {
                 let caution = caution("k", path, holds).unwrap_or_default();
                 assert_eq!(caution.is_empty(), advice.is_empty(), "{mode:o} {holds:?}: {caution}");
                 assert!(caution.ends_with(advice), "{mode:o} {holds:?}: {caution}");
             }
         }
-        assert!(read(Path::new("/nonexistent")).unwrap_err().contains("cannot be read"));
         assert_eq!(caution("k", Path::new("/nonexistent"), Holds::Secret), None);
+    }
+
+    #[test]
+    fn every_file_with_a_secret_in_it_is_looked_at() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_str().unwrap();
+        let place = format!("file:{path}");
+        let secret = [
+            ("tls.key", path),
+            ("store.cert", path),
+            ("store.token", &place),
+            ("peers.token", &place),
+            ("disguise.keys.1", &place),
+        ];
+        let more = [("store.url", "snowmints://h:1"), ("tls.cert", path), ("tokens.file", path)];
+        let given = secret.iter().chain(&more).map(|(key, text)| Given::flag(key, key, *text));
+        let config = Config::load(None, given.collect()).unwrap();
+        set_permissions(path, Permissions::from_mode(0o644)).unwrap();
+        let said = cautions(&config);
+        for (key, _) in secret {
+            let start = format!("the file of {key} can be read by everybody");
+            assert!(said.iter().any(|said| said.starts_with(&start)), "{key}: {said:?}");
+        }
+        assert_eq!(said.len(), secret.len(), "{said:?}");
+        set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(cautions(&config), Vec::<String>::new());
     }
 }

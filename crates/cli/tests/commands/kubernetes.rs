@@ -2,6 +2,7 @@
 //! them is for `ci/manifests`.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use rcgen::{CertificateParams, KeyPair};
@@ -70,7 +71,10 @@ fn make_secrets(folder: &Path) {
         ("tls.key", key.as_str()),
         ("ca.crt", cert.as_str()),
     ] {
-        fs::write(folder.join(name), text).unwrap();
+        let file = folder.join(name);
+        fs::write(&file, text).unwrap();
+        // As `defaultMode` has it: what others can read is told.
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o440)).unwrap();
     }
 }
 

@@ -16,6 +16,7 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 pub(super) fn checked(config: &Config) -> Outcome<EnvFilter> {
     let filter = filter(config)?;
     store::check_url(config)?;
+    store::check_shown(config)?;
     node::keyrings(&config.disguise.keys)?;
     store::Beside::all(config)?;
     check_places(config)?;

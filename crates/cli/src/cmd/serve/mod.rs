@@ -29,7 +29,7 @@ use self::signals::{Signals, hangups};
 use self::supervisor::Supervisor;
 use crate::config::{Again, Chosen, Config, Given, Number, Then, WorkerSection};
 use crate::descriptors;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{Failure, Outcome, complain};
 use crate::node::{self, Journal};
 use crate::origins;
 use crate::output::Output;
@@ -107,6 +107,7 @@ impl Serve {
         if self.check {
             Security::load(config)?;
             check_public_texts(config)?;
+            cautions(config).into_iter().for_each(complain);
             let mut out = Output::new();
             out.line("the configuration is right")?;
             return out.flush();

@@ -170,6 +170,80 @@ fn doctor_names_the_tokens_that_soon_expire() {
     assert!(named[0].contains(", in 10 days: "), "{said}");
 }
 
+/// It names everything else that is trusted. Of a link, as Kubernetes mounts it, the file counts.
+#[test]
+fn a_configuration_that_others_write_is_refused_and_a_secret_in_it_is_told() {
+    let folder = Folder::new("own-rights");
+    let password = "hunter2hunter2";
+    let text = format!("[store]\nurl = \"postgres://user:{password}@127.0.0.1:1/ids\"\n");
+    let (secret, plain) =
+        (put(&folder, "secret.toml", &text), put(&folder, "plain.toml", "[log]\n"));
+    let link = path(&folder, "link.toml");
+    std::os::unix::fs::symlink(&plain, &link).unwrap();
+    let data = path(&folder, "data");
+    let run = |command: &[&str], config: &str| {
+        let with = ["--config", config, "--data-dir", &data];
+        let output = snowmint().args(command).args(with).output().unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(!said.contains(password), "{said}");
+        (output.status.code(), said)
+    };
+    let check = |config: &str| run(&["serve", "--check"], config);
+    let right = || (Some(0), "the configuration is right\n".to_owned());
+    for config in [&plain, &secret] {
+        for mode in [0o666, 0o602] {
+            fs::set_permissions(config, fs::Permissions::from_mode(mode)).unwrap();
+            for command in [&["serve", "--check"][..], &["doctor"], &["mint"]] {
+                let (code, said) = run(command, config);
+                assert!(code == Some(2) && said.contains("chmod o-w"), "{command:?}: {said}");
+                assert!(said.contains(config), "{command:?}: {said}");
+            }
+        }
+        fs::set_permissions(config, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    assert_eq!((check(&plain), check(&link)), (right(), right()));
+    let told =
+        "the configuration, with a secret in store.url, can be read by everybody on this machine";
+    let (code, said) = check(&secret);
+    assert!(code == Some(0) && said.contains(told) && said.contains("chmod o-r"), "{said}");
+    let (_, said) = run(&["doctor"], &secret);
+    assert!(said.contains(&format!("WARNING access    the file of {told}")), "{said}");
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(check(&secret), right());
+}
+
+/// What is shown to servers is trusted as what this server asks for.
+#[test]
+fn a_token_that_others_write_is_shown_to_no_server() {
+    let folder = Folder::new("shown-rights");
+    let file = put(&folder, "token", &token().token);
+    let (url, data) = ("snowmint://127.0.0.1:1", path(&folder, "data"));
+    let config =
+        put(&folder, "config.toml", &format!("[store]\nurl = {url:?}\ntoken = \"file:{file}\"\n"));
+    let check = ["serve", "--check", "--data-dir", &data];
+    let by_key = [&check[..], &["--config", &config]].concat();
+    let by_variable = [&check[..], &["--store", url]].concat();
+    let asking = ["mint", "orders", "--server", "127.0.0.1:1"];
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o606)).unwrap();
+    for (command, variable) in
+        [(&by_key[..], ""), (&by_variable[..], file.as_str()), (&asking[..], file.as_str())]
+    {
+        let output = with_token(command, "", &[("SNOWMINT_TOKEN_FILE", variable)]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{command:?}: {said}");
+        assert!(said.contains("chmod o-w") && said.contains(&file), "{command:?}: {said}");
+    }
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    for (command, variable, name) in
+        [(by_key, "", "store.token"), (by_variable, file.as_str(), "SNOWMINT_TOKEN_FILE")]
+    {
+        let output = with_token(&command, "", &[("SNOWMINT_TOKEN_FILE", variable)]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{name}: {said}");
+        assert!(said.contains(&format!("the file of {name} can be read by everybody")), "{said}");
+    }
+}
+
 /// What others can write is not trusted, and what others can read is no secret.
 #[test]
 fn files_that_others_write_are_refused_and_those_that_they_read_are_told() {
