@@ -1,11 +1,15 @@
 //! How a command ends: the one table of exit codes, and the error that carries one.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::process::ExitCode;
 
-use clap::error::ContextValue;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use snowmint_coord::label::Visible;
 use snowmint_wire::error::Code;
+
+use crate::secret::{NOT_SHOWN, TOKEN_PREFIX, may_be_token};
 
 /// What a command comes to.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
@@ -91,21 +95,45 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
     }
 }
 
-/// What is wrong with a command line, said without passwords of URLs in it.
-pub(crate) fn unparsed(mut error: clap::Error) -> clap::Error {
+/// What is wrong with a command line, said without what may be a secret in it: the password of a URL, a token, and
+/// whatever a command about tokens does not take.
+pub(crate) fn unparsed(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let of_tokens = arguments.iter().any(|argument| argument == "token");
     let shown: Vec<_> = error
         .context()
-        .filter_map(|(kind, value)| match value {
-            ContextValue::String(text) if text.contains('@') || text.contains("password=") => {
-                Some((kind, ContextValue::String(snowmint_stores::shown(text))))
-            }
-            _ => None,
+        .filter_map(|(kind, value)| {
+            let ContextValue::String(text) = value else { return None };
+            let is_secret = match (error.kind(), kind) {
+                (ErrorKind::UnknownArgument, ContextKind::InvalidArg)
+                | (ErrorKind::InvalidSubcommand, ContextKind::InvalidSubcommand) => {
+                    of_tokens || may_be_token(text)
+                }
+                (_, ContextKind::InvalidValue) => of_tokens || text.contains(TOKEN_PREFIX),
+                _ => false,
+            };
+            Some((kind, without_secret(text, is_secret)?))
         })
         .collect();
-    for (kind, value) in shown {
-        error.insert(kind, value);
+    if shown.is_empty() {
+        return error;
     }
+    for (kind, text) in shown {
+        error.insert(kind, ContextValue::String(text));
+    }
+    // In place of what says it once more.
+    let tip = "what may be a secret is not shown, and others can read a command line: give a token on standard input \
+               (snowmint token hash < FILE) or in SNOWMINT_TOKEN_FILE, and a password in the configuration file";
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
     error
+}
+
+/// What is shown in place of a text; none where it can be shown itself.
+fn without_secret(text: &str, is_secret: bool) -> Option<String> {
+    if is_secret {
+        return Some(NOT_SHOWN.to_owned());
+    }
+    let is_url = text.contains('@') || text.contains("password=");
+    is_url.then(|| snowmint_stores::shown(text))
 }
 
 /// One line on standard error. Nobody may be reading it, which is no error either.

@@ -22,6 +22,7 @@ mod traces;
 mod unique;
 mod when;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -31,8 +32,9 @@ use clap::Parser;
 pub fn main() -> ExitCode {
     // Redis's driver takes it from here. All others are given theirs.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    match cmd::Snowmint::try_parse() {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    match cmd::Snowmint::try_parse_from(&arguments) {
         Ok(command) => exit::code(command.run()),
-        Err(error) => exit::unparsed(error).exit(),
+        Err(error) => exit::unparsed(error, &arguments).exit(),
     }
 }

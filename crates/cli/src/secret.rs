@@ -10,6 +10,15 @@ use snowmint_coord::private::read_trusted;
 
 /// What is printed in place of a secret.
 pub(crate) const NOT_SHOWN: &str = "(not shown)";
+/// What every token begins with, so that programs that look for lost secrets find it.
+pub(crate) const TOKEN_PREFIX: &str = "smt_";
+/// Tokens that others have made are no shorter: `token hash` refuses them.
+const TOKEN_CHARS_MIN: usize = 32;
+
+/// Whether a text in the wrong place may be a token. No path is taken for one, so that it can be pointed at.
+pub(crate) fn may_be_token(text: &str) -> bool {
+    text.contains(TOKEN_PREFIX) || text.len() >= TOKEN_CHARS_MIN && !text.contains(['/', ' '])
+}
 
 /// A value that is a secret, names the place of one, or has one in it; in a wrong form it may be any of these. It has
 /// no `Display`, and its `Debug` does not show it. Layers of the configuration are merged in its serialized form,

@@ -9,9 +9,8 @@ use snowmint_server::{TokenHash, certificate_names};
 
 use crate::exit::{Failure, Outcome};
 use crate::output::Output;
+use crate::secret::TOKEN_PREFIX;
 
-/// What every token begins with, so that programs that look for lost secrets find it.
-const PREFIX: &str = "smt_";
 /// The longest token that is read.
 const TOKEN_BYTES_MAX: u64 = 4_096;
 /// The longest file of certificates that is read.
@@ -94,7 +93,7 @@ impl Token {
 }
 
 fn new() -> Outcome<String> {
-    let mut token = PREFIX.to_owned();
+    let mut token = TOKEN_PREFIX.to_owned();
     for _ in 0..4 {
         let part = random::number()?;
         token.push_str(&format!("{part:016x}"));

@@ -214,6 +214,7 @@ fn a_secret_in_a_wrong_form_is_not_said() {
         );
     }
     let token = format!("redis://user:{secret}@127.0.0.1:1");
+    let (made, long) = (format!("smt_{secret}"), secret.repeat(2));
     for words in [
         &["bench", &token][..],
         &["bench", "--rate", &token],
@@ -228,8 +229,35 @@ fn a_secret_in_a_wrong_form_is_not_said() {
         &["import", "leaf", "--from", &format!("postgre://user:{secret}@h")],
         &["import", "leaf", "--from", &url, &url],
         &["worker", "list", &url],
+        &["mint", &format!("--{url}")],
+        // Where a token is read from standard input, and where none is taken.
+        &["token", secret],
+        &["token", "new", secret],
+        &["token", "names", "-x", secret],
+        &["token", "hash", secret],
+        &["token", "hash", "--json", secret],
+        &["token", "hash", &format!("--json={secret}")],
+        &["token", "hash", &format!("--{secret}")],
+        &["help", "token", secret],
+        &[made.as_str()],
+        &["mint", "orders", &made],
+        &["mint", "orders", &long],
+        &["worker", "list", &long],
+        &["bench", "--rate", &made],
+        &["serve", &format!("--{made}")],
     ] {
-        unsaid(&words.join(" "), snowmint().args(words).output().unwrap());
+        let output = snowmint().args(words).stdin(Stdio::null()).output().unwrap();
+        assert!(!output.status.success(), "{words:?}");
+        unsaid(&words.join(" "), output);
+    }
+    // What is said instead says what to do; and what is no secret is pointed at.
+    for (words, said) in [
+        (&["token", "hash", secret][..], "snowmint token hash < FILE"),
+        (&["mint", "a", "b"], "'b'"),
+    ] {
+        let output = snowmint().args(words).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && told.contains(said), "{words:?}: {told}");
     }
 }
 
