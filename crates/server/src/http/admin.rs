@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::http::{StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use snowmint_coord::{Listed, NewStripe};
 use snowmint_wire::http::{
@@ -16,7 +16,7 @@ use super::Door;
 use super::answer::{self, Refusal};
 use super::asked::Asked;
 use crate::service::{
-    Error, decoded_body, layout_body, layout_named, layouts_body, source_body, spec_of, worker_body,
+    Error, decoded_body, layout_body, layout_named, source_body, spec_of, worker_body,
 };
 
 type Part = Result<Path<String>, PathRejection>;
@@ -50,8 +50,8 @@ pub(super) async fn decode(door: Asked<Door>, id: Part, uri: Uri) -> Result<Resp
     tag = "layouts",
     responses((status = OK, description = "What each can do", body = LayoutsBody)),
 )]
-pub(super) async fn layouts() -> Response {
-    answer::json(&layouts_body())
+pub(super) async fn layouts(door: Asked<Door>, headers: HeaderMap) -> Response {
+    door.layouts.answer(&headers)
 }
 
 /// What a layout can do.

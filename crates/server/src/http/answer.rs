@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use percent_encoding::percent_decode_str;
@@ -205,6 +205,22 @@ pub(super) fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
         .map_err(|error| Refusal(Error::bad_request(format!("the body is wrong: {error}"))))
 }
 
+/// What a header lists, each with its weight.
+pub(super) fn weighted<'a>(
+    headers: &'a HeaderMap,
+    name: HeaderName,
+) -> impl Iterator<Item = (&'a str, f32)> + use<'a> {
+    let texts = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    texts.flat_map(|text| text.split(',')).map(|item| {
+        let mut parts = item.split(';').map(str::trim);
+        let kind = parts.next().unwrap_or_default();
+        let weight = parts
+            .find_map(|part| part.strip_prefix("q="))
+            .map_or(1.0, |weight| weight.parse::<f32>().unwrap_or(0.0));
+        (kind, weight)
+    })
+}
+
 /// The two forms of IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
@@ -223,17 +239,7 @@ impl Form {
     /// Text if the caller wants it more than JSON.
     pub(super) fn wanted(headers: &HeaderMap) -> Self {
         let (mut json, mut text) = (0.0, 0.0);
-        for range in headers
-            .get_all(ACCEPT)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','))
-        {
-            let mut parts = range.split(';').map(str::trim);
-            let kind = parts.next().unwrap_or_default();
-            let weight = parts
-                .find_map(|part| part.strip_prefix("q="))
-                .map_or(1.0, |weight| weight.parse::<f32>().unwrap_or(0.0));
+        for (kind, weight) in weighted(headers, ACCEPT) {
             if kind.eq_ignore_ascii_case("text/plain") {
                 text = weight;
             } else if kind.eq_ignore_ascii_case("application/json") {

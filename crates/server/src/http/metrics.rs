@@ -1,10 +1,9 @@
 //! `/metrics`: what Prometheus collects.
 
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 
 use super::Door;
-use super::answer::Refusal;
+use super::answer::{self, Refusal};
 use super::asked::Asked;
 use crate::meter::CONTENT_TYPE as PROMETHEUS;
 
@@ -17,5 +16,6 @@ use crate::meter::CONTENT_TYPE as PROMETHEUS;
 )]
 pub(super) async fn page(door: Asked<Door>) -> Result<Response, Refusal> {
     let page = door.service.metrics().await?;
-    Ok(([(CONTENT_TYPE, PROMETHEUS)], page).into_response())
+    let hold = door.service.hold_bytes(page.len())?;
+    Ok(answer::held(PROMETHEUS, page.into_bytes(), hold))
 }

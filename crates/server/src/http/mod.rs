@@ -7,6 +7,7 @@ mod at_once;
 pub(crate) mod compat;
 mod console;
 mod counters;
+mod fixed;
 mod forward;
 mod health;
 mod ids;
@@ -36,9 +37,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use snowmint_wire::error::Code;
+use snowmint_wire::http::JSON;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tower_http::compression::CompressionLayer;
 
 use crate::accept::{self, Surroundings, stopping};
 use crate::config::{HEAD_BYTES_MIN, HttpSettings};
@@ -47,11 +48,12 @@ use crate::hosts::Hosts;
 use crate::log_line::Issued;
 use crate::reading::Requests;
 use crate::roster::{Places, Roster, Ticket, Why};
-use crate::service::{CHANGED_PATH, Error, Service};
+use crate::service::{CHANGED_PATH, Error, Service, layouts_body};
 use crate::tls::{Opening, Peer, Side};
 use answer::Refusal;
 use asked::Shared;
 use at_once::Memory;
+use fixed::Fixed;
 pub(crate) use owing::Counts;
 use owing::Owing;
 use pages::Pages;
@@ -81,6 +83,8 @@ struct Door {
     service: Service,
     hosts: Arc<Hosts>,
     body_bytes_max: usize,
+    /// Every layout that has a name.
+    layouts: Fixed,
 }
 
 impl Shared for Door {
@@ -126,7 +130,11 @@ pub(crate) async fn serve(
     };
     let roster = Roster::new(places, Arc::clone(&surroundings.timer));
     service.watch(&roster);
-    let door = Arc::new(Door { service, hosts, body_bytes_max: settings.body_bytes_max });
+    // Plain data always becomes JSON.
+    let layouts = serde_json::to_vec(&layouts_body()).unwrap_or_default();
+    let layouts = Fixed::new(JSON, layouts.into());
+    let door = Door { service, hosts, body_bytes_max: settings.body_bytes_max, layouts };
+    let door = Arc::new(door);
     let has_compat = compat.has_routes();
     let router = router(Arc::clone(&door), compat);
     let (timer, within_ms) = (Arc::clone(&surroundings.timer), settings.request_time_max.ms());
@@ -173,7 +181,7 @@ fn router(door: Arc<Door>, compat: Router) -> Router {
         .route("/v1/ids/{source}", ids::taking(MethodRouter::new(), "GET,POST"))
         .route(CHANGED_PATH, post(admin::changed))
         .merge(openapi::pages(&about, door.asks()))
-        .merge(console::pages().layer(CompressionLayer::new()))
+        .merge(console::pages())
         .merge(compat.with_state(()))
         .fallback(answer::no_such_path)
         .method_not_allowed_fallback(answer::no_such_method)

@@ -20,6 +20,8 @@ const OF_CONNECTION: u32 = 4_096;
 const STREAM_IDS: u64 = 16_384;
 /// How many a row of a list counts as, such as a definition: by its bytes.
 const ROW_IDS: u64 = 16;
+/// How many bytes of any other text count as one.
+const ID_BYTES: u64 = 20;
 
 /// What an answer takes of what may be unsent. Keep it until the answer is sent.
 #[derive(Debug, Default)]
@@ -93,6 +95,14 @@ impl Service {
     /// As [`Service::hold_stream`].
     pub(crate) fn hold_rows(&self, count: usize) -> Result<Hold, Error> {
         self.hold(u64::try_from(count).unwrap_or(u64::MAX).saturating_mul(ROW_IDS))
+    }
+
+    /// What a text of so many bytes takes of the same limit.
+    ///
+    /// # Errors
+    /// As [`Service::hold_stream`].
+    pub(crate) fn hold_bytes(&self, bytes: usize) -> Result<Hold, Error> {
+        self.hold(u64::try_from(bytes).unwrap_or(u64::MAX).div_ceil(ID_BYTES))
     }
 
     fn hold_share(&self, count: u64) -> Result<Hold, Error> {

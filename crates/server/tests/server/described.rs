@@ -119,6 +119,14 @@ async fn the_console_is_at_the_root() {
     assert_eq!(server.post("/", "{}").await.code(), "method_not_allowed");
     let pressed = server.send("GET", "/console/style.css", "accept-encoding: gzip\r\n", "").await;
     assert_eq!(pressed.header("content-encoding"), Some("gzip"), "{}", pressed.head);
+    let plain = server.get("/console/style.css").await;
+    assert_eq!(pressed.header("etag"), plain.header("etag"));
+    let again =
+        format!("if-none-match: {}\r\n", plain.header("etag").unwrap().replacen("w/", "W/", 1));
+    let unchanged = server.send("GET", "/console/style.css", &again, "").await;
+    for answer in [pressed, plain, unchanged] {
+        assert_eq!(answer.header("vary"), Some("accept-encoding"), "{}", answer.head);
+    }
 }
 
 /// A page that somebody on this machine has opened elsewhere cannot have his browser change anything here.
@@ -196,6 +204,8 @@ async fn long_texts_are_pressed_on_request() {
         ("GET", "/v1/counters/counters/alice", ""),
         ("GET", "/v1/decode/7?source=numbers", ""),
         ("GET", "/docs/swagger-ui.css", ""),
+        ("GET", "/v1/sources", ""),
+        ("GET", "/metrics", ""),
     ] {
         let plain = server.send(method, path, "accept-encoding: gzip\r\n", body).await;
         assert_eq!((plain.status, plain.header("content-encoding")), (200, None), "{path}");

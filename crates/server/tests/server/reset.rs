@@ -104,10 +104,17 @@ async fn calls_that_are_given_up_together_end_no_connection() {
 
 /// The next frame's kind and stream; its payload is passed over.
 pub(crate) async fn next_frame(client: &mut Client) -> (u8, u32) {
+    let (kind, _, stream, _) = next_whole_frame(client).await;
+    (kind, stream)
+}
+
+/// The next frame: kind, flags, stream and payload.
+pub(crate) async fn next_whole_frame(client: &mut Client) -> (u8, u8, u32, Vec<u8>) {
     let mut head = [0; 9];
     client.0.read_exact(&mut head).await.unwrap();
     let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
     let mut payload = vec![0; usize::try_from(length).unwrap()];
     client.0.read_exact(&mut payload).await.unwrap();
-    (head[3], u32::from_be_bytes([head[5] & 0x7f, head[6], head[7], head[8]]))
+    let stream = u32::from_be_bytes([head[5] & 0x7f, head[6], head[7], head[8]]);
+    (head[3], head[4], stream, payload)
 }

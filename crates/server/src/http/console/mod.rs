@@ -6,8 +6,9 @@ use std::future::ready;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -16,6 +17,7 @@ use axum::routing::get;
 use sha2::{Digest as _, Sha256};
 
 use super::Door;
+use super::fixed::Fixed;
 
 /// Kept by browsers, and never shown without asking: an upgrade is seen at the next look.
 const CACHED: HeaderValue = HeaderValue::from_static("no-cache");
@@ -91,7 +93,8 @@ pub(super) const fn guards(policy: HeaderValue) -> [(HeaderName, HeaderValue); 3
 pub(super) fn pages() -> Router<Arc<Door>> {
     FILES.iter().fold(Router::new(), |pages, file| {
         let tag = tag_of(file.bytes);
-        let answer = move |headers: HeaderMap| ready(file.answer(&tag, &headers));
+        let text = Arc::new(Fixed::new(file.content_type, Bytes::from_static(file.bytes)));
+        let answer = move |headers: HeaderMap| ready(answer(&text, &tag, &headers));
         pages.route(&file.path(), get(answer))
     })
 }
@@ -103,20 +106,16 @@ impl File {
             name => format!("/console/{name}"),
         }
     }
+}
 
-    /// The file, or that it is the one that the caller has.
-    fn answer(&self, tag: &HeaderValue, asked: &HeaderMap) -> Response {
-        let headers = [
-            (CONTENT_TYPE, HeaderValue::from_static(self.content_type)),
-            (ETAG, tag.clone()),
-            (CACHE_CONTROL, CACHED),
-        ];
-        let guards = guards(POLICY);
-        if has(asked, tag) {
-            return (StatusCode::NOT_MODIFIED, headers, guards).into_response();
-        }
-        (headers, guards, self.bytes).into_response()
+/// A file, or that it is the one that the caller has.
+fn answer(text: &Fixed, tag: &HeaderValue, asked: &HeaderMap) -> Response {
+    let headers = [(ETAG, tag.clone()), (CACHE_CONTROL, CACHED)];
+    let guards = guards(POLICY);
+    if has(asked, tag) {
+        return (StatusCode::NOT_MODIFIED, text.headers(), headers, guards).into_response();
     }
+    (headers, guards, text.answer(asked)).into_response()
 }
 
 /// Names what is in a file. Weak, since it may be sent compressed.

@@ -6,15 +6,14 @@ use std::future::ready;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Bytes;
 use axum::extract::Path;
-use axum::http::HeaderValue;
+#[cfg(feature = "swagger-ui")]
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::map_response;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use snowmint_wire::http::{ErrorBody, JSON};
-use tower_http::compression::CompressionLayer;
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi, PathItem, Ref, RefOr, ResponseBuilder};
@@ -24,6 +23,7 @@ use utoipa_axum::routes;
 #[cfg(feature = "swagger-ui")]
 use super::answer::no_such_path;
 use super::console::guards;
+use super::fixed::Fixed;
 use super::{Door, admin, counters, health, ids, metrics};
 
 /// How the description names tokens; they have no scopes.
@@ -73,8 +73,6 @@ pub(super) fn described() -> OpenApiRouter<Arc<Door>> {
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(metrics::page))
-        .layer(CompressionLayer::new())
-        // What follows is not compressed: it would take longer than the way.
         .routes(routes!(ids::get, ids::post))
         .routes(routes!(ids::segment))
         .routes(routes!(counters::bound, counters::raise))
@@ -83,18 +81,16 @@ pub(super) fn described() -> OpenApiRouter<Arc<Door>> {
 
 /// The description itself, and the page that reads it.
 pub(super) fn pages(about: &OpenApi, asks: Asks) -> Router<Arc<Door>> {
-    let about = Bytes::from(complete(about.clone(), asks).to_json().unwrap_or_default());
-    let description = move || ready(([(CONTENT_TYPE, JSON)], about.clone()));
+    let about = complete(about.clone(), asks).to_json().unwrap_or_default();
+    let about = Arc::new(Fixed::new(JSON, about.into()));
+    let description = move |headers: HeaderMap| ready(about.answer(&headers));
     let page = Router::new()
         // With the slash, so that the page finds what lies beside it.
         .route("/docs", get(|| async { Redirect::permanent("/docs/") }))
         .route("/docs/", get(|| file("")))
         .route("/docs/{file}", get(|Path(name): Path<String>| async move { file(&name).await }))
         .layer(map_response(async |page: Response| (guards(POLICY), page)));
-    Router::new()
-        .route("/openapi.json", get(description))
-        .layer(CompressionLayer::new())
-        .merge(page)
+    Router::new().route("/openapi.json", get(description)).merge(page)
 }
 
 /// Whom a server answers.
