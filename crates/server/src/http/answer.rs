@@ -17,6 +17,7 @@ use snowmint_wire::error::Code;
 use snowmint_wire::http::{ElsewhereInfo, ErrorBody, JSON, TEXT};
 
 use super::Counts;
+use super::owing::keeping;
 use crate::service::{Error, Hold, shown};
 
 /// An error, on its way out.
@@ -103,7 +104,10 @@ pub(super) fn held(content_type: &'static str, bytes: Vec<u8>, hold: Hold) -> Re
 /// A whole answer that counts against the limit of unsent IDs until it is sent.
 pub(super) fn kept(response: Response<Bytes>, hold: Hold) -> Response {
     let counts = hold.counts().then_some(Counts::Whole);
-    let mut response = response.map(|unsent| Body::new(Held { unsent, _hold: hold }));
+    let mut response = response.map(|bytes| {
+        let unsent = if hold.is_nothing() { bytes } else { keeping(bytes, hold) };
+        Body::new(Held { unsent })
+    });
     if let Some(counts) = counts {
         response.extensions_mut().insert(counts);
     }
@@ -113,7 +117,6 @@ pub(super) fn kept(response: Response<Bytes>, hold: Hold) -> Response {
 /// A body in pieces: hyper asks for one when there is room for it.
 struct Held {
     unsent: Bytes,
-    _hold: Hold,
 }
 
 impl HttpBody for Held {

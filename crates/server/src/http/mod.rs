@@ -19,7 +19,6 @@ mod pages;
 mod stream;
 
 use std::cell::RefCell;
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Router;
@@ -30,6 +29,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, post};
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
+use h2::Reason;
 use http_body_util::Full;
 use hyper::Request;
 use hyper::body::{Body as _, Incoming};
@@ -52,10 +52,10 @@ use crate::service::{CHANGED_PATH, Error, Service, layouts_body};
 use crate::tls::{Opening, Peer, Side};
 use answer::Refusal;
 use asked::Shared;
-use at_once::Memory;
+use at_once::{AtOnce, Memory};
 use fixed::Fixed;
-pub(crate) use owing::Counts;
-use owing::Owing;
+use owing::{AllOpen, Open, Owing};
+pub(crate) use owing::{Counts, keeping};
 use pages::Pages;
 use stream::Watched;
 
@@ -138,7 +138,8 @@ pub(crate) async fn serve(
     let has_compat = compat.has_routes();
     let router = router(Arc::clone(&door), compat);
     let (timer, within_ms) = (Arc::clone(&surroundings.timer), settings.request_time_max.ms());
-    let pages = Pages { door, grpc, router, has_compat, requests, timer, within_ms };
+    let all_open = AllOpen::new();
+    let pages = Pages { door, grpc, router, has_compat, requests, all_open, timer, within_ms };
     let pages = Arc::new(pages);
     let builder = Arc::new(builder(&settings));
     let settings = Arc::new(settings);
@@ -212,32 +213,35 @@ async fn converse(
     let service = service_fn(move |request: Request<Incoming>| {
         on_request.answered(1);
         on_request.allow_ms(request_ms);
-        match memory.borrow_mut().answer(&pages.door, &request) {
-            Some(at_once) => Either::Left(async move { Ok::<_, Infallible>(at_once.written()) }),
-            None => {
-                let ticket = Arc::clone(&on_request);
-                let busy = Arc::clone(&ticket).works(request.body().is_end_stream());
-                let (pages, from) = (Arc::clone(&pages), from.clone());
-                // Only when its turn comes: many requests come at once, and most memory is an answer's.
-                let answer = async move {
-                    match from.connection.asked_to_leave() {
-                        Some(Why::Refused) => dismissal(),
-                        _ => pages.answer(request, from).await,
-                    }
-                };
-                let sent = move |response: Response| {
-                    if is_refusal(&response) {
-                        ticket.refused();
-                    }
-                    let counts = response.extensions().get().copied();
-                    let response =
-                        response.map(|body| Sent::Right(owed(body, counts, ticket, idle_ms)));
-                    drop(busy);
-                    Ok(response)
-                };
-                Either::Right(answer.map(sent))
-            }
+        let now = |answer| Either::Left(async move { told(answer) });
+        let at_once = memory.borrow_mut().answer(&pages.door, &request);
+        if let Some(at_once) = at_once {
+            return now(Ok(at_once));
         }
+        let open = match pages.opens(&request, &on_request, &from) {
+            Ok(open) => open,
+            Err(refused) => return now(Err(refused)),
+        };
+        let ticket = Arc::clone(&on_request);
+        let busy = Arc::clone(&ticket).works(request.body().is_end_stream());
+        let (pages, from) = (Arc::clone(&pages), from.clone());
+        // Only when its turn comes: many requests come at once, and most memory is an answer's.
+        let answer = async move {
+            match from.connection.asked_to_leave() {
+                Some(Why::Refused) => dismissal(),
+                _ => pages.answer(request, from).await,
+            }
+        };
+        let sent = move |response: Response| {
+            if is_refusal(&response) {
+                ticket.refused();
+            }
+            let kept = (response.extensions().get().copied(), open);
+            let response = response.map(|body| Sent::Right(owed(body, kept, ticket, idle_ms)));
+            drop(busy);
+            Ok(response)
+        };
+        Either::Right(answer.map(sent))
     });
     let stream = TokioIo::new(Watched::new(stream, ticket, idle_ms));
     let connection = builder.serve_connection(stream, service);
@@ -273,12 +277,23 @@ fn is_refusal(response: &Response) -> bool {
     response.status().is_client_error() || status.is_some_and(|status| status != "0")
 }
 
-/// A body that is to be read in time, if it counts.
-fn owed(body: Body, counts: Option<Counts>, ticket: Arc<Ticket>, within_ms: u64) -> Body {
-    match counts {
-        None => body,
-        Some(counts) => Body::new(Owing::new(body, counts, ticket.owes(within_ms))),
+/// What is said at once: an answer, or why there is none.
+fn told(now: Result<AtOnce, Reason>) -> Result<Response<Sent>, h2::Error> {
+    now.map(AtOnce::written).map_err(h2::Error::from)
+}
+
+/// A body that is to be read in time, or counts for its connection.
+fn owed(
+    body: Body,
+    (counts, open): (Option<Counts>, Option<Open>),
+    ticket: Arc<Ticket>,
+    within_ms: u64,
+) -> Body {
+    if counts.is_none() && open.is_none() {
+        return body;
     }
+    let owed = counts.map(|counts| (counts, ticket.owes(within_ms)));
+    Body::new(Owing::new(body, owed, open))
 }
 
 #[cfg(test)]

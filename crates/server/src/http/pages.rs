@@ -11,6 +11,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::future::BoxFuture;
+use h2::Reason;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::header::EXPECT;
 use hyper::{Method, Request, Version};
@@ -21,6 +22,7 @@ use snowmint_wire::error::Code;
 use tower::ServiceExt as _;
 
 use super::answer::{self, Refusal};
+use super::owing::{AllOpen, Open};
 use super::{Door, ids, media};
 use crate::access::Caller;
 use crate::grpc;
@@ -28,6 +30,7 @@ use crate::log_line::Line;
 use crate::meter::Protocol;
 use crate::quota::Taken;
 use crate::reading::{Requests, Unread, Whole, check_lines};
+use crate::roster::Ticket;
 use crate::service::Error;
 use crate::tls::Peer;
 
@@ -49,12 +52,36 @@ pub(super) struct Pages {
     /// Whether there are paths of other systems. Some take bodies with any method, and tokens in bodies.
     pub(super) has_compat: bool,
     pub(super) requests: Requests,
+    pub(super) all_open: AllOpen,
     pub(super) timer: Arc<dyn Timer>,
     /// How long a body may take.
     pub(super) within_ms: u64,
 }
 
 impl Pages {
+    /// Has the answer to a request over HTTP/2 count for its connection where that has shown no token. A stream costs
+    /// little to open, and its answer is kept for as long as nobody reads it.
+    ///
+    /// # Errors
+    /// When there are as many already. Nothing was done for the request, and it can be sent again.
+    pub(super) fn opens(
+        &self,
+        request: &Request<Incoming>,
+        ticket: &Arc<Ticket>,
+        from: &Peer,
+    ) -> Result<Option<Open>, Reason> {
+        if request.version() != Version::HTTP_2 || !ticket.lacks_token() {
+            return Ok(None);
+        }
+        if let Some(open) = self.all_open.open(ticket) {
+            return Ok(Some(open));
+        }
+        // The first of many with a token may not have been looked at: they come together.
+        let caller = self.door.service.caller_of(request.headers(), from);
+        from.connection.is_of(&caller);
+        if caller.has_a_token() { Ok(None) } else { Err(Reason::REFUSED_STREAM) }
+    }
+
     /// The response to a request.
     pub(super) fn answer(
         self: Arc<Self>,

@@ -19,6 +19,8 @@ const LEAVE_MS: u64 = 500;
 const BODY_AWAITED_MS: u64 = 5_000;
 /// How many requests a connection may have refused until it shows a token.
 const REFUSED_MAX: u32 = 16;
+/// How many answers that are not read yet a connection may have by itself that has shown no token.
+const OPEN_MAX: u32 = 4;
 /// Of a limit that is none.
 const NEVER: u64 = u64::MAX;
 
@@ -42,6 +44,8 @@ pub(crate) struct Entry {
     is_known: AtomicBool,
     /// How many requests were refused since it last showed a token.
     refused: AtomicU32,
+    /// Answers that it has not read yet, or that are not there yet, of those asked for before it showed a token.
+    open: AtomicU32,
     /// Requests that the server works on.
     busy: AtomicU32,
     /// Requests of which the body is awaited, or was when they came.
@@ -107,6 +111,7 @@ impl Entry {
             client: Mutex::new(Client::at(peer.ip())),
             is_known: AtomicBool::new(false),
             refused: AtomicU32::new(0),
+            open: AtomicU32::new(0),
             busy: AtomicU32::new(0),
             awaited: AtomicU32::new(0),
             awaited_ms: AtomicU64::new(0),
@@ -185,6 +190,19 @@ impl Entry {
     /// A request was refused. Answers whether that is once too often.
     pub(super) fn is_refused(&self) -> bool {
         !self.is_known() && self.refused.fetch_add(1, Ordering::Relaxed) == REFUSED_MAX
+    }
+
+    /// Counts an answer until it is read, if there may be one more.
+    pub(super) fn opens(&self) -> bool {
+        let fits = self.open.fetch_add(1, Ordering::Relaxed) < OPEN_MAX;
+        if !fits {
+            self.closes();
+        }
+        fits
+    }
+
+    pub(super) fn closes(&self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Whether the server works for it, where it works for one request after the other.

@@ -25,7 +25,7 @@ use tokio::sync::Notify;
 use crate::share::Client;
 pub(crate) use entry::{Entry, Why};
 use room::Room;
-pub(crate) use ticket::{Owed, Ticket};
+pub(crate) use ticket::{Open, Owed, Ticket};
 
 /// How often deadlines are looked at: they are kept to within this.
 const SWEEP_MS: u64 = 250;

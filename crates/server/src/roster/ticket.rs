@@ -22,6 +22,12 @@ pub(crate) struct Owed {
     deadline_ms: Arc<AtomicU64>,
 }
 
+/// An answer that counts for its connection; dropped when it was read, or was not given.
+#[derive(Debug)]
+pub(crate) struct Open {
+    ticket: Arc<Ticket>,
+}
+
 /// A request in progress; dropped when its answer begins.
 #[derive(Debug)]
 pub(crate) struct Busy {
@@ -64,6 +70,16 @@ impl Ticket {
         Owed { ticket: self, within_ms, deadline_ms }
     }
 
+    /// Whether it has yet to show a token, where one is asked for.
+    pub(crate) fn lacks_token(&self) -> bool {
+        self.roster.places.token_within_ms.is_some() && !self.entry.is_known()
+    }
+
+    /// An answer that is one of the few that a connection may have unread by itself; none when there are as many.
+    pub(crate) fn opens(self: &Arc<Self>) -> Option<Open> {
+        self.entry.opens().then(|| Open { ticket: Arc::clone(self) })
+    }
+
     /// A request of this connection is in progress, which has come as a whole or has a body to come.
     pub(crate) fn works(self: Arc<Self>, is_whole: bool) -> Busy {
         self.entry.begins(is_whole, self.roster.now_ms());
@@ -104,6 +120,12 @@ impl Owed {
 impl Drop for Owed {
     fn drop(&mut self) {
         self.ticket.entry.owes_no_more(&self.deadline_ms);
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.ticket.entry.closes();
     }
 }
 

@@ -53,6 +53,11 @@ impl Drop for Small {
 }
 
 impl Hold {
+    /// Whether nobody misses it.
+    pub(crate) const fn is_nothing(&self) -> bool {
+        matches!(self.0, Kept::Nothing)
+    }
+
     /// Whether it is missed by others.
     pub(crate) fn counts(&self) -> bool {
         matches!(self.0, Kept::OfAll { .. })

@@ -7,7 +7,7 @@ use super::common::{Client, server, soon};
 
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(crate) const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
+pub(crate) const RST_STREAM: u8 = 3;
 pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const PING: u8 = 6;
 pub(crate) const WINDOW_UPDATE: u8 = 8;

@@ -5,17 +5,28 @@ use snowmint_coord::spec::Span;
 use snowmint_server::Settings;
 use tokio::io::AsyncWriteExt as _;
 
+use super::access::{MINTER, guarded};
 use super::alone::{alone, peak_kib};
 use super::common::{Client, Server, server, server_with, soon, step};
 use super::grpc::many;
 use super::reset::{
-    END_HEADERS, END_STREAM, HEADERS, PING, PREFACE, SETTINGS, WINDOW_UPDATE, frame, get,
-    next_frame, next_whole_frame,
+    END_HEADERS, END_STREAM, HEADERS, PING, PREFACE, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame,
+    get, next_frame, next_whole_frame,
 };
+use super::watches::client_from;
+
+/// How many answers a connection without a token may have unread: by itself, and with others.
+const OPEN_OWN: usize = 4;
+const OPEN_MAX: usize = 24;
+/// How many beyond their own all connections of one address have.
+const OPEN_OF_ADDRESS: usize = 1_024;
 
 /// A connection on which so many bytes of each answer's body may be sent.
 async fn reading(server: &Server, window: u8) -> Client {
-    let mut client = Client::to(server.http).await;
+    reading_over(Client::to(server.http).await, window).await
+}
+
+async fn reading_over(mut client: Client, window: u8) -> Client {
     client.send(PREFACE).await;
     // `SETTINGS_INITIAL_WINDOW_SIZE`.
     client.send(frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, window])).await;
@@ -72,6 +83,91 @@ fn compressed_texts_that_nobody_reads_cost_no_memory() {
     });
 }
 
+/// Asks for this on one stream after the other, and tells the kinds of the frames that answer.
+async fn answers(client: &mut Client, head: &[u8], streams: impl Iterator<Item = u32>) -> Vec<u8> {
+    let mut kinds = Vec::new();
+    for stream in streams {
+        client.send(frame(HEADERS, END_STREAM | END_HEADERS, stream, head)).await;
+        let answer = async {
+            loop {
+                let (kind, _, of, payload) = next_whole_frame(client).await;
+                if of == stream {
+                    // REFUSED_STREAM: it can be sent again.
+                    assert!(kind != RST_STREAM || payload == 7_u32.to_be_bytes(), "{payload:?}");
+                    return kind;
+                }
+            }
+        };
+        kinds.push(soon(answer).await);
+    }
+    kinds
+}
+
+/// Each costs what the server keeps for a stream. Where a byte may be sent, h2 takes over the rest.
+#[tokio::test]
+async fn connection_without_a_token_has_few_answers_that_it_does_not_read() {
+    let (server, _) = guarded().await;
+    let head = get("/livez");
+    for window in [0, 1] {
+        let mut client = reading(&server, window).await;
+        let kinds = answers(&mut client, &head, (1..81).step_by(2)).await;
+        let (told, refused) = kinds.split_at(OPEN_MAX);
+        assert!(told.iter().all(|&kind| kind == HEADERS), "{told:?} with a window of {window}");
+        assert!(refused.iter().all(|&kind| kind == RST_STREAM), "{refused:?} with {window}");
+        // What is read makes room.
+        client.send(frame(WINDOW_UPDATE, 0, 1, &1_000_u32.to_be_bytes())).await;
+        let mut stream = 81;
+        let answered = async {
+            while answers(&mut client, &head, std::iter::once(stream)).await != [HEADERS] {
+                stream += 2;
+            }
+        };
+        soon(answered).await;
+    }
+}
+
+/// An address with many connections leaves room for others.
+#[tokio::test]
+async fn address_without_a_token_has_few_answers_that_it_does_not_read() {
+    let (server, _) = guarded().await;
+    let head = get("/livez");
+    let (mut clients, mut told) = (Vec::new(), 0);
+    let connections = OPEN_OF_ADDRESS / (OPEN_MAX - OPEN_OWN) + 2;
+    for host in std::iter::repeat_n(2, connections).chain([3]) {
+        let mut client = reading_over(client_from(host, &server).await, 0).await;
+        let kinds = answers(&mut client, &head, (1..).step_by(2).take(OPEN_MAX)).await;
+        let of_client = kinds.iter().filter(|&&kind| kind == HEADERS).count();
+        if host == 2 {
+            told += of_client;
+        } else {
+            assert_eq!(of_client, OPEN_MAX, "another address");
+        }
+        clients.push(client);
+    }
+    assert_eq!(told, OPEN_OF_ADDRESS + connections * OPEN_OWN);
+}
+
+/// Whether they have a token is looked at before the first of them has shown it.
+#[tokio::test]
+async fn requests_with_a_token_that_come_together_are_all_answered() {
+    let (server, _) = guarded().await;
+    let mut client = reading(&server, 0).await;
+    let token = format!("Bearer {MINTER}");
+    // `authorization` is the 23rd name of the static table.
+    let shown = [0x0f, 0x08, u8::try_from(token.len()).unwrap()];
+    let head = [&get("/v1/ids/numbers")[..], &shown, token.as_bytes()].concat();
+    let asked = (1_u32..201)
+        .step_by(2)
+        .flat_map(|stream| frame(HEADERS, END_STREAM | END_HEADERS, stream, &head));
+    client.send(asked.collect::<Vec<_>>()).await;
+    let mut answered = 0;
+    while answered < 100 {
+        let (kind, stream) = soon(next_frame(&mut client)).await;
+        assert_ne!(kind, RST_STREAM, "stream {stream}");
+        answered += u32::from(kind == HEADERS);
+    }
+}
+
 /// They grow with the sources that there are.
 #[tokio::test]
 async fn pages_of_metrics_that_nobody_reads_are_counted() {
@@ -93,31 +189,33 @@ async fn pages_of_metrics_that_nobody_reads_are_counted() {
 }
 
 /// What is not read is missed by all others. It is given up in time, though pings go to and fro, or a byte is taken now
-/// and then.
+/// and then; and counts although it may begin, after which it is h2 that keeps it.
 #[tokio::test]
 async fn an_answer_that_counts_is_read_as_a_whole_in_time() {
     let limits = |settings: &mut Settings| {
         // Two such answers are a client's share.
-        settings.limits.unsent_max = 30_000;
+        settings.limits.unsent_max = 12_000;
         settings.http.idle_max = Span::from_ms(1_000);
     };
     let server = server_with(limits).await;
     let ping = frame(PING, 0, 0, &[7; 8]);
     let one_byte = frame(WINDOW_UPDATE, 0, 1, &1_u32.to_be_bytes());
-    for sign_of_life in [ping, one_byte] {
-        let mut client = reading(&server, 0).await;
-        ask(&mut client, &vec![get("/v1/ids/numbers?count=5000"); 2]).await;
-        assert_eq!(server.get("/v1/ids/numbers?count=5000").await.code(), "overloaded");
+    // Short enough to be handed on as a whole.
+    let path = "/v1/ids/numbers?count=2000";
+    for (window, sign_of_life) in [(1, &ping), (1, &one_byte), (0, &ping), (0, &one_byte)] {
+        let mut client = reading(&server, window).await;
+        ask(&mut client, &vec![get(path); 2]).await;
+        assert_eq!(server.get(path).await.code(), "overloaded", "with a window of {window}");
         let begun = server.timer.elapsed();
         let living = async {
-            while client.0.write_all(&sign_of_life).await.is_ok() {
+            while client.0.write_all(sign_of_life).await.is_ok() {
                 step(&server.timer).await;
             }
         };
         soon(living).await;
         let borne_ms = server.timer.elapsed().since(begun);
         assert!((1_000..30_000).contains(&borne_ms), "{borne_ms} ms");
-        assert_eq!(server.get("/v1/ids/numbers?count=5000").await.ids().len(), 5_000);
+        assert_eq!(server.get(path).await.ids().len(), 2_000);
     }
 }
 

@@ -100,7 +100,7 @@ fn watch_head() -> Vec<u8> {
 }
 
 /// A connection from another address of this machine.
-async fn client_from(host: u8, server: &Server) -> Client {
+pub(crate) async fn client_from(host: u8, server: &Server) -> Client {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from(([127, 0, 0, host], 0))).unwrap();
     let stream = soon(socket.connect(server.http)).await.unwrap();
