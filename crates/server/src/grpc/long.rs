@@ -1,4 +1,5 @@
-//! Calls that callers hold open for as long as they like, and that need no token: health watches and reflection.
+//! Calls that callers hold open for as long as they like, and that need no token: health watches and reflection, and
+//! the list of layouts, which is long, until it is read.
 
 use std::sync::Arc;
 
@@ -29,16 +30,16 @@ impl LongCalls {
         self.0.take(caller, 1).map_err(|full| match full {
             Full::Connection => {
                 let message = format!(
-                    "{connection} calls of health Watch and reflection are open on this connection, and more are \
-                     not served; end one, or share one Watch"
+                    "{connection} calls of health Watch, reflection and ListLayouts are open on this connection, \
+                     and more are not served; end one, or share one Watch"
                 );
                 Error::new(Code::TooMany, message)
             }
             Full::Share | Full::Anonymous | Full::All => {
                 let message = format!(
-                    "too many calls of health Watch and reflection are open: {all} in all, half of them without a \
-                     token where tokens are required, and {share} of one token or address when half are in use; \
-                     call Check instead"
+                    "too many calls of health Watch, reflection and ListLayouts are open: {all} in all, half of \
+                     them without a token where tokens are required, and {share} of one token or address when half \
+                     are in use; call Check instead"
                 );
                 Error::new(Code::Overloaded, message)
             }

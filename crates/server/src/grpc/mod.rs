@@ -50,7 +50,11 @@ const REFLECTION: &str = "/grpc.reflection.";
 
 /// What is for everybody: calls of `grpc.health.v1` and reflection, and these of ours, which have no secret in them.
 const OWN: &str = "/snowmint.";
-const OPEN: [&str; 2] = ["/snowmint.v1.Mint/ListLayouts", "/snowmint.v1.Mint/GetLayout"];
+const OPEN: [&str; 2] = [LAYOUTS, LAYOUT];
+const LAYOUTS: &str = "/snowmint.v1.Mint/ListLayouts";
+const LAYOUT: &str = "/snowmint.v1.Mint/GetLayout";
+/// Of what is for everybody, what has small answers.
+const SMALL: [&str; 2] = [LAYOUT, "/grpc.health.v1.Health/Check"];
 /// What stands before each message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
 
@@ -212,6 +216,8 @@ impl Door {
             return Ok((response, Some(taken)));
         }
         let is_store = store::is_asked(path);
+        // Its answer is long, and for everybody.
+        let long = (path == LAYOUTS).then(|| self.long.begin(&caller)).transpose()?;
         let bytes_max =
             if is_store { self.bytes_max.max(MESSAGE_BYTES_MAX) } else { self.bytes_max };
         let (head, body) = request.into_parts();
@@ -219,7 +225,7 @@ impl Door {
         let read = self.requests.whole(&caller, Version::HTTP_2, body, whole_max).await;
         let Whole { bytes, taken } = read.map_err(|unread| unread.error(bytes_max))?;
         let work = Box::pin(self.routed(Request::from_parts(head, Body::from(bytes))));
-        Ok((self.requests.counted(&caller, taken, work).await, None))
+        Ok((self.requests.counted(&caller, taken, work).await, long))
     }
 
     async fn routed(&self, request: Request<Body>) -> Response {
@@ -248,6 +254,9 @@ impl Door {
             error = self.late() => Err(error),
         };
         let (mut response, taken) = match called {
+            Ok((response, taken)) if SMALL.contains(&path.as_str()) => {
+                (sent::copied(status::as_told(&path, response)).await, taken)
+            }
             Ok((response, taken)) => (status::as_told(&path, response), taken),
             Err(error) => (Status::from(error).into_http(), None),
         };

@@ -1,16 +1,19 @@
 //! A call's answer on its way out.
 
+use std::future::ready;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
+use axum::response::Response;
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Frame, SizeHint};
 use snowmint_wire::error::Code;
 use tonic::Status;
 
-use crate::http::Counts;
+use crate::http::{Counts, keeping};
 use crate::quota::Taken;
 use crate::service::{Error, Hold};
 
@@ -35,14 +38,33 @@ impl Kept {
     }
 }
 
+/// A small answer in no more bytes than it has: the library writes each into a buffer of 8 KiB, which it would keep for
+/// as long as nobody reads it.
+pub(super) async fn copied(response: Response) -> Response {
+    if response.body().is_end_stream() {
+        return response;
+    }
+    let (head, body) = response.into_parts();
+    let whole = match body.collect().await {
+        Ok(whole) => whole,
+        Err(error) => {
+            let message = format!("the answer was not written: {error}; ask again");
+            return Status::from(Error::new(Code::Internal, message)).into_http();
+        }
+    };
+    let trailers = whole.trailers().cloned();
+    let bytes = Bytes::copy_from_slice(&whole.to_bytes());
+    let body = Full::new(bytes).with_trailers(ready(trailers.map(Ok)));
+    Response::from_parts(head, Body::new(body))
+}
+
 /// The body of an answer.
 pub(super) struct Sent {
     body: Body,
     /// A part of a message that there was no room for yet.
     unsent: Bytes,
-    _kept: Option<Kept>,
-    /// What it takes of the limit of calls that are held open.
-    _taken: Option<Taken>,
+    /// What it takes until its bytes are sent, of the limits of unsent IDs and of calls that are held open.
+    kept: Option<Arc<(Option<Kept>, Option<Taken>)>>,
     /// Ends the call, however long its caller would hold it open.
     ends: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
@@ -54,7 +76,10 @@ impl Sent {
         ends: Option<impl Future<Output = ()> + Send + 'static>,
     ) -> Self {
         let ends = ends.map(|ends| Box::pin(ends) as Pin<Box<_>>);
-        Self { body, unsent: Bytes::new(), _kept: kept, _taken: taken, ends }
+        let kept = kept.filter(|kept| !kept.hold.is_nothing());
+        let is_kept = kept.is_some() || taken.is_some();
+        let kept = is_kept.then(|| Arc::new((kept, taken)));
+        Self { body, unsent: Bytes::new(), kept, ends }
     }
 
     /// The call's end, when it is time for it.
@@ -85,10 +110,14 @@ impl HttpBody for Sent {
                 Poll::Ready(Some(Ok(frame))) => frame,
                 other => return other.map_err(Into::into),
             };
-            match frame.into_data() {
-                Ok(data) => self.unsent = data,
+            let data = match frame.into_data() {
+                Ok(data) => data,
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
-            }
+            };
+            self.unsent = match &self.kept {
+                Some(kept) => keeping(data, Arc::clone(kept)),
+                None => data,
+            };
         }
         let length = self.unsent.len().min(CHUNK_BYTES);
         Poll::Ready(Some(Ok(Frame::data(self.unsent.split_to(length)))))
@@ -100,5 +129,29 @@ impl HttpBody for Sent {
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderMap, HeaderValue};
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn small_answer_is_the_same_and_keeps_no_buffer() {
+        let buffer = Bytes::from(vec![7; 8 * 1024]);
+        let trailers = HeaderMap::from_iter([(
+            axum::http::header::EXPIRES,
+            HeaderValue::from_static("never"),
+        )]);
+        let told = Full::new(buffer.slice(..7)).with_trailers(ready(Some(Ok(trailers.clone()))));
+        let copied = copied(Response::new(Body::new(told))).now_or_never().unwrap();
+        let whole = copied.into_body().collect().now_or_never().unwrap().unwrap();
+        assert_eq!(whole.trailers(), Some(&trailers));
+        let bytes = whole.to_bytes();
+        assert_eq!(bytes, [7; 7][..]);
+        assert_ne!(bytes.as_ptr(), buffer.as_ptr());
     }
 }

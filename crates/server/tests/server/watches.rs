@@ -16,13 +16,17 @@ use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use super::access::{ADMIN, guarded, named};
 use super::common::{Client, Server, server, soon};
 use super::grpc::reason;
-use super::reset::{END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame, next_frame};
+use super::reset::{
+    END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame, next_frame, next_whole_frame,
+};
 
 /// How many a connection has, and all callers without a token.
 const CONNECTION: u32 = 8;
 const ANONYMOUS: u32 = 2_048;
 
 const DATA: u8 = 0;
+const WATCH: &str = "/grpc.health.v1.Health/Watch";
+const LAYOUTS: &str = "/snowmint.v1.Mint/ListLayouts";
 
 type Watch = Streaming<HealthCheckResponse>;
 
@@ -87,11 +91,11 @@ async fn watches_share_one_look() {
     assert_eq!(several, alone);
 }
 
-/// The head of a `Watch`: method and scheme from the static table of RFC 7541, the rest as literals.
-fn watch_head() -> Vec<u8> {
+/// The head of a call: method and scheme from the static table of RFC 7541, the rest as literals.
+fn head_of(path: &str) -> Vec<u8> {
     let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
     let mut block = vec![0x83, 0x86, 0x04];
-    block.extend(text("/grpc.health.v1.Health/Watch"));
+    block.extend(text(path));
     block.push(0x01);
     block.extend(text("localhost"));
     block.push(0x00);
@@ -118,7 +122,7 @@ async fn flood(server: &Server) -> Vec<Client> {
         client.send(frame(SETTINGS, 0, 0, &[])).await;
         for index in 0..CONNECTION {
             let stream = 2 * index + 1;
-            client.send(frame(HEADERS, END_HEADERS, stream, &watch_head())).await;
+            client.send(frame(HEADERS, END_HEADERS, stream, &head_of(WATCH))).await;
             client.send(frame(DATA, END_STREAM, stream, &[0; 5])).await;
         }
         let mut told = 0;
@@ -141,4 +145,34 @@ async fn anonymous_watches_leave_room_for_tokens() {
     assert!(soon(known.message()).await.unwrap().is_some());
     drop(clients.pop());
     soon(async { while watch(&mut client, "").await.is_err() {} }).await;
+}
+
+/// The list is long, and for everybody. Of an answer that may begin, h2 takes over the rest.
+#[tokio::test]
+async fn lists_of_layouts_that_nobody_reads_are_few_on_a_connection() {
+    let server = server().await;
+    for window in [0, 1] {
+        let mut client = Client::to(server.http).await;
+        client.send(PREFACE).await;
+        client.send(frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, window])).await;
+        for index in 0..=CONNECTION {
+            let stream = 2 * index + 1;
+            client.send(frame(HEADERS, END_HEADERS, stream, &head_of(LAYOUTS))).await;
+            client.send(frame(DATA, END_STREAM, stream, &[0; 5])).await;
+            let answered = async {
+                loop {
+                    let (kind, flags, of, _) = next_whole_frame(&mut client).await;
+                    if (kind, of) == (HEADERS, stream) {
+                        return flags & END_STREAM == 0;
+                    }
+                }
+            };
+            // A refusal is a head alone.
+            assert_eq!(
+                soon(answered).await,
+                index < CONNECTION,
+                "{index} with a window of {window}"
+            );
+        }
+    }
 }
