@@ -751,10 +751,10 @@ pub struct NewDefinition {
     /// Its name: 1 to 63 of A-Z a-z 0-9 _ . -
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// All keys, as canonical JSON; at most 65,536 bytes.
+    /// All keys, as JSON; at most 8,192 bytes. The server keeps them in canonical form.
     #[prost(string, tag = "2")]
     pub spec: ::prost::alloc::string::String,
-    /// The keys that never change, as canonical JSON; at most 65,536 bytes.
+    /// The keys that never change, as canonical JSON: those of the specification, or it is refused.
     #[prost(string, tag = "3")]
     pub identity: ::prost::alloc::string::String,
     /// Whether it shall be used, where that is said.

@@ -198,7 +198,7 @@ pub struct DefineSourceRequest {
     /// The name: 1 to 63 of A-Z a-z 0-9 _ . -
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// The source's keys as a JSON object, as in a configuration file; none: every default. At most 65,536 bytes,
+    /// The source's keys as a JSON object, as in a configuration file; none: every default. At most 8,192 bytes,
     /// defaults written out.
     #[prost(string, tag = "2")]
     pub keys: ::prost::alloc::string::String,

@@ -45,6 +45,11 @@ fn said(keys: &[String], values: &BTreeMap<String, String>) -> String {
     said.collect::<Vec<_>>().join(", ")
 }
 
+/// Whether a text says anything of a key.
+pub(super) fn is_said(text: &str, key: &str) -> bool {
+    values(text).contains_key(key)
+}
+
 /// All keys of a text with their values; those in tables as `table.key`.
 fn values(text: &str) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();

@@ -5,20 +5,24 @@
 //! says of them must be true in the same step in which their mark is looked at.
 
 mod differences;
+mod written;
 
 use crate::error::ErrorKind;
 use crate::lease::{Mark, check_mark};
 use crate::segment::SegmentRow;
 use crate::spec::Stripe;
-use differences::Differences;
+use differences::{Differences, is_said};
 
 /// Longest name of a source or namespace, in bytes.
 pub const NAME_BYTES_MAX: usize = 63;
-/// Longest specification or identity of a source, in bytes.
-pub const SPEC_BYTES_MAX: usize = 64 * 1024;
+/// Longest specification or identity of a source, in bytes: those of 64 stores with the longest names have about half of
+/// that. Names are counted where there is room for so many, so that each may take no more than this.
+pub const SPEC_BYTES_MAX: usize = 8 * 1024;
 
 /// The keys that a [`Restripe`] changes.
 const STRIPE: [&str; 4] = ["first", "first_at", "increment", "offset"];
+/// The key that a [`Restripe`] takes away, when a source has come to have numbers of its own.
+const ORIGIN: &str = "origin";
 
 /// What a source shall be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -219,9 +223,9 @@ fn as_it_is(stored: &Definition, state: SourceState) -> CatalogStep {
 /// the old identity.
 ///
 /// # Errors
-/// `Invalid` for a bad name, an over-long text, a mark that cannot be kept, or a stripe that begins at or below
-/// numbers of the one before; `NotFound`; `Conflict` when the source was changed since; `MarkMoved` when numbers
-/// from that mark on have been handed out.
+/// `Invalid` for a bad name, an over-long text, a mark that cannot be kept, or a stripe that begins or ends at or below
+/// numbers of the one before; `NotFound`; `Conflict` when the source was changed since, or would become another in more
+/// than its stripe; `MarkMoved` when numbers from that mark on have been handed out.
 pub fn decide_restripe(
     stored: Option<&Definition>,
     restripe: &Restripe,
@@ -231,6 +235,7 @@ pub fn decide_restripe(
     check_mark(*mark)?;
     let stored = existing(stored, &new.name)?;
     check_version(&stored.name, stored.version, Some(*if_version))?;
+    check_only_stripe(stored, &new.identity)?;
     if *mark < stored.segment.mark {
         return Err(ErrorKind::MarkMoved {
             what: format!("source {}", new.name),
@@ -327,23 +332,30 @@ fn check_end(stored: &Definition, new: &NewDefinition) -> Result<(), ErrorKind> 
     let any = stripe.was_another() || stripe.last(mark).is_some();
     let free = stripe.free_from(mark);
     match stripe.until() {
-        Some(until) if any && until < free => Err(ErrorKind::Invalid {
-            what: format!(
-                "until = {until} is not possible: numbers below {free} of source {} were handed out; take {free} \
-                 or more",
-                new.name
-            ),
-        }),
+        Some(until) if any && until < free => Err(ended(&new.name, until, free)),
         _ => Ok(()),
     }
 }
 
-/// The new stripe has no number that the old one may have handed out below the mark.
+fn ended(name: &str, until: u64, free: u64) -> ErrorKind {
+    ErrorKind::Invalid {
+        what: format!(
+            "until = {until} is not possible: numbers below {free} of source {name} were handed out; take {free} or \
+             more"
+        ),
+    }
+}
+
+/// The new stripe has no number that the old one may have handed out below the mark, and does not say that it ends below
+/// one.
 fn check_above(stored: &Definition, restripe: &Restripe) -> Result<(), ErrorKind> {
     let Restripe { new, mark, .. } = restripe;
     let stripes = (Stripe::of_text(&stored.spec), Stripe::of_text(&new.spec));
     let (Some(old), Some(next)) = stripes else { return Ok(()) };
     let free = old.free_from(mark.get());
+    if let Some(until) = next.until().filter(|until| *until < free) {
+        return Err(ended(&new.name, until, free));
+    }
     match next.next(mark.get()) {
         Some(begins) if begins < free => Err(ErrorKind::Invalid {
             what: format!(
@@ -385,4 +397,99 @@ fn check_identity(stored: &Definition, identity: &str) -> Result<(), ErrorKind> 
         all => format!("source {name} cannot change its {all}; use a new name"),
     };
     Err(ErrorKind::Conflict { what, stored, wanted })
+}
+
+/// A restripe changes which numbers a source has, and may end that it draws them from another system. What else it is,
+/// it stays: others rely on that as on what an alter leaves.
+fn check_only_stripe(stored: &Definition, identity: &str) -> Result<(), ErrorKind> {
+    if stored.identity == identity {
+        return Ok(());
+    }
+    let Differences { keys, stored: old, wanted } =
+        Differences::between(&stored.identity, identity);
+    let ends = |key: &str| key == ORIGIN && !is_said(identity, key);
+    let (free, fixed): (Vec<_>, Vec<_>) =
+        keys.into_iter().partition(|key| STRIPE.contains(&key.as_str()) || ends(key.as_str()));
+    let name = &stored.name;
+    let what = match fixed.join(", ").as_str() {
+        "" if !free.is_empty() => return Ok(()),
+        "" => format!("source {name} cannot become another source; use a new name"),
+        all => format!("source {name} cannot change its {all} by a restripe; use a new name"),
+    };
+    Err(ErrorKind::Conflict { what, stored: old, wanted })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::SourceSpec;
+
+    fn of(json: &str) -> NewDefinition {
+        NewDefinition::of("orders", &SourceSpec::from_json(json).unwrap()).unwrap()
+    }
+
+    /// What becomes of a source whose numbers below 100 were handed out.
+    fn restriped(from: &str, to: &str) -> Result<Definition, ErrorKind> {
+        let NewDefinition { name, spec, identity, .. } = of(from);
+        let mark = Mark::new(100);
+        let segment = SegmentRow::NEW.forwarded(mark);
+        let state = SourceState::Enabled;
+        let stored = Definition { name, spec, identity, version: 1, state, segment };
+        decide_restripe(Some(&stored), &Restripe { new: of(to), if_version: 1, mark })
+    }
+
+    #[test]
+    fn a_restripe_changes_the_stripe_and_nothing_else_that_a_source_is() {
+        let hidden = r#"{"kind":"segment","disguise":{"mode":"full","key":1}}"#;
+        for (from, to, fixed) in [
+            (r#"{"kind":"segment"}"#, "{}", "kind"),
+            (r#"{"kind":"segment"}"#, r#"{"unique":"namespace","on_rollback":"fail"}"#, "kind"),
+            (r#"{"kind":"segment"}"#, r#"{"kind":"segment","stores":"a,b"}"#, "stores"),
+            (r#"{"kind":"segment"}"#, r#"{"kind":"segment","origin":"leaf:orders"}"#, "origin"),
+            (
+                r#"{"kind":"segment","origin":"leaf:orders"}"#,
+                r#"{"kind":"segment","origin":"leaf:bills"}"#,
+                "origin",
+            ),
+            (
+                hidden,
+                r#"{"kind":"segment","first":200,"first_at":100,"disguise":{"mode":"full","key":2}}"#,
+                "disguise.key",
+            ),
+            ("{}", r#"{"layout":"js53"}"#, "layout"),
+        ] {
+            let refused = restriped(from, to);
+            let Err(ErrorKind::Conflict { what, .. }) = &refused else { panic!("{refused:?}") };
+            assert!(what.contains(&format!("its {fixed} by")), "{from} {to}: {what}");
+        }
+        for (from, to) in [
+            (r#"{"kind":"segment"}"#, r#"{"kind":"segment","first":100,"first_at":100}"#),
+            (
+                r#"{"kind":"segment"}"#,
+                r#"{"kind":"segment","offset":2,"increment":3,"first":100,"first_at":100}"#,
+            ),
+            // A cut-over.
+            (
+                r#"{"kind":"segment","origin":"leaf:orders"}"#,
+                r#"{"kind":"segment","first":100,"first_at":100}"#,
+            ),
+        ] {
+            let identity = restriped(from, to).map(|definition| definition.identity);
+            assert_eq!(identity, Ok(of(to).identity), "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn a_restripe_says_no_end_below_what_was_handed_out() {
+        let ends = |until: u64| {
+            let to = format!(r#"{{"kind":"segment","increment":1000,"offset":1,"until":{until}}}"#);
+            restriped(r#"{"kind":"segment"}"#, &to).map(drop)
+        };
+        for until in [1, 50, 99] {
+            let refused = ends(until);
+            let Err(ErrorKind::Invalid { what }) = &refused else { panic!("{refused:?}") };
+            assert!(what.contains("take 100 or more"), "{what}");
+        }
+        assert_eq!(ends(100), Ok(()));
+    }
 }

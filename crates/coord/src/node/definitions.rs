@@ -77,12 +77,8 @@ impl Core {
             let of = (self.around.store.namespace(), name);
             disguise.check = check_value(of, &plan, &self.settings.keyrings)?;
         }
-        // Whether it is enabled is a state of its own in the catalog.
-        canonical.enabled = None;
-        let identity = canonical.identity().map_err(invalid)?;
-        let (name, enabled) = (name.into(), spec.enabled);
-        let spec = serde_json::Value::from(canonical.to_json()).to_string();
-        Ok(NewDefinition { name, spec, identity, enabled })
+        canonical.enabled = spec.enabled;
+        NewDefinition::of(name, &canonical).map_err(invalid)
     }
 
     /// Whoever does not reach where a source draws, or all the stores that serve it, must not mint from it.

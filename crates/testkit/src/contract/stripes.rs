@@ -4,7 +4,8 @@ use super::case::{Case, TASKS, code, reached, stand_back};
 use super::cases;
 use snowmint_coord::segment::{NUMBER_MAX, Within};
 use snowmint_coord::{
-    Bounds, Definition, FastForward, GiveBack, Mark, NewDefinition, Restripe, Result, SourceState,
+    Bounds, Definition, FastForward, GiveBack, Mark, NewDefinition, Restripe, Result, SourceSpec,
+    SourceState,
 };
 
 cases![
@@ -20,15 +21,19 @@ cases![
     an_end_told_while_others_reserve_lies_above_all_they_got,
 ];
 
-fn striped(name: &str, increment: u64) -> NewDefinition {
-    let identity = format!(r#"{{"increment":{increment},"kind":"segment"}}"#);
-    NewDefinition { name: name.into(), spec: identity.clone(), identity, enabled: None }
+/// A segment source with these keys, as servers write it.
+fn of(name: &str, keys: &str) -> NewDefinition {
+    let spec = SourceSpec::from_json(&format!(r#"{{{keys},"kind":"segment"}}"#)).unwrap();
+    NewDefinition::of(name, &spec).unwrap()
 }
 
-/// The odd numbers, from a first one on if it is told, and below an end if it is told.
+fn striped(name: &str, increment: u64) -> NewDefinition {
+    of(name, &format!(r#""increment":{increment}"#))
+}
+
+/// The odd numbers, and what else these keys say.
 fn odd(name: &str, keys: &str) -> NewDefinition {
-    let spec = |keys: &str| format!(r#"{{{keys}"increment":2,"kind":"segment","offset":1}}"#);
-    NewDefinition { name: name.into(), spec: spec(keys), identity: spec(""), enabled: None }
+    of(name, &format!(r#"{keys}"increment":2,"offset":1"#))
 }
 
 /// The numbers up to 19: ten of them.
@@ -151,12 +156,7 @@ async fn restriping_while_others_reserve_parts_their_numbers(case: Case) {
 async fn a_stripe_that_begins_below_what_was_handed_out_is_refused(case: Case) {
     let source = ten_odd(&case).await;
     let from = |first: u64, mark: u64| Restripe {
-        new: NewDefinition {
-            name: "orders".into(),
-            spec: format!(r#"{{"first":{first},"first_at":{mark},"kind":"segment"}}"#),
-            identity: format!(r#"{{"first":{first},"kind":"segment"}}"#),
-            enabled: None,
-        },
+        new: of("orders", &format!(r#""first":{first},"first_at":{mark}"#)),
         if_version: source.version,
         mark: Mark::new(mark),
     };
@@ -205,10 +205,7 @@ async fn an_end_that_a_restored_store_has_outgrown_lets_nothing_begin_there(case
     case.store.fast_forward(&forward).await.unwrap();
     let told = case.store.get("orders").await.unwrap();
     assert_eq!(code(restripe(&case, &told, 1, 21).await), "mark_moved");
-    let new = NewDefinition {
-        spec: r#"{"first":40,"first_at":101,"kind":"segment"}"#.into(),
-        ..striped("orders", 1)
-    };
+    let new = of("orders", r#""first":40,"first_at":101"#);
     let first = Restripe { new, if_version: told.version, mark: Mark::new(101) };
     assert_eq!(code(case.store.restripe(&first).await), "invalid");
     assert_eq!(code(case.store.alter(&ends(r#""text":"hex","#), None).await), "invalid");

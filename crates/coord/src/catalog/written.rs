@@ -1,0 +1,108 @@
+//! Definitions as catalogs keep them: the text and the identity that a source's keys make.
+
+use super::differences::Differences;
+use super::{NewDefinition, check_new};
+use crate::error::ErrorKind;
+use crate::spec::{SourceSpec, SpecError};
+
+impl NewDefinition {
+    /// The definition that these keys make: every default written out, and the identity that follows from them.
+    ///
+    /// # Errors
+    /// As [`SourceSpec::check`].
+    pub fn of(name: &str, spec: &SourceSpec) -> Result<Self, SpecError> {
+        let mut canonical = spec.canonical()?;
+        // Whether it is enabled is a state of its own in the catalog.
+        canonical.enabled = None;
+        let identity = canonical.identity()?;
+        let text = serde_json::Value::from(canonical.to_json()).to_string();
+        Ok(Self { name: name.into(), spec: text, identity, enabled: spec.enabled })
+    }
+
+    /// The same as a catalog keeps it, of somebody who may have written anything: the keys as this version writes
+    /// them. None of keys that this version cannot read.
+    ///
+    /// # Errors
+    /// `Invalid` for a bad name, an over-long text, or an identity that is not that of the keys. Whoever could choose
+    /// it could alter what may never change, and have IDs come twice.
+    pub fn kept(&self) -> Result<Option<Self>, ErrorKind> {
+        check_new(self)?;
+        let spec = SourceSpec::from_json(&self.spec);
+        let Ok(kept) = spec.and_then(|spec| Self::of(&self.name, &spec)) else { return Ok(None) };
+        if kept.identity == self.identity {
+            return Ok(Some(Self { enabled: self.enabled, ..kept }));
+        }
+        let Differences { stored: keys, wanted: said, .. } =
+            Differences::between(&kept.identity, &self.identity);
+        let what = format!(
+            "the identity of source {} is not that of its keys: it says {said}, and they say {keys}; send the \
+             identity that the keys have, or update the program",
+            self.name
+        );
+        Err(ErrorKind::Invalid { what })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(json: &str) -> NewDefinition {
+        NewDefinition::of("orders", &SourceSpec::from_json(json).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_a_server_writes_is_kept_as_it_is() {
+        for json in [
+            "{}",
+            r#"{"unique":"namespace","disguise":{"mode":"full","version":2,"check":"0123456789abcdef"}}"#,
+            r#"{"mint":"store","stores":"a=1,b=2"}"#,
+            r#"{"kind":"segment","offset":2,"increment":3,"first":50,"first_at":9,"until":900}"#,
+            r#"{"kind":"segment","stores":"a,b"}"#,
+            r#"{"kind":"segment","origin":"leaf:orders"}"#,
+            r#"{"kind":"segment","serial":{"prefix":"INV-","date":"yyyyMMdd"}}"#,
+            r#"{"kind":"counter"}"#,
+            r#"{"kind":"uuid"}"#,
+            r#"{"kind":"ulid"}"#,
+        ] {
+            for enabled in [None, Some(true), Some(false)] {
+                let new = NewDefinition { enabled, ..of(json) };
+                assert_eq!(new.kept(), Ok(Some(new.clone())), "{json}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_identity_that_is_not_that_of_the_keys_is_refused() {
+        let odd = of(r#"{"kind":"segment","increment":2}"#);
+        let all = of(r#"{"kind":"segment"}"#);
+        for identity in ["", "{}", all.identity.as_str(), "no object"] {
+            let refused = NewDefinition { identity: identity.into(), ..odd.clone() }.kept();
+            let Err(ErrorKind::Invalid { what }) = &refused else { panic!("{refused:?}") };
+            assert!(what.contains("identity of source orders"), "{what}");
+        }
+    }
+
+    #[test]
+    fn the_length_of_what_is_kept_is_not_the_programs_to_choose() {
+        let plain = of(r#"{"kind":"segment"}"#);
+        let padded =
+            NewDefinition { spec: format!("{}{}", plain.spec, " ".repeat(500)), ..plain.clone() };
+        assert_eq!(padded.kept(), Ok(Some(plain.clone())));
+        let spec = format!("{}{}", plain.spec, " ".repeat(super::super::SPEC_BYTES_MAX));
+        let refused = NewDefinition { spec, ..plain }.kept();
+        assert!(matches!(refused, Err(ErrorKind::Invalid { .. })), "{refused:?}");
+        // 64 stores with the longest names and numbers of their own: no source says more.
+        let stores = (0..64).map(|n| format!("{n:0>63}={}", n + 900)).collect::<Vec<_>>().join(",");
+        let most = of(&format!(r#"{{"mint":"store","stores":"{stores}"}}"#));
+        assert_eq!(most.kept(), Ok(Some(most.clone())));
+    }
+
+    #[test]
+    fn keys_that_cannot_be_read_are_nobodys_to_write_out() {
+        for spec in [r#"{"kind":"segment","colour":"blue"}"#, r#"{"increment":2}"#, "x"] {
+            let new = NewDefinition { spec: spec.into(), ..of("{}") };
+            assert_eq!(new.kept(), Ok(None), "{spec}");
+        }
+    }
+}
