@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use snowmint_client::{RemoteStore, Settings};
 use snowmint_coord::{
     BootTimer, ClaimRequest, Definition, Extend, Mark, Member, MemoryStore, NewDefinition, Pool,
-    Presence, Reserve, Reuse, SlotInfo, Store, Timer as _, Wish,
+    Presence, Reserve, Reuse, SlotInfo, SourceSpec, Store, Timer as _, Wish,
 };
 use snowmint_core::UnixMillis;
 use snowmint_server::Handle;
@@ -54,7 +54,7 @@ fn numbers() -> NewDefinition {
     NewDefinition {
         name: "numbers".into(),
         spec: "{}".into(),
-        identity: "{}".into(),
+        identity: SourceSpec::default().identity().unwrap(),
         enabled: None,
     }
 }

@@ -22,8 +22,7 @@ async fn through_a_server(store: &MemoryStore) -> (RemoteStore, snowmint_server:
 }
 
 async fn write(store: &dyn Store, times: u64) {
-    let text = || "{}".to_owned();
-    let new = NewDefinition { name: "bills".into(), spec: text(), identity: text(), enabled: None };
+    let new = NewDefinition::of("bills", &SourceSpec::default()).unwrap();
     let definition_version = store.define(&new).await.unwrap().version;
     for _ in 0..times {
         let source = new.name.clone();

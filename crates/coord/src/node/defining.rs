@@ -45,12 +45,19 @@ impl Node {
     }
 
     /// Whether a definition that somebody else writes past this node agrees with the sources that it shares one
-    /// generator with, if any: one that does not would have all of them refused.
+    /// generator with, if any, and leaves each store what it has had, as one of this node's own. The version that was
+    /// looked at, if it must be written upon that.
     ///
     /// # Errors
-    /// `Conflict`.
-    pub async fn check_written(&self, name: &str, spec: &SourceSpec) -> Result<()> {
-        self.core().check_new_namespace_unique(name, spec).await
+    /// `Conflict`; as the stores say.
+    pub async fn check_written(
+        &self,
+        op: &'static str,
+        name: &str,
+        spec: &SourceSpec,
+    ) -> Result<Option<u64>> {
+        self.core().check_new_namespace_unique(name, spec).await?;
+        self.check_stores(op, name, spec).await
     }
 
     /// Refuses another list of stores by which what one store has had could become another's. The version that

@@ -165,11 +165,16 @@ impl Service {
         }
     }
 
-    /// Whether a text that a program writes past the node agrees with the sources that it shares a generator with.
-    pub(crate) async fn agrees(&self, name: &str, text: &str) -> snowmint_coord::Result<()> {
+    /// Whether a text that a program writes past the node agrees with what it is held against there. The version that
+    /// was looked at, if it must be written upon that.
+    pub(crate) async fn agrees(
+        &self,
+        op: &'static str,
+        (name, text): (&str, &str),
+    ) -> snowmint_coord::Result<Option<u64>> {
         match SourceSpec::from_json(text) {
-            Ok(spec) => self.node.check_written(name, &spec).await,
-            Err(_) => Ok(()),
+            Ok(spec) => self.node.check_written(op, name, &spec).await,
+            Err(_) => Ok(None),
         }
     }
 

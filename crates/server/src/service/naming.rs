@@ -26,7 +26,7 @@ impl Service {
     }
 
     /// The same of texts, of which nothing is known but that some program wrote them: how something is used may have
-    /// changed, too.
+    /// changed, too, and an origin may not be named any more.
     ///
     /// # Errors
     /// As [`Service::may_name`]; when the text cannot be read.
@@ -39,9 +39,13 @@ impl Service {
             return Err(Error::new(Code::Forbidden, message));
         };
         let before = before.and_then(read).map(|spec| named(&spec)).unwrap_or_default();
-        let mut added =
-            named(&after).into_iter().filter(|(name, how)| before.get(name) != Some(how));
-        added.try_for_each(|(name, _)| self.caller.may_name(&name))
+        let after = named(&after);
+        let added = after.iter().filter(|(name, how)| before.get(*name) != Some(*how));
+        // Whoever ends that numbers are drawn says how far the other system has come.
+        let is_origin = |name: &Named| matches!(name, Named::Origin(_));
+        let ended = before.keys().filter(|name| is_origin(*name) && !after.contains_key(*name));
+        let mut all = added.map(|(name, _)| name).chain(ended);
+        all.try_for_each(|name| self.caller.may_name(name))
     }
 }
 

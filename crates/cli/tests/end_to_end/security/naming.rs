@@ -1,5 +1,6 @@
 //! What a definition names that is not its source's own takes a right of its own: over every protocol that defines.
 
+use snowmint_coord::{NewDefinition, SourceSpec};
 use snowmint_wire::grpc::mint_client::MintClient;
 use snowmint_wire::grpc::store::{self, store_client::StoreClient};
 use snowmint_wire::grpc::{AlterSourceRequest, DefineSourceRequest};
@@ -131,6 +132,22 @@ impl Program {
 
     /// What is done with a definition, or why not.
     async fn writes(&mut self, verb: &str, new: store::NewDefinition) -> Result<(), Status> {
+        let refusal = self.asks(verb, new).await?;
+        assert!(refusal.is_none(), "{refusal:?}");
+        Ok(())
+    }
+
+    /// Why the store does not do that with a definition.
+    async fn refused(&mut self, verb: &str, new: store::NewDefinition) -> String {
+        let refusal = self.asks(verb, new).await.unwrap();
+        refusal.unwrap_or_else(|| panic!("the store did it: {verb}")).message
+    }
+
+    async fn asks(
+        &mut self,
+        verb: &str,
+        new: store::NewDefinition,
+    ) -> Result<Option<store::Refusal>, Status> {
         let new = Some(new);
         let answer = match verb {
             "define" => {
@@ -148,15 +165,19 @@ impl Program {
                 self.client.restripe(request).await
             }
         };
-        let refusal = answer?.into_inner().refusal;
-        assert!(refusal.is_none(), "{refusal:?}");
-        Ok(())
+        Ok(answer?.into_inner().refusal)
     }
 }
 
 fn written(name: &str, spec: &str, identity: &str) -> store::NewDefinition {
     let (name, spec, identity) = (name.into(), spec.into(), identity.into());
     store::NewDefinition { name, spec, identity, enabled: None }
+}
+
+/// The same as a server would write it.
+fn made(name: &str, keys: &str) -> store::NewDefinition {
+    let new = NewDefinition::of(name, &SourceSpec::from_json(keys).unwrap()).unwrap();
+    written(name, &new.spec, &new.identity)
 }
 
 /// The status is that of a missing right, and says which.
@@ -178,7 +199,7 @@ async fn a_source_that_names_what_is_not_its_own_takes_a_right_over_that() {
         assert_eq!(status, "403", "{keys}: {body}");
         assert!(body.contains(&format!("\\\"{grant}\\\"")), "{keys}: {body}");
         assert_lacks(asked.grpc_define(&asked.guest, &name("grpc"), keys).await, grant);
-        let new = written(&name("program"), keys, "{}");
+        let new = made(&name("program"), keys);
         assert_lacks(guest.writes("define", new.clone()).await, grant);
 
         asked.define(&asked.trusted, &name("http"), keys);
@@ -232,6 +253,10 @@ async fn a_source_that_comes_to_name_more_takes_a_right_over_that() {
             assert_lacks(guest.writes(verb, new).await, grant);
         }
     }
+    // How far the other system has come is for those to say who may name it.
+    asked.define(&asked.ops, "guest-drawn", r#"{"kind":"segment","origin":"leaf:orders"}"#);
+    let ended = made("guest-drawn", r#"{"kind":"segment"}"#);
+    assert_lacks(guest.writes("restripe", ended).await, "admin origin:leaf");
     // Its other keys are its own.
     for name in ["guest-several", "guest-hidden"] {
         let (body, status) = patch(&asked.guest, name, r#"{"text":"hex"}"#);
@@ -250,16 +275,91 @@ async fn a_program_defines_nothing_that_disagrees_with_the_namespace() {
     let shared = guest.get("shared").await;
     let other = shared.spec.replace("\"burst\":\"0ms\"", "\"burst\":\"5ms\"");
     assert_ne!(other, shared.spec);
-    let new = Some(written("guest-shared", &other, &shared.identity));
-    let define = guest.request(store::DefineRequest { new });
-    let refusal = guest.client.define(define).await.unwrap().into_inner().refusal.unwrap();
-    assert!(refusal.message.contains("unique in the namespace"), "{refusal:?}");
-    let new = written("guest-shared", &shared.spec, &shared.identity);
-    guest.writes("define", new).await.unwrap();
-    let other = Some(written("guest-shared", &other, &shared.identity));
-    let alter = guest.request(store::AlterRequest { new: other, if_version: None });
-    let refusal = guest.client.alter(alter).await.unwrap().into_inner().refusal.unwrap();
-    assert!(refusal.message.contains("unique in the namespace"), "{refusal:?}");
+    let other = written("guest-shared", &other, &shared.identity);
+    let mut disagrees = async |verb: &str, new: &store::NewDefinition| {
+        let said = guest.refused(verb, new.clone()).await;
+        assert!(said.contains("unique in the namespace"), "{verb}: {said}");
+    };
+    disagrees("define", &other).await;
+    asked.define(&asked.ops, "guest-shared", r#"{"unique":"namespace"}"#);
+    disagrees("alter", &other).await;
+    disagrees("restripe", &other).await;
+    // Nor does a source of numbers become one of them.
+    asked.define(&asked.ops, "guest-rows", r#"{"kind":"segment"}"#);
+    disagrees("restripe", &made("guest-rows", r#"{"unique":"namespace","on_rollback":"fail"}"#))
+        .await;
+    let agrees = made("guest-rows", r#"{"unique":"namespace"}"#);
+    let said = guest.refused("restripe", agrees).await;
+    assert!(said.contains("cannot change its kind"), "{said}");
+    guest.writes("alter", written("guest-shared", &shared.spec, &shared.identity)).await.unwrap();
+    assert_eq!(asked.server.stop(), 0);
+}
+
+/// If it were, whoever wrote it could have a source hand out its numbers again.
+#[tokio::test]
+async fn what_never_changes_in_a_source_is_not_the_programs_word() {
+    let asked = started("identity");
+    let mut guest = asked.program(&asked.guest).await;
+    let mut ops = asked.program(&asked.ops).await;
+    let odd = made("guest-odd", r#"{"kind":"segment","increment":2}"#);
+    let all = made("guest-odd", r#"{"kind":"segment"}"#);
+    let said = |new: &store::NewDefinition, identity: &str| store::NewDefinition {
+        identity: identity.to_owned(),
+        ..new.clone()
+    };
+    for identity in ["", "{}", all.identity.as_str()] {
+        for who in [&mut guest, &mut ops] {
+            let why = who.refused("define", said(&odd, identity)).await;
+            assert!(why.contains("identity of source guest-odd"), "{identity}: {why}");
+        }
+    }
+    guest.writes("define", odd.clone()).await.unwrap();
+    let before = guest.get("guest-odd").await;
+    for verb in ["define", "alter", "restripe"] {
+        for who in [&mut guest, &mut ops] {
+            let why = who.refused(verb, said(&all, &odd.identity)).await;
+            assert!(why.contains("identity of source guest-odd"), "{verb}: {why}");
+        }
+    }
+    let why = guest.refused("alter", all).await;
+    assert!(why.contains("by a restripe only"), "{why}");
+    let restriped = made("guest-odd", r#"{"kind":"segment","disguise":{"mode":"full"}}"#);
+    let why = ops.refused("restripe", restriped).await;
+    assert!(why.contains("cannot change its disguise"), "{why}");
+    assert_eq!(guest.get("guest-odd").await, before);
+    assert_eq!(asked.server.stop(), 0);
+}
+
+/// Its worker number would be that of two stores.
+#[tokio::test]
+async fn a_program_gives_no_store_what_another_has_had() {
+    let asked = started("heirs");
+    let mut guest = asked.program(&asked.guest).await;
+    asked.define(&asked.ops, "guest-minted", r#"{"mint":"store","stores":"a=1,b=2"}"#);
+    let swapped = made("guest-minted", r#"{"mint":"store","stores":"a=2,b=1"}"#);
+    for verb in ["alter", "restripe"] {
+        let why = guest.refused(verb, swapped.clone()).await;
+        assert!(why.contains("stays that of the store that has had it"), "{verb}: {why}");
+    }
+    assert_eq!(asked.server.stop(), 0);
+}
+
+/// Sources are counted where there is room for them, so each takes what its keys take.
+#[tokio::test]
+async fn the_text_of_a_definition_is_no_longer_than_its_keys_make_it() {
+    let asked = started("padded");
+    let mut guest = asked.program(&asked.guest).await;
+    let plain = made("guest-plain", r#"{"kind":"segment"}"#);
+    let padded = |blanks: usize| store::NewDefinition {
+        spec: plain.spec.clone() + &" ".repeat(blanks),
+        ..plain.clone()
+    };
+    for verb in ["define", "alter", "restripe"] {
+        guest.writes(verb, padded(500)).await.unwrap();
+        assert_eq!(guest.get("guest-plain").await.spec, plain.spec, "{verb}");
+        let why = guest.refused(verb, padded(60_000)).await;
+        assert!(why.contains("8192 are allowed"), "{verb}: {why}");
+    }
     assert_eq!(asked.server.stop(), 0);
 }
 

@@ -4,8 +4,8 @@ use snowmint_client::{RemoteStore, Settings};
 use snowmint_coord::lend::lent_pool;
 use snowmint_coord::{
     BootTimer, ClaimRequest, Extend, GiveBack, Incarnation, Lease, Mark, Member, MemoryStore,
-    NewDefinition, Pool, Presence, Release, Reserve, Retry, Reuse, SourceState, Store, Timer as _,
-    Wish,
+    NewDefinition, Pool, Presence, Release, Reserve, Restripe, Retry, Reuse, SourceSpec,
+    SourceState, Store, Timer as _, Wish,
 };
 use snowmint_core::UnixMillis;
 use snowmint_server::{Limits, Settings as ServerSettings};
@@ -359,8 +359,7 @@ async fn joins_claims_and_definitions_count_against_the_rate() {
 
     let spec = r#"{"kind":"segment"}"#;
     let define = async |name: &str| {
-        let (spec, identity) = (spec.to_owned(), spec.to_owned());
-        let new = NewDefinition { name: name.into(), spec, identity, enabled: None };
+        let new = NewDefinition::of(name, &SourceSpec::from_json(spec).unwrap()).unwrap();
         builder.define(&new).await.map(drop)
     };
     define("build-1").await.unwrap();
@@ -381,24 +380,21 @@ async fn there_is_a_share_of_the_catalog_for_those_who_define_through_the_store(
     let narrow = Limits { sources_max: 8, prefill_ids_max: 65_536, ..(*limits).clone() };
     server.service().set_limits(narrow);
     let builder = remote(BUILDER, &[&server]).await;
-    let define = async |name: &str, spec: &str| {
-        let (spec, identity) = (spec.to_owned(), name.to_owned());
-        let new = NewDefinition { name: name.into(), spec, identity, enabled: None };
-        builder.define(&new).await
+    let of = |name: &str, spec: &str| {
+        NewDefinition::of(name, &SourceSpec::from_json(spec).unwrap()).unwrap()
     };
+    let define = async |name: &str, spec: &str| builder.define(&of(name, spec)).await;
     let segment = r#"{"kind":"segment"}"#;
     define("build-1", segment).await.unwrap();
     let large = r#"{"prefill":{"enabled":true,"boost":3}}"#;
     said(define("build-2", large).await, &["limits.prefill_ids_max", "32768"]);
-    define("build-2", r#"{"prefill":{"enabled":true,"boost":2}}"#).await.unwrap();
+    let fits = define("build-2", r#"{"prefill":{"enabled":true,"boost":2}}"#).await.unwrap();
     said(define("build-3", segment).await, &["limits.sources_max", "3 sources"]);
-    let new = NewDefinition {
-        name: "build-2".into(),
-        spec: large.into(),
-        identity: "build-2".into(),
-        enabled: None,
-    };
+    let new = of("build-2", large);
     said(builder.alter(&new, None).await, &["limits.prefill_ids_max"]);
+    let restripe = Restripe { new, if_version: fits.version, mark: fits.segment.mark };
+    said(builder.restripe(&restripe).await, &["limits.prefill_ids_max"]);
+    assert_eq!(store.get("build-2").await.unwrap(), fits);
     assert!(store.get("build-3").await.is_err());
     let sent = Release {
         pool: "sections".into(),

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use snowmint_coord::{DefinedRoom, NewDefinition, SourceSpec, Store};
-use tokio::sync::MutexGuard;
+use snowmint_coord::Store;
 
-use super::taking::NotTaken;
 use super::trail::Why;
-use crate::service::{NoRoom, Service, shown};
+use crate::service::{Service, shown};
 
 /// A store that is asked, and its name, if it is one beside the server's own.
 pub(super) struct At {
@@ -47,34 +45,6 @@ impl At {
         }
         service.changed_beside(how, name, before).await;
         changed
-    }
-
-    /// Counts a definition, and sees that there is room for it: for as long as what is answered is kept.
-    pub(super) async fn room_for<'a>(
-        &self,
-        service: &'a Service,
-        new: &NewDefinition,
-    ) -> Result<Option<MutexGuard<'a, ()>>, NotTaken> {
-        service.spend_definition(&new.name).await?;
-        // Keys that cannot be read make no queue.
-        let spec = SourceSpec::from_json(&new.spec).unwrap_or_default();
-        match service.room_for(&*self.store, &DefinedRoom::of(&new.name, &spec)).await {
-            Ok(room) => Ok(room),
-            Err(NoRoom::Full(error)) => Err(error.into()),
-            Err(NoRoom::Unknown(error)) => Err(error.into()),
-        }
-    }
-
-    /// Whether a definition agrees with others of the server's own store, as a server's own does.
-    pub(super) async fn agrees(
-        &self,
-        service: &Service,
-        (name, spec): (&str, &str),
-    ) -> snowmint_coord::Result<()> {
-        match self.beside.as_str() {
-            "" => service.agrees(name, spec).await,
-            _ => Ok(()),
-        }
     }
 
     /// What was done to the store as a whole.

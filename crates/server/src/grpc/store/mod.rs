@@ -2,6 +2,7 @@
 //! beside themselves. Nothing is decided here.
 
 mod at;
+mod defining;
 mod given;
 mod may;
 mod programs;
@@ -15,7 +16,7 @@ mod write;
 use std::fmt;
 use std::sync::Arc;
 
-use snowmint_coord::{Standing, Store, random};
+use snowmint_coord::{Restripe, Standing, Store, random};
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store::{
@@ -31,6 +32,7 @@ use snowmint_wire::grpc::store::{
 use tonic::{Request, Response, Status};
 
 use self::at::{At, named_by};
+use self::defining::Writing;
 use self::given::Given;
 use self::may::Allowed;
 use self::programs::{Claiming, Programs};
@@ -41,7 +43,7 @@ use super::of_caller;
 use crate::access::Deed;
 use crate::service::{Error, Service};
 
-/// Longest message: all sections at once, or the longest definition. What is read of it takes up to fifty times as much.
+/// Longest message: all sections at once. What is read of it takes up to fifty times as much.
 pub(super) const MESSAGE_BYTES_MAX: usize = 512 * 1024;
 
 /// Whether a call's path is one of this service.
@@ -316,17 +318,7 @@ impl store_server::Store for Relay {
             })
             .await?;
         let new = read::definition(message.new)?;
-        may::naming(&service, &*at.store, (&new.name, &new.spec)).await?;
-        let how = (&service, "defined", new.name.as_str());
-        let _room = match at.room_for(&service, &new).await {
-            Ok(room) => room,
-            Err(why) => return why.told(write::defined),
-        };
-        let change = async {
-            at.agrees(&service, (&new.name, &new.spec)).await?;
-            at.store.define(&new).await
-        };
-        told(at.change(how, change).await, write::defined)
+        at.writes(&service, &new, Writing::Define).await
     }
 
     async fn alter(&self, request: Request<AlterRequest>) -> Answer<DefinitionResponse> {
@@ -336,18 +328,7 @@ impl store_server::Store for Relay {
             })
             .await?;
         let AlterRequest { new, if_version } = message;
-        let new = read::definition(new)?;
-        may::naming(&service, &*at.store, (&new.name, &new.spec)).await?;
-        let how = (&service, "altered", new.name.as_str());
-        let _room = match at.room_for(&service, &new).await {
-            Ok(room) => room,
-            Err(why) => return why.told(write::defined),
-        };
-        let change = async {
-            at.agrees(&service, (&new.name, &new.spec)).await?;
-            at.store.alter(&new, if_version).await
-        };
-        told(at.change(how, change).await, write::defined)
+        at.writes(&service, &read::definition(new)?, Writing::Alter { if_version }).await
     }
 
     async fn restripe(&self, request: Request<RestripeRequest>) -> Answer<DefinitionResponse> {
@@ -356,12 +337,8 @@ impl store_server::Store for Relay {
                 may::defining(service, restripe.new.as_ref())
             })
             .await?;
-        let restripe = read::restripe(message)?;
-        let new = &restripe.new;
-        may::naming(&service, &*at.store, (&new.name, &new.spec)).await?;
-        service.spend_definition(&restripe.new.name).await?;
-        let how = (&service, "restriped", restripe.new.name.as_str());
-        told(at.change(how, at.store.restripe(&restripe)).await, write::defined)
+        let Restripe { new, if_version, mark } = read::restripe(message)?;
+        at.writes(&service, &new, Writing::Restripe { if_version, mark }).await
     }
 
     async fn set_state(&self, request: Request<SetStateRequest>) -> Answer<DefinitionResponse> {

@@ -1,0 +1,105 @@
+//! What a program defines: it is held to all that a definition of the server's own is held to, by whatever verb it comes.
+
+use snowmint_coord::{
+    DefinedRoom, Definition, Error as StoreError, Mark, NewDefinition, Restripe, SourceSpec, Store,
+};
+use snowmint_wire::grpc::store::DefinitionResponse;
+use tokio::sync::MutexGuard;
+use tonic::{Response, Status};
+
+use super::at::At;
+use super::may;
+use super::taking::NotTaken;
+use super::write::{self, told};
+use crate::service::{NoRoom, Service};
+
+/// The verb by which a definition is written.
+#[derive(Clone, Copy)]
+pub(super) enum Writing {
+    Define,
+    Alter { if_version: Option<u64> },
+    Restripe { if_version: u64, mark: Mark },
+}
+
+impl Writing {
+    /// Its name, and what the audit trail says.
+    const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Define => ("define", "defined"),
+            Self::Alter { .. } => ("alter", "altered"),
+            Self::Restripe { .. } => ("restripe", "restriped"),
+        }
+    }
+
+    /// `looked_at`: the version that it must be written upon, if it must be one.
+    async fn write(
+        self,
+        store: &dyn Store,
+        new: NewDefinition,
+        looked_at: Option<u64>,
+    ) -> snowmint_coord::Result<Definition> {
+        match self {
+            Self::Define => store.define(&new).await,
+            Self::Alter { if_version } => store.alter(&new, if_version.or(looked_at)).await,
+            Self::Restripe { if_version, mark } => {
+                store.restripe(&Restripe { new, if_version, mark }).await
+            }
+        }
+    }
+}
+
+impl At {
+    /// Writes a definition that a program made, if it may name what it names, there is room for it, it is what its keys
+    /// make, and it agrees with the others.
+    pub(super) async fn writes(
+        &self,
+        service: &Service,
+        new: &NewDefinition,
+        writing: Writing,
+    ) -> Result<Response<DefinitionResponse>, Status> {
+        may::naming(service, &*self.store, (&new.name, &new.spec)).await?;
+        let _room = match self.room_for(service, new).await {
+            Ok(room) => room,
+            Err(why) => return why.told(write::defined),
+        };
+        let (op, how) = writing.names();
+        let change = async {
+            let kept = new.kept().map_err(|kind| StoreError::new(op, kind))?;
+            // What this server cannot read, only an operator of the store may name.
+            let new = kept.unwrap_or_else(|| new.clone());
+            let looked_at = self.agrees(service, op, &new).await?;
+            writing.write(&*self.store, new, looked_at).await
+        };
+        told(self.change((service, how, new.name.as_str()), change).await, write::defined)
+    }
+
+    /// Counts a definition, and sees that there is room for it: for as long as what is answered is kept.
+    async fn room_for<'a>(
+        &self,
+        service: &'a Service,
+        new: &NewDefinition,
+    ) -> Result<Option<MutexGuard<'a, ()>>, NotTaken> {
+        service.spend_definition(&new.name).await?;
+        // Keys that cannot be read make no queue.
+        let spec = SourceSpec::from_json(&new.spec).unwrap_or_default();
+        match service.room_for(&*self.store, &DefinedRoom::of(&new.name, &spec)).await {
+            Ok(room) => Ok(room),
+            Err(NoRoom::Full(error)) => Err(error.into()),
+            Err(NoRoom::Unknown(error)) => Err(error.into()),
+        }
+    }
+
+    /// Whether a definition agrees with others of the server's own store, as a server's own does. The version that was
+    /// looked at, if it must be written upon that.
+    async fn agrees(
+        &self,
+        service: &Service,
+        op: &'static str,
+        new: &NewDefinition,
+    ) -> snowmint_coord::Result<Option<u64>> {
+        match self.beside.as_str() {
+            "" => service.agrees(op, (&new.name, &new.spec)).await,
+            _ => Ok(None),
+        }
+    }
+}
