@@ -79,7 +79,7 @@ pub enum ErrorKind {
     },
     /// No slot of the pool can be claimed now.
     #[error("{0}")]
-    PoolFull(PoolFull),
+    PoolFull(Box<PoolFull>),
     /// A clock, or a mark asked for, lies too far ahead.
     #[error(
         "{ahead_ms} ms ahead of {compared_with}, where {limit_ms} ms are allowed; check the clock"

@@ -81,7 +81,7 @@ macro_rules! kinds {
                         full: None,
                     },)*
                     Self::PoolFull(full) => {
-                        ErrorParts { code, full: Some(full.clone()), ..ErrorParts::default() }
+                        ErrorParts { code, full: Some((**full).clone()), ..ErrorParts::default() }
                     }
                 }
             }
@@ -92,7 +92,7 @@ macro_rules! kinds {
                 let ErrorParts { code, texts, numbers, full } = parts;
                 let (mut texts, mut numbers) = (texts.into_iter(), numbers.into_iter());
                 Some(match code.as_str() {
-                    "pool_full" => Self::PoolFull(full?),
+                    "pool_full" => Self::PoolFull(Box::new(full?)),
                     $($code => Self::$kind {
                         $($text: texts.next()?,)*
                         $($number: Number::of(numbers.next()?)?,)*

@@ -127,7 +127,7 @@ mod tests {
             usable_in_ms: Some(1200),
             by_recovery: false,
         };
-        let error = Error::new("claim", ErrorKind::PoolFull(full));
+        let error = Error::new("claim", ErrorKind::PoolFull(Box::new(full)));
         assert_eq!(
             error.to_string(),
             "claim: pool workers-0 is full: of 1 numbers 1 are held by live members and 0 have a \

@@ -73,7 +73,7 @@ fn slots(rows: &[SlotRow]) -> Vec<u64> {
 
 fn full(kind: ErrorKind) -> PoolFull {
     match kind {
-        ErrorKind::PoolFull(full) => full,
+        ErrorKind::PoolFull(full) => *full,
         other => panic!("{other:?}"),
     }
 }

@@ -177,7 +177,7 @@ impl<'a> View<'a> {
         let recovered_at = wait_for_mark(self.ground.mark);
         let held = considered.iter().filter(|used| used.holder.is_some()).count();
         let held = u64::try_from(held).unwrap_or(u64::MAX);
-        ErrorKind::PoolFull(PoolFull {
+        ErrorKind::PoolFull(Box::new(PoolFull {
             pool: self.request.pool.name.clone(),
             groups,
             only,
@@ -191,7 +191,7 @@ impl<'a> View<'a> {
             usable_at,
             usable_in_ms: usable_at.map(|at| at.since(self.now)),
             by_recovery: usable_at.is_some_and(|at| self.now < at && at <= recovered_at),
-        })
+        }))
     }
 }
 

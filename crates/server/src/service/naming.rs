@@ -43,7 +43,7 @@ impl Service {
         let added = after.iter().filter(|(name, how)| before.get(*name) != Some(*how));
         // Whoever ends that numbers are drawn says how far the other system has come.
         let is_origin = |name: &Named| matches!(name, Named::Origin(_));
-        let ended = before.keys().filter(|name| is_origin(*name) && !after.contains_key(*name));
+        let ended = before.keys().filter(|name| is_origin(name) && !after.contains_key(*name));
         let mut all = added.map(|(name, _)| name).chain(ended);
         all.try_for_each(|name| self.caller.may_name(name))
     }

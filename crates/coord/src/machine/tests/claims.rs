@@ -8,7 +8,7 @@ fn granted(mark: u64) -> Result<Vec<Granted>> {
 }
 
 fn full() -> ErrorKind {
-    ErrorKind::PoolFull(PoolFull {
+    ErrorKind::PoolFull(Box::new(PoolFull {
         pool: "workers".into(),
         groups: 1,
         only: None,
@@ -18,7 +18,7 @@ fn full() -> ErrorKind {
         usable_at: None,
         usable_in_ms: None,
         by_recovery: false,
-    })
+    }))
 }
 
 fn claim_of(actions: &[LeaseAction]) -> u64 {
