@@ -315,7 +315,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "memory_max_bytes",
-                "How many bytes the keys of one counter source may take in memory, about. Beyond, keys are forgotten: their numbers jump.",
+                "How many bytes the keys of all counter sources may take in memory together, about. Beyond, keys of the largest source are forgotten: numbers jump.",
             ),
         ],
     ),

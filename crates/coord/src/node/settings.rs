@@ -147,8 +147,8 @@ pub struct NodeSettings {
     pub store_call_ms: u64,
     /// How long opening a source waits for a worker number. 10 s.
     pub open_wait_ms: u64,
-    /// How many bytes the keys of one counter source may take in memory, about; keys beyond are
-    /// forgotten, and go on above all others of their section. 1 GiB.
+    /// How many bytes the keys of all counter sources may take in memory together, about. Beyond, keys of the
+    /// largest source are forgotten, and go on above all others of their section. 128 MiB.
     pub counter_bytes_max: usize,
     /// How many IDs the queues of all prefilled sources may hold, each of 16 bytes. A source whose queue finds no room
     /// mints without it. 2^24: 256 MiB.
@@ -180,7 +180,7 @@ impl Default for NodeSettings {
             beside: StorePlaces::new(),
             store_call_ms: 5_000,
             open_wait_ms: 10_000,
-            counter_bytes_max: 1 << 30,
+            counter_bytes_max: 1 << 27,
             prefill_ids_max: 1 << 24,
             keyrings: Keyrings::new(),
         }

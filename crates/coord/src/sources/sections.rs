@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use snowmint_core::{ElapsedMillis, UnixMillis};
 use tokio::sync::Notify;
 
-use super::counter::Table;
+use super::counter::{KeyRoom, Table};
 use super::shares::{Place, Server, Shares};
 use crate::lease::Mark;
 use crate::pool::SECTIONS;
@@ -148,6 +148,10 @@ pub(crate) struct Sections {
     pub(super) shares: ArcSwap<Shares>,
     /// The values of all sources: whoever is in the middle of taking holds a lock of one of them.
     tables: Mutex<Vec<Arc<Table>>>,
+    /// What they take together.
+    key_room: Arc<KeyRoom>,
+    /// Whose turn it is to forget keys.
+    forgetting: Mutex<()>,
 }
 
 impl Sections {
@@ -166,6 +170,8 @@ impl Sections {
             news: Notify::new(),
             shares: ArcSwap::default(),
             tables: Mutex::default(),
+            key_room: Arc::new(KeyRoom::new(usize::MAX)),
+            forgetting: Mutex::default(),
         }
     }
 
@@ -181,8 +187,42 @@ impl Sections {
     }
 
     pub(super) fn register(&self, table: &Arc<Table>) {
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(table));
+        self.tables().push(Arc::clone(table));
         self.begin();
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Vec<Arc<Table>>> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) const fn key_room(&self) -> &Arc<KeyRoom> {
+        &self.key_room
+    }
+
+    /// From now on the keys of all sources take so many bytes at most.
+    pub(crate) fn limit_keys(&self, bytes_max: usize) {
+        self.key_room.set_max(bytes_max);
+    }
+
+    /// Forgets keys while there are more than there may be. Not for whoever is in the middle of taking.
+    #[inline]
+    pub(super) fn make_room(&self) {
+        if self.key_room.is_over() {
+            self.forget_keys();
+        }
+    }
+
+    /// Of the source with most of them first, so that one of few keeps them beside any number of larger ones.
+    #[cold]
+    fn forget_keys(&self) {
+        let _turn = self.forgetting.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.key_room.is_over() {
+            let largest = self.tables().iter().max_by_key(|table| table.bytes()).cloned();
+            let Some(largest) = largest else { return };
+            if largest.forget(self.key_room.freed_at_once(), || self.raise_all()) == 0 {
+                return;
+            }
+        }
     }
 
     fn all(&self) -> &[Cell] {
@@ -305,7 +345,7 @@ impl Sections {
 
     /// Waits until every number that was taken before a [`Sections::shut`] is taken for good.
     pub(crate) fn settle(&self) {
-        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let tables = self.tables().clone();
         for table in tables {
             table.settle();
         }
@@ -345,8 +385,8 @@ impl Sections {
         self.shares.load_full()
     }
 
-    /// All keys of a part are about to be forgotten: no value that was given may come again.
-    pub(super) fn raise_all(&self) {
+    /// Keys are about to be forgotten: no value that was given may come again.
+    fn raise_all(&self) {
         for cell in self.all() {
             let top = cell.top.load(Ordering::Acquire);
             cell.base.fetch_max(top.saturating_add(1), Ordering::AcqRel);

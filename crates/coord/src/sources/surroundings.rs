@@ -44,8 +44,6 @@ pub(crate) struct Surroundings {
     /// What this node answers for, of what one at a time answers for.
     pub(crate) sections: Sections,
     pub(crate) peer_probes: PeerProbes,
-    /// How many bytes the keys of one counter source may take.
-    pub(crate) counter_bytes_max: usize,
     /// What the queues of prefilled sources may hold.
     pub(crate) queue_room: Arc<QueueRoom>,
     /// What sources draw from that do not count here.
@@ -104,7 +102,6 @@ impl Surroundings {
             sections: Sections::new(Arc::clone(&wake)),
             peer_probes: PeerProbes::default(),
             wake,
-            counter_bytes_max: usize::MAX,
             queue_room: Arc::new(QueueRoom::new(u64::MAX)),
             origins: Origins::new(),
             home,
@@ -124,9 +121,10 @@ impl Surroundings {
         })
     }
 
-    /// The same, where the keys of a counter source take so many bytes at most.
+    /// The same, where the keys of all counter sources take so many bytes at most.
     pub(crate) fn counting_in(self, counter_bytes_max: usize) -> Self {
-        Self { counter_bytes_max, ..self }
+        self.sections.limit_keys(counter_bytes_max);
+        self
     }
 
     /// The same, where all queues hold so many IDs at most.

@@ -120,8 +120,7 @@ async fn keys_that_are_raised_take_no_more_memory_than_allowed() {
         raise(&source, &key, highest).await.unwrap();
     }
     let (known, bytes) = source.stats().keys.unwrap();
-    // A part is seen to be full when it has grown.
-    assert!(bytes < (BYTES_MAX * 3 / 2) as u64, "{bytes} bytes for {known} keys");
+    assert!(bytes <= BYTES_MAX as u64, "{bytes} bytes for {known} keys");
     for (key, highest) in keys() {
         let next = count(&source, &key).await.unwrap();
         assert!(next > highest, "{key}: {next} after {highest}");

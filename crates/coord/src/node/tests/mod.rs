@@ -13,6 +13,7 @@ mod ends;
 mod faulty;
 mod fetches;
 mod journals;
+mod key_room;
 mod kills;
 mod lend;
 mod lives;

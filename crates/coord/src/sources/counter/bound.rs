@@ -61,9 +61,11 @@ impl CounterSource {
                     *place = highest;
                     cell.gave(highest);
                 }
+                self.table.count(&mut shard);
             }
         }
         drop(shard);
+        self.sections().make_room();
         self.answered(lease)
     }
 

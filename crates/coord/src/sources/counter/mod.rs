@@ -11,6 +11,7 @@
 
 mod bound;
 mod key;
+mod room;
 mod table;
 mod texts;
 mod together;
@@ -22,6 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use self::key::Key;
 pub(super) use self::key::Slots;
 pub use self::key::{KEY_BYTES_MAX, hash_slot};
+pub(super) use self::room::KeyRoom;
 use self::table::Shard;
 pub(super) use self::table::Table;
 use super::Surroundings;
@@ -93,7 +95,7 @@ impl From<Error> for Refused {
 
 impl CounterSource {
     pub(crate) fn new(name: &str, plan: CounterPlan, around: Arc<Surroundings>) -> Self {
-        let table = Arc::new(Table::new(around.counter_bytes_max));
+        let table = Arc::new(Table::new(around.sections.key_room()));
         around.sections.register(&table);
         Self {
             name: name.into(),
@@ -189,6 +191,7 @@ impl CounterSource {
         let (mut shard, hash) = self.table.lock(key);
         let taken = self.take_locked(&mut shard, key, hash, section, count);
         drop(shard);
+        self.sections().make_room();
         let taken = taken.map_err(|missed| self.missed(section, missed))?;
         self.ask_ahead(section, &taken);
         self.answered(lease)?;
@@ -210,16 +213,17 @@ impl CounterSource {
         let limit = window.limit.min(self.end());
         let first = place.saturating_add(1).max(window.base).max(1);
         let last = first.saturating_add(count - 1);
-        if last >= limit {
-            return Err(Missed::Spent(last));
+        let fits = last < limit;
+        if fits {
+            *place = last;
+            self.sections().cell(section).gave(last);
         }
-        *place = last;
-        self.sections().cell(section).gave(last);
-        Ok(Taken { first, last, limit })
+        self.table.count(shard);
+        if fits { Ok(Taken { first, last, limit }) } else { Err(Missed::Spent(last)) }
     }
 
-    /// The window of a key's section, and the place of the key's number, made if there is none: first all keys of
-    /// the part are forgotten if it is full. None while the section is not ours.
+    /// The window of a key's section, and the place of the key's number, made if there is none. None while the section
+    /// is not ours.
     #[inline]
     fn place<'a>(
         &self,
@@ -228,12 +232,7 @@ impl CounterSource {
         hash: u64,
         section: u16,
     ) -> Option<(Window, &'a mut u64)> {
-        let sections = self.sections();
-        if self.table.is_full(shard) {
-            sections.raise_all();
-            shard.clear();
-        }
-        let window = sections.cell(section).window()?;
+        let window = self.sections().cell(section).window()?;
         Some((window, self.table.place(shard, key, hash)))
     }
 

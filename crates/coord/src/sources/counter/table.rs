@@ -5,12 +5,14 @@
 //! is raised above it.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::DefaultHashBuilder;
 use std::hash::BuildHasher as _;
 
 use super::key::Key;
+use super::room::KeyRoom;
 use super::texts::Texts;
 
 /// Into how many parts keys are divided, each behind a lock of its own.
@@ -18,8 +20,10 @@ const SHARDS: usize = 256;
 /// How many numbers stand on one page: few enough for keys that lie apart, and enough that the page's
 /// own costs hardly count for keys that do not.
 const PAGE: usize = 32;
-/// A page, its place and what the allocator adds.
-const PAGE_BYTES: usize = PAGE * 8 + 40;
+/// A page and what the allocator adds. A number without neighbours has one for itself.
+const PAGE_BYTES: usize = PAGE * 8 + 16;
+/// What a map takes for each page that it has room for: number, place, a byte of its own, and an eighth that stays free.
+const MAPPED_BYTES: usize = 20;
 /// So many pages of a shard, from 0 on, have places in a list however few there are.
 const LISTED_MIN: usize = 256;
 
@@ -30,8 +34,10 @@ type Page = Box<[u64; PAGE]>;
 pub(in crate::sources) struct Table {
     shards: Box<[Mutex<Shard>]>,
     hasher: DefaultHashBuilder,
-    /// The most bytes that one shard may take.
-    shard_bytes_max: usize,
+    /// What all parts are counted with.
+    bytes: AtomicUsize,
+    /// What the keys of all tables may take.
+    room: Arc<KeyRoom>,
 }
 
 /// Where a key belongs: its part of the table, and what finds it there.
@@ -46,6 +52,10 @@ pub(super) struct Spot {
 pub(super) struct Shard {
     texts: Texts,
     pages: Pages,
+    /// How large it was when its bytes were counted.
+    seen: usize,
+    /// The bytes that it is counted with.
+    counted: usize,
 }
 
 /// Pages by their number. Low numbers stand in a list, which costs one step into memory instead of the
@@ -59,12 +69,13 @@ struct Pages {
 }
 
 impl Table {
-    /// An empty one that takes about `bytes_max` at most.
-    pub(super) fn new(bytes_max: usize) -> Self {
+    /// An empty one, counted with others in this room.
+    pub(super) fn new(room: &Arc<KeyRoom>) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hasher: DefaultHashBuilder::default(),
-            shard_bytes_max: (bytes_max / SHARDS).max(PAGE_BYTES),
+            bytes: AtomicUsize::new(0),
+            room: Arc::clone(room),
         }
     }
 
@@ -104,12 +115,58 @@ impl Table {
         }
     }
 
-    /// Whether a part is as large as it may be.
-    pub(super) fn is_full(&self, shard: &Shard) -> bool {
-        shard.bytes() > self.shard_bytes_max
+    /// Counts what a part has grown by, after a place in it was asked for.
+    #[inline]
+    pub(super) fn count(&self, shard: &mut Shard) {
+        let size = shard.size();
+        if shard.seen != size {
+            shard.seen = size;
+            self.count_anew(shard);
+        }
     }
 
-    /// The place of a key's value, 0 in a new one.
+    #[cold]
+    fn count_anew(&self, shard: &mut Shard) {
+        let bytes = shard.bytes().max(shard.counted);
+        let more = bytes - shard.counted;
+        shard.counted = bytes;
+        self.bytes.fetch_add(more, Ordering::Relaxed);
+        self.room.take(more);
+    }
+
+    /// How many bytes it is counted with.
+    pub(in crate::sources) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Forgets the keys of so many parts that so many bytes are free, or of all. Answers how many are. `raise` sees that
+    /// no value of theirs comes again; nobody looks at these parts meanwhile.
+    pub(in crate::sources) fn forget(&self, bytes: usize, raise: impl FnOnce()) -> usize {
+        let mut freed: usize = 0;
+        let mut parts = Vec::new();
+        // The lowest first, as whoever locks several.
+        for shard in 0..SHARDS {
+            let part = self.shard(shard);
+            if part.counted > 0 {
+                freed += part.counted;
+                parts.push(part);
+            }
+            if freed >= bytes {
+                break;
+            }
+        }
+        raise();
+        let forgotten: Vec<Shard> =
+            parts.iter_mut().map(|part| std::mem::take(&mut **part)).collect();
+        // To give so many pages back takes a while, for which nobody has to wait.
+        drop(parts);
+        drop(forgotten);
+        self.bytes.fetch_sub(freed, Ordering::Relaxed);
+        self.room.give_back(freed);
+        freed
+    }
+
+    /// The place of a key's value, 0 in a new one. [Counted](Self::count) when it has been used.
     pub(super) fn place<'a>(&self, shard: &'a mut Shard, key: Key<'_>, hash: u64) -> &'a mut u64 {
         match key {
             Key::Number(number) => {
@@ -197,6 +254,12 @@ impl Pages {
         self.list.extend(more);
     }
 
+    /// How much memory they take.
+    fn bytes(&self) -> usize {
+        let places = self.list.capacity() * size_of::<Option<Page>>();
+        self.count * PAGE_BYTES + places + self.map.capacity() * MAPPED_BYTES
+    }
+
     fn all(&self) -> impl Iterator<Item = &Page> {
         self.list.iter().flatten().chain(self.map.values())
     }
@@ -204,12 +267,12 @@ impl Pages {
 
 impl Shard {
     fn bytes(&self) -> usize {
-        self.pages.count * PAGE_BYTES + self.texts.bytes()
+        self.pages.bytes() + self.texts.bytes()
     }
 
-    /// Forgets all keys.
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
+    /// Another one whenever its bytes may be others, found with less effort.
+    const fn size(&self) -> usize {
+        self.pages.count + self.texts.bytes()
     }
 }
 
@@ -217,19 +280,30 @@ impl Shard {
 mod tests {
     use super::*;
 
+    /// One with more room than any test needs.
+    fn table() -> Table {
+        Table::new(&Arc::new(KeyRoom::new(1 << 30)))
+    }
+
     fn add(table: &Table, key: &[u8], by: u64) -> u64 {
         let key = Key::new(key).unwrap();
         let (mut shard, hash) = table.lock(key);
         let place = table.place(&mut shard, key, hash);
         *place += by;
         let value = *place;
+        table.count(&mut shard);
         assert_eq!(table.find(&shard, key, hash), Some(value));
         value
     }
 
+    /// Keys without neighbours.
+    fn far_apart(count: u64) -> impl Iterator<Item = String> {
+        (1..=count).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_string())
+    }
+
     #[test]
     fn keys_of_both_kinds_count_for_themselves() {
-        let table = Table::new(1 << 30);
+        let table = table();
         for round in 1..=3 {
             for number in 0..5_000_u64 {
                 for key in [format!("{number}"), format!("user-{number}"), format!("0{number}")] {
@@ -246,29 +320,43 @@ mod tests {
 
     #[test]
     fn longest_keys_and_highest_values_fit() {
-        let table = Table::new(1 << 30);
+        let table = table();
         let key = [b'k'; 255];
         assert_eq!(add(&table, &key, u64::MAX), u64::MAX);
         assert_eq!(add(&table, b"18446744073709551615", u64::MAX), u64::MAX);
     }
 
     #[test]
-    fn a_full_part_forgets_and_goes_on() {
-        let table = Table::new(SHARDS * 4_000);
-        let mut cleared = 0;
-        for number in 0..100_000_u32 {
-            let text = format!("user-{number}");
-            let key = Key::Text(text.as_bytes());
-            let (mut shard, hash) = table.lock(key);
-            if table.is_full(&shard) {
-                shard.clear();
-                cleared += 1;
-            }
-            *table.place(&mut shard, key, hash) = 1;
+    fn every_byte_is_counted_and_given_back() {
+        let room = Arc::new(KeyRoom::new(100_000));
+        let table = Table::new(&room);
+        for number in 0..2_000 {
+            add(&table, format!("user-{number}").as_bytes(), 1);
         }
-        assert!(cleared > SHARDS, "{cleared}");
-        // It is seen to be full when it has grown, which is by a quarter.
-        assert!(table.size().1 < (SHARDS * 5_000) as u64, "{:?}", table.size());
+        for key in far_apart(2_000) {
+            add(&table, key.as_bytes(), 1);
+        }
+        assert_eq!(table.bytes() as u64, table.size().1, "all of it is counted");
+        assert!(room.is_over());
+        let before = table.bytes();
+        let mut raised = 0;
+        let freed = table.forget(room.freed_at_once(), || raised += 1);
+        assert!((6_250..before).contains(&freed), "{freed} of {before}");
+        assert_eq!((raised, table.bytes() as u64), (1, table.size().1));
+        assert!(table.size().0 < 4_000);
+        assert_eq!(table.forget(usize::MAX, || ()), before - freed, "all that is left");
+        assert_eq!((table.bytes(), table.size()), (0, (0, 0)));
+        assert_eq!(table.forget(1, || ()), 0, "there is no more");
+        room.set_max(0);
+        assert!(!room.is_over(), "nothing is taken");
+    }
+
+    /// However few there are in a part: its list of places has a length that keys choose.
+    #[test]
+    fn places_that_stand_empty_are_counted() {
+        let mut pages = Pages::default();
+        pages.made(LISTED_MIN - 1);
+        assert!(pages.bytes() >= PAGE_BYTES + LISTED_MIN * size_of::<Option<Page>>());
     }
 
     #[test]
@@ -296,29 +384,40 @@ mod tests {
         assert!(pages.list.len() <= LISTED_MIN, "{}", pages.list.len());
     }
 
-    /// The bound that is promised: 10 bytes for dense numbers, 40 and the key for texts.
+    /// The bounds that are promised: 10 bytes for numbers that are neighbours, 320 for one that has none, 28 for texts.
     #[test]
     fn keys_cost_what_is_said() {
-        let table = Table::new(1 << 30);
+        let dense = table();
         for number in 0..1_000_000_u64 {
             let key = Key::Number(number);
-            let (mut shard, hash) = table.lock(key);
-            *table.place(&mut shard, key, hash) = 1;
+            let (mut shard, hash) = dense.lock(key);
+            *dense.place(&mut shard, key, hash) = 1;
         }
-        let (keys, bytes) = table.size();
+        let (keys, bytes) = dense.size();
         assert!(keys == 1_000_000 && bytes <= 10 * keys, "{bytes}");
 
-        let table = Table::new(1 << 30);
+        let sparse = table();
+        for (number, key) in (1_u64..).zip(far_apart(100_000)) {
+            add(&sparse, key.as_bytes(), 1);
+            // What it is counted with is no less than a page and its places are: 256, 16 and a byte.
+            if number % 10_000 == 0 {
+                let (keys, bytes) = sparse.size();
+                assert_eq!((keys, bytes), (number, sparse.bytes() as u64));
+                assert!((273 * keys..=320 * keys).contains(&bytes), "{bytes} of {keys}");
+            }
+        }
+
+        let texts = table();
         let mut text = *b"user-0000000";
         for number in 1..=1_000_000_u32 {
             text[5..].copy_from_slice(format!("{number:07}").as_bytes());
             let key = Key::Text(&text);
-            let (mut shard, hash) = table.lock(key);
-            *table.place(&mut shard, key, hash) = 1;
+            let (mut shard, hash) = texts.lock(key);
+            *texts.place(&mut shard, key, hash) = 1;
             drop(shard);
             // Also right after parts have grown.
             if number % 25_000 == 0 {
-                let (keys, bytes) = table.size();
+                let (keys, bytes) = texts.size();
                 assert!(keys == u64::from(number) && bytes <= 28 * keys, "{bytes} of {keys}");
             }
         }

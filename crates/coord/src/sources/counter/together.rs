@@ -79,6 +79,7 @@ impl CounterSource {
         asked.sort_by_key(|asked| asked.spot.shard);
         let mut taken: [Option<Taken>; TOGETHER] = [const { None }; TOGETHER];
         self.take_sorted(asked, &mut taken);
+        self.sections().make_room();
         for (asked, taken) in asked.iter().zip(&taken) {
             if let Some(taken) = taken {
                 self.ask_ahead(asked.section, taken);

@@ -1,0 +1,82 @@
+//! How much memory the keys of all counters of a node take together.
+
+use super::counters::{History, count, server_with};
+use super::*;
+use crate::spec::Kind;
+
+const BYTES_MAX: usize = 256 * 1_024;
+
+/// A node whose keys have little room, and a counter source of it.
+async fn narrow(world: &World) -> (Node, Source) {
+    let settings = NodeSettings { counter_bytes_max: BYTES_MAX, ..NodeSettings::default() };
+    server_with(world, "", settings).await
+}
+
+/// One more.
+async fn counter(node: &Node, name: &str) -> Source {
+    node.define(name, &SourceSpec::of(Kind::Counter)).await.unwrap();
+    node.source(name).await.unwrap()
+}
+
+/// Counts each of so many keys once.
+async fn flood(source: &Source, keys: u64) {
+    for number in 0..keys {
+        count(source, &format!("{{one}}-{number}")).await.unwrap();
+    }
+}
+
+fn keys(source: &Source) -> u64 {
+    source.stats().keys.unwrap().0
+}
+
+#[tokio::test]
+async fn the_keys_of_all_sources_together_take_no_more_memory_than_allowed() {
+    let world = World::new();
+    let (node, first) = narrow(&world).await;
+    let mut sources = vec![first];
+    for name in ["one", "two", "three"] {
+        sources.push(counter(&node, name).await);
+    }
+    let mut history = History::default();
+    for _ in 0..2 {
+        for (place, source) in sources.iter().enumerate() {
+            for number in 0..8_000 {
+                let key = format!("{{one}}-{number}");
+                history.rises(&format!("{place}:{key}"), count(source, &key).await.unwrap());
+            }
+            let bytes: u64 = sources.iter().map(|source| source.stats().keys.unwrap().1).sum();
+            assert!(bytes <= BYTES_MAX as u64, "{bytes}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_source_of_few_keys_keeps_them_beside_one_of_many() {
+    let world = World::new();
+    let (node, small) = narrow(&world).await;
+    flood(&small, 50).await;
+    let large = counter(&node, "large").await;
+    flood(&large, 40_000).await;
+    assert!(keys(&large) < 40_000, "its own are forgotten");
+    assert_eq!(keys(&small), 50);
+}
+
+#[tokio::test]
+async fn keys_that_are_counted_together_have_the_same_room() {
+    let world = World::new();
+    let (_node, source) = narrow(&world).await;
+    flood(&source, 1).await;
+    for batch in 0..2_000 {
+        let names: Vec<String> = (0..16).map(|key| format!("{{one}}-{batch}-{key}")).collect();
+        let asked: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+        let mut tries = 0;
+        while let Err(error) = source.try_count_each(&asked) {
+            tries += 1;
+            assert!(tries < 200, "{error}");
+            settle().await;
+        }
+        let (known, bytes) = source.stats().keys.unwrap();
+        assert!(bytes <= BYTES_MAX as u64, "{bytes} bytes for {known} keys");
+    }
+    assert!(keys(&source) < 32_000, "some are forgotten");
+}
