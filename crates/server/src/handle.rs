@@ -108,7 +108,7 @@ pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
         listeners.spawn(http::serve(
             listener,
             (service.clone(), grpc),
-            requests,
+            requests.clone(),
             settings.http,
             (hosts, compat),
             surroundings,
@@ -116,7 +116,7 @@ pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
     }
     if let Some(listener) = resp {
         let surroundings = surroundings.clone();
-        let door = service.speaking(Protocol::Resp);
+        let door = (service.speaking(Protocol::Resp), requests);
         listeners.spawn(resp::serve(listener, door, settings.resp, surroundings));
     }
     let mut stopped_by_handle = surroundings.closing;

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::access::Caller;
-use crate::roster::lock;
+use crate::roster::{Entry, lock};
 use crate::share::Client;
 
 /// How much of something there may be at once.
@@ -54,6 +54,18 @@ pub(crate) enum Full {
     Share,
     Anonymous,
     All,
+}
+
+impl Full {
+    /// Whose it is, in a sentence.
+    pub(crate) const fn whose(self) -> &'static str {
+        match self {
+            Self::Connection => "of this connection",
+            Self::Share => "of one token or address",
+            Self::Anonymous => "without a token",
+            Self::All => "in all",
+        }
+    }
 }
 
 /// A part of a limit that is in use until this is dropped.
@@ -109,6 +121,27 @@ impl Quota {
             return Ok(());
         }
         self.nothing(caller).check(&lock(&self.used), amount)
+    }
+
+    /// Nothing yet, for whomever a connection is of.
+    pub(crate) fn over(self: &Arc<Self>, connection: &Entry) -> Taken {
+        Taken {
+            quota: Arc::clone(self),
+            client: connection.client(),
+            is_anonymous: !connection.is_known(),
+            connection: Some(connection.peer),
+            amount: 0,
+        }
+    }
+
+    /// How much there may be by a bound.
+    pub(crate) const fn most(&self, bound: Full) -> usize {
+        match bound {
+            Full::Connection => self.bounds.connection,
+            Full::Share => self.bounds.share,
+            Full::Anonymous => self.anonymous_max,
+            Full::All => self.bounds.all,
+        }
     }
 
     /// How much is in use.
@@ -211,7 +244,6 @@ fn sub<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: K, amount: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roster::Entry;
 
     const BOUNDS: Bounds = Bounds { all: 100, share: 20, connection: 80 };
 

@@ -19,6 +19,7 @@ use snowmint_wire::error::Code;
 
 use crate::access::Caller;
 use crate::quota::{Bounds, Full, Quota, Taken};
+use crate::roster::Entry;
 use crate::service::Error;
 
 /// What a waiting request counts as, besides its body: its head may keep a buffer of the connection.
@@ -52,6 +53,22 @@ pub(crate) struct Whole {
 impl Requests {
     pub(crate) fn new(requires_tokens: bool) -> Self {
         Self(Quota::new(BOUNDS, requires_tokens))
+    }
+
+    /// The same, with other bounds.
+    #[cfg(test)]
+    pub(crate) fn within(bounds: Bounds) -> Self {
+        Self(Quota::new(bounds, false))
+    }
+
+    /// What is kept of requests over a connection: nothing yet.
+    pub(crate) fn over(&self, connection: &Entry) -> Taken {
+        self.0.over(connection)
+    }
+
+    /// How many bytes there may be by a bound.
+    pub(crate) fn most(&self, bound: Full) -> usize {
+        self.0.most(bound)
     }
 
     /// Whether a request over HTTP/2 may be worked on, beside all that wait.
@@ -134,12 +151,7 @@ impl Unread {
             }
             Self::CutOff => Error::bad_request("request body cut off; send it again"),
             Self::Full(full) => {
-                let whose = match full {
-                    Full::Connection => "of this connection",
-                    Full::Share => "of one token or address",
-                    Full::Anonymous => "without a token",
-                    Full::All => "in all",
-                };
+                let whose = full.whose();
                 let message = format!(
                     "too many requests {whose} wait, for their bodies or for the store; send fewer at once, each \
                      with its body"
@@ -199,7 +211,6 @@ impl From<Came> for Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roster::Entry;
 
     #[test]
     fn work_counts_while_it_waits() {

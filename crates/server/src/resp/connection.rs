@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::Door;
 use super::answers::{Answers, Rest};
+use super::kept::{self, Kept};
 use super::replies::Replies;
 use super::session::Session;
 use crate::accept::stopping;
@@ -40,6 +41,7 @@ pub(super) async fn converse(
     let replies = Replies {
         stream,
         unsent: Vec::new(),
+        requests: door.requests.clone(),
         ticket: Arc::clone(&ticket),
         write_max_ms: door.settings.write_time_max.ms(),
     };
@@ -48,6 +50,7 @@ pub(super) async fn converse(
         answers: Answers { replies, session },
         parser: Parser::new(),
         input: Vec::new(),
+        kept: Kept::default(),
         midway: false,
     };
     let mut stopping = pin!(stopping(&mut closing));
@@ -87,6 +90,7 @@ struct Connection {
     parser: Parser,
     /// Bytes from the first request that has not been answered.
     input: Vec<u8>,
+    kept: Kept,
     /// Whether the first of them has its time limit, which counts from its first byte.
     midway: bool,
 }
@@ -182,13 +186,33 @@ impl Connection {
         }
         answers.replies.send().await?;
         self.input.drain(..at.min(self.input.len()));
+        match outcome {
+            Afterwards::GoOn => self.keep_rest(at > 0).await,
+            Afterwards::Close => Ok(outcome),
+        }
+    }
+
+    /// Keeps what has come of the next request, if the client may have so much kept.
+    async fn keep_rest(&mut self, is_another: bool) -> io::Result<Afterwards> {
         if self.input.is_empty() {
             self.midway = false;
-        } else if !self.midway || at > 0 {
+            self.kept = Kept::default();
+            return Ok(Afterwards::GoOn);
+        }
+        let Answers { replies, session } = &mut self.answers;
+        if !self.midway || is_another {
             self.midway = true;
-            let session = &self.answers.session;
             session.ticket.allow_ms(session.door.settings.frame_time_max.ms());
         }
-        Ok(outcome)
+        let (requests, connection) = (&session.door.requests, session.ticket.entry());
+        let Err(full) = self.kept.hold(self.input.capacity(), requests, connection) else {
+            return Ok(Afterwards::GoOn);
+        };
+        let refused = kept::refusal("half a request", self.input.len(), full, requests);
+        session.refused(refused.code(), None);
+        let prefix = refused.code().row().resp.as_str();
+        session.reply(&mut replies.unsent).error(prefix, refused.message());
+        replies.send().await?;
+        Ok(Afterwards::Close)
     }
 }

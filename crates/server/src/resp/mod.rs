@@ -4,6 +4,7 @@ mod access;
 mod answers;
 mod cmd;
 mod connection;
+mod kept;
 mod replies;
 mod session;
 mod transaction;
@@ -14,6 +15,7 @@ use tokio::net::TcpListener;
 
 use crate::accept::{self, Surroundings};
 use crate::config::RespSettings;
+use crate::reading::Requests;
 use crate::roster::{Places, Roster};
 use crate::service::Service;
 use crate::tls::{Opening, Side};
@@ -25,6 +27,8 @@ const REFUSAL: &[u8] = b"-ERR max number of clients reached\r\n";
 #[derive(Debug)]
 struct Door {
     service: Service,
+    /// What is kept for clients counts with all requests that wait.
+    requests: Requests,
     settings: RespSettings,
     timer: Arc<dyn Timer>,
     /// Elapsed time at the start, for `INFO`.
@@ -35,7 +39,7 @@ struct Door {
 /// Serves RESP until the server stops.
 pub(crate) async fn serve(
     listener: TcpListener,
-    service: Service,
+    (service, requests): (Service, Requests),
     settings: RespSettings,
     surroundings: Surroundings,
 ) {
@@ -48,6 +52,7 @@ pub(crate) async fn serve(
     service.watch(&roster);
     let door = Arc::new(Door {
         service,
+        requests,
         settings,
         started_ms: surroundings.timer.elapsed().get(),
         timer: Arc::clone(&surroundings.timer),

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
+use super::kept::Kept;
+use crate::quota::Full;
+use crate::reading::Requests;
 use crate::roster::Ticket;
 use crate::stream::Stream;
 
@@ -18,6 +21,8 @@ const UNSENT_BYTES: usize = 64 * 1024;
 pub(super) struct Replies {
     pub(super) stream: Stream,
     pub(super) unsent: Vec<u8>,
+    /// While they are not read, they count with all requests that wait.
+    pub(super) requests: Requests,
     pub(super) ticket: Arc<Ticket>,
     /// How long the client may take to read.
     pub(super) write_max_ms: u64,
@@ -38,16 +43,22 @@ impl Replies {
         }
     }
 
-    /// Sends them. A client that does not read them within the limit is cut off.
+    /// Sends them. A client that does not read them within the limit is cut off, and so is one of which the server keeps
+    /// as much as it may.
     pub(super) async fn send(&mut self) -> io::Result<()> {
         if self.unsent.is_empty() {
             return Ok(());
         }
         match &mut self.stream {
             Stream::Plain(stream) => {
-                send_plain(stream, &self.unsent, &self.ticket, self.write_max_ms).await?;
+                let whose = (&*self.ticket, &self.requests);
+                send_plain(stream, &self.unsent, whose, self.write_max_ms).await?;
             }
             Stream::Tls(stream) => {
+                // Whether it is read cannot be told before.
+                let mut kept = Kept::default();
+                let bytes = counted(&self.unsent);
+                kept.hold(bytes, &self.requests, self.ticket.entry()).map_err(unread)?;
                 self.ticket.allow_ms(self.write_max_ms);
                 stream.write_all(&self.unsent).await?;
                 stream.flush().await?;
@@ -73,11 +84,12 @@ impl Replies {
 async fn send_plain(
     stream: &TcpStream,
     bytes: &[u8],
-    ticket: &Ticket,
+    (ticket, requests): (&Ticket, &Requests),
     write_max_ms: u64,
 ) -> io::Result<()> {
     let mut sent: usize = 0;
     let mut waiting = false;
+    let mut kept = Kept::default();
     while let Some(unsent) = bytes.get(sent..)
         && !unsent.is_empty()
     {
@@ -92,6 +104,7 @@ async fn send_plain(
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 if !waiting {
                     waiting = true;
+                    kept.hold(counted(bytes), requests, ticket.entry()).map_err(unread)?;
                     ticket.allow_ms(write_max_ms);
                     ticket.entry().set_busy(false);
                 }
@@ -104,4 +117,45 @@ async fn send_plain(
         ticket.entry().set_busy(true);
     }
     Ok(())
+}
+
+/// How many bytes count. A reply that is longer by itself has many IDs, which count against `limits.unsent_max`.
+fn counted(unsent: &[u8]) -> usize {
+    unsent.len().min(UNSENT_BYTES)
+}
+
+/// There is nobody to tell: the client reads nothing.
+fn unread(full: Full) -> io::Error {
+    io::Error::other(format!("too many answers {} wait to be read", full.whose()))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use snowmint_coord::ManualTimer;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::quota::Bounds;
+    use crate::roster::{Places, Roster};
+
+    #[tokio::test]
+    async fn answers_that_nobody_reads_end_their_connection_where_a_client_has_too_many() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, peer) = listener.accept().await.unwrap();
+        let places = Places { max: 1, key: "resp.connections_max", token_within_ms: None };
+        let roster = Roster::new(places, Arc::new(ManualTimer::new(1_000)));
+        let mut replies = Replies {
+            stream: stream.into(),
+            // More than both sockets take.
+            unsent: vec![b'x'; 64 * 1024 * 1024],
+            requests: Requests::within(Bounds { all: 20_000, share: 5_000, connection: 20_000 }),
+            ticket: Arc::new(roster.admit(peer).unwrap()),
+            write_max_ms: 60_000,
+        };
+        let refused = replies.send().now_or_never().expect("nothing is waited for").unwrap_err();
+        assert!(refused.to_string().contains("of this connection wait to be read"), "{refused}");
+        drop(client);
+    }
 }

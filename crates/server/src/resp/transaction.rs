@@ -4,6 +4,11 @@ use std::fmt;
 
 use snowmint_wire::resp::{Command, Encoder, Protocol};
 
+use super::kept::Kept;
+use crate::quota::Full;
+use crate::reading::Requests;
+use crate::roster::Entry;
+
 /// The longest transaction, in bytes of requests: some 8,000 times `INCR`.
 pub(super) const TRANSACTION_BYTES_MAX: usize = 256 * 1024;
 
@@ -15,35 +20,54 @@ pub(super) struct Transaction {
     count: usize,
     /// Whether one was refused, after which `EXEC` runs none.
     is_aborted: bool,
+    kept: Kept,
+}
+
+/// Why a command is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotKept {
+    /// The transaction would have so many bytes.
+    TooLong(usize),
+    /// It would have so many, and the client has so much kept already.
+    Full(usize, Full),
 }
 
 impl Transaction {
     /// Keeps a command.
     ///
     /// # Errors
-    /// How long the transaction would be, if that is too long. It is aborted then.
-    pub(super) fn queue(&mut self, command: &Command<'_>) -> Result<(), usize> {
+    /// If the transaction would be too long, or the client has as much kept as it may. It is aborted then.
+    pub(super) fn queue(
+        &mut self,
+        command: &Command<'_>,
+        requests: &Requests,
+        connection: &Entry,
+    ) -> Result<(), NotKept> {
         if self.is_aborted {
             return Ok(());
         }
-        let begin = self.requests.len();
         let mut request = Encoder::new(&mut self.requests, Protocol::Resp2);
         request.array(command.len());
         command.args().for_each(|arg| request.bulk(arg));
         let length = self.requests.len();
-        if length > TRANSACTION_BYTES_MAX {
-            self.requests.truncate(begin);
-            self.abort();
-            return Err(length);
+        let kept = if length > TRANSACTION_BYTES_MAX {
+            Err(NotKept::TooLong(length))
+        } else {
+            let held = self.kept.hold(self.requests.capacity(), requests, connection);
+            held.map_err(|full| NotKept::Full(length, full))
+        };
+        match kept {
+            Ok(()) => self.count = self.count.saturating_add(1),
+            Err(_) => self.abort(),
         }
-        self.count = self.count.saturating_add(1);
-        Ok(())
+        kept
     }
 
     /// None of the commands will run.
     pub(super) fn abort(&mut self) {
         self.is_aborted = true;
         self.requests = Vec::new();
+        self.kept = Kept::default();
     }
 
     pub(super) const fn is_aborted(&self) -> bool {
@@ -65,5 +89,46 @@ impl Transaction {
 impl fmt::Debug for Transaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transaction").field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use snowmint_wire::resp::{Next, Parser};
+
+    use super::*;
+    use crate::quota::Bounds;
+
+    /// Keeps `ECHO` of so many bytes.
+    fn echo(to: &mut Transaction, bytes: usize, requests: &Requests) -> Result<(), NotKept> {
+        let mut asked = Vec::new();
+        let mut request = Encoder::new(&mut asked, Protocol::Resp2);
+        request.array(2);
+        request.bulk(b"ECHO");
+        request.bulk(&vec![b'x'; bytes]);
+        let mut parser = Parser::new();
+        let Ok(Next::Command { command, .. }) = parser.next(&asked) else { panic!("a request") };
+        to.queue(&command, requests, &Entry::new(1, "10.0.0.1:1".parse().unwrap(), 0))
+    }
+
+    #[test]
+    fn transactions_of_one_client_have_a_share_of_what_is_kept() {
+        let requests =
+            Requests::within(Bounds { all: 100_000, share: 10_000, connection: 100_000 });
+        let mut transactions = Vec::new();
+        let refused = loop {
+            let mut transaction = Transaction::default();
+            if let Err(refused) = echo(&mut transaction, 14_000, &requests) {
+                assert!(transaction.is_aborted() && transaction.requests().is_empty());
+                assert_eq!(echo(&mut transaction, 14_000, &requests), Ok(()), "as after any error");
+                break refused;
+            }
+            transactions.push(transaction);
+            assert!(transactions.len() < 10, "half of the limit, and no more");
+        };
+        assert!(matches!(refused, NotKept::Full(14_000.., Full::Share)), "{refused:?}");
+        // One that is over gives back what it took.
+        transactions.pop();
+        assert_eq!(echo(&mut Transaction::default(), 14_000, &requests), Ok(()));
     }
 }

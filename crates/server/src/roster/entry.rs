@@ -179,11 +179,12 @@ impl Entry {
         }
     }
 
-    pub(super) fn is_known(&self) -> bool {
+    pub(crate) fn is_known(&self) -> bool {
         self.is_known.load(Ordering::Relaxed)
     }
 
-    pub(super) fn client(&self) -> Client {
+    /// Whose share of the places, and of what is kept over it, it takes.
+    pub(crate) fn client(&self) -> Client {
         lock(&self.client).clone()
     }
 

@@ -1,5 +1,7 @@
 //! `MULTI` to `EXEC`, byte by byte. That the words are Redis's is held by the end-to-end tests, against one.
 
+use futures_util::future::select_all;
+
 use super::common::{Client, Server, request, server, server_with};
 
 /// Requests that come together.
@@ -127,4 +129,65 @@ async fn a_pipeline_of_an_application_of_redis_counts_its_keys() {
         &[&["MULTI"], &["INCR", "page:1"], &["INCRBY", "page:2", "5"], &["EXEC"]];
     client.send(together(sent)).await;
     client.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n:5\r\n").await;
+}
+
+/// 16 commands of a transaction, nearly as long as it may be.
+fn long_commands() -> String {
+    request(&["ECHO", &"x".repeat(16_000)]).repeat(16)
+}
+
+/// Connections of one client with long transactions that it does not end, until it may have no more of them; and what
+/// it is told then.
+async fn as_many_as_may_be(server: &Server) -> (Vec<Client>, String) {
+    let mut kept = Vec::new();
+    loop {
+        let mut client = server.resp().await;
+        client.send(request(&["MULTI"]) + &long_commands()).await;
+        client.expect("+OK\r\n").await;
+        for _ in 0..16 {
+            let line = client.line().await;
+            if line != "+QUEUED" {
+                return (kept, line);
+            }
+        }
+        kept.push(client);
+        // 64 MiB, by which nobody else loses anything.
+        assert!(kept.len() < 300, "a client keeps as much as it likes");
+    }
+}
+
+/// Half a request, of some 20,000 bytes.
+fn half() -> String {
+    request(&["ECHO", &"x".repeat(16_000), &"x".repeat(5_000)]).split_at(20_000).0.to_owned()
+}
+
+/// However many connections a client has: what the server keeps over them is a share of what it keeps for all.
+#[tokio::test]
+async fn what_is_kept_for_a_client_over_all_its_connections_has_a_bound() {
+    let server = server().await;
+    let (mut kept, refused) = as_many_as_may_be(&server).await;
+    for part in ["-TRYAGAIN ", " is not kept", "of one token or address", "16777216 bytes"] {
+        assert!(refused.contains(part), "{part}: {refused}");
+    }
+    let mut short = server.resp().await;
+    assert_eq!(short.ask(&["INCR", "numbers"]).await, ":1", "short ones are answered");
+
+    // Halves of requests count with them, and so little is free that some of these are refused.
+    let mut halves = Vec::new();
+    for _ in 0..60 {
+        let mut client = server.resp().await;
+        client.send(half()).await;
+        halves.push(Box::pin(async move { client.line().await }));
+    }
+    let (refused, _, others) = select_all(halves).await;
+    assert!(refused.starts_with("-TRYAGAIN half a request with "), "{refused}");
+    drop(others);
+
+    // What ends is given back: more than those halves take, should the server still look at some.
+    for client in kept.iter_mut().take(10) {
+        assert_eq!(client.ask(&["DISCARD"]).await, "+OK");
+    }
+    let mut again = server.resp().await;
+    again.send(request(&["MULTI"]) + &long_commands() + &request(&["DISCARD"])).await;
+    again.expect(&format!("+OK\r\n{}+OK\r\n", "+QUEUED\r\n".repeat(16))).await;
 }

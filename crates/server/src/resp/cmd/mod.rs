@@ -25,8 +25,9 @@ mod web;
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::{Command, Encoder};
 
+use super::kept;
 use super::session::Session;
-use super::transaction::{TRANSACTION_BYTES_MAX, Transaction};
+use super::transaction::{NotKept, TRANSACTION_BYTES_MAX, Transaction};
 use crate::reach::Reach;
 use crate::service::{Elsewhere, Error, Hold};
 
@@ -149,10 +150,16 @@ pub(super) fn waits_for_exec(command: &Command<'_>) -> bool {
 /// Keeps a command for `EXEC`.
 #[cold]
 fn queue(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
-    let queued = session.transaction.as_mut().map_or(Ok(()), |kept| kept.queue(command));
+    let (requests, connection) = (&session.door.requests, session.ticket.entry());
+    let transaction = session.transaction.as_mut();
+    let queued = transaction.map_or(Ok(()), |kept| kept.queue(command, requests, connection));
     match queued {
         Ok(()) => session.reply(output).simple("QUEUED"),
-        Err(length) => {
+        Err(NotKept::Full(length, full)) => {
+            let refused = kept::refusal("a transaction", length, full, requests);
+            error(&refused, session, output);
+        }
+        Err(NotKept::TooLong(length)) => {
             session.refused(Code::TooMany, None);
             let message = format!(
                 "the commands since MULTI have {length} bytes, and may have {TRANSACTION_BYTES_MAX}: send EXEC \
