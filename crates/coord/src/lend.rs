@@ -134,6 +134,26 @@ pub fn space_of(pool: &str) -> Option<&str> {
     width.parse::<u32>().is_ok().then_some(space)
 }
 
+/// How many slots are lent in a space, and in those that count with it.
+pub(crate) fn lent_with(
+    space: &str,
+    all: &[SlotInfo],
+    with: &(dyn Fn(&str) -> bool + Sync),
+) -> u64 {
+    let counts = |other: &str| other == space || with(other);
+    let lent = all.iter().filter(|slot| space_of(&slot.pool).is_some_and(counts)).count();
+    u64::try_from(lent).unwrap_or(u64::MAX)
+}
+
+/// What there are too many of where one more is wanted in a space.
+#[must_use]
+pub fn too_many_lent(space: &str) -> String {
+    format!(
+        "numbers lent in {space}, those in other namespaces of the same token included (compat.cosid.machines_max: \
+         raise it, or grant reserve over fewer namespaces)"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

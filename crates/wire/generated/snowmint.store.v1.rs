@@ -349,7 +349,7 @@ pub struct ClaimRequest {
     /// How many groups: 1 to 16,384. With a token it gets as many as make `limits.workers_max` with those that live
     /// programs of the token hold, and is refused at that many (`too_many`). Those that it gave up of late count, too,
     /// until their marks have passed: four times as many in all (`rate_limited`). Of numbers that are lent, at most
-    /// `compat.cosid.machines_max` in one space.
+    /// `compat.cosid.machines_max` in all spaces that the token may lend in.
     #[prost(uint32, tag = "4")]
     pub count: u32,
     /// A member proven dead. With a token, one of the same token.

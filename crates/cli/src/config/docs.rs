@@ -256,7 +256,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "machines_max",
-                "How many machine IDs the clients of one namespace of CosId may have in the store, those that are free again too.",
+                "How many machine IDs the clients of one namespace of CosId, and of all that one token may lend in, may have in the store, those that are free again too.",
             ),
         ],
     ),

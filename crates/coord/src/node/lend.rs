@@ -11,7 +11,9 @@ use snowmint_core::UnixMillis;
 use super::{Core, Node};
 use crate::error::{Error, ErrorKind, Result, chain};
 use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, Term, Wish};
-use crate::lend::{Borrower, KEEP_MS_MAX, Lent, Loan, is_lent_in, lent_pool};
+use crate::lend::{
+    Borrower, KEEP_MS_MAX, Lent, Loan, is_lent, is_lent_in, lent_pool, lent_with, too_many_lent,
+};
 use crate::member::Incarnation;
 use crate::ordered::LetGo;
 use crate::pool::Pool;
@@ -86,9 +88,9 @@ const JOIN_LOOK_MS: u64 = 20;
 
 impl Node {
     /// Lends a number of `width` bits, which is the borrower's until `keep_ms` after it was last heard
-    /// of. Who has one already is told the same. A space in which `most` numbers were lent has no new ones:
-    /// there, only a number that is free again is lent. (Servers that lend at the same moment may be over by one
-    /// each.)
+    /// of. Who has one already is told the same. Where `most` numbers were lent in the space, and in those that count
+    /// `with` it, there are no new ones: only a number that is free again is lent. (Servers that lend at the same moment
+    /// may be over by one each.)
     ///
     /// # Errors
     /// `PoolFull`; `TooMany` beyond `most`; `Invalid`; `ClockAhead` or `ClockBehind` when our clock is not to be
@@ -99,6 +101,7 @@ impl Node {
         width: u32,
         keep_ms: u64,
         most: u64,
+        with: &(dyn Fn(&str) -> bool + Sync),
     ) -> Result<Lent> {
         let member = self.lender(borrower).await?;
         let pool = lent_pool(&borrower.space, width).map_err(|kind| Error::new("lend", kind))?;
@@ -117,7 +120,9 @@ impl Node {
         }
         let _turn = core.turn().await?;
         for _ in 0..TRIES {
-            let space = core.lent_in(&borrower.space, member, now).await?;
+            let all = core.all_lent(now).await?;
+            let lent = lent_with(&borrower.space, &all, with);
+            let space = core.of_space(all, &borrower.space, member, now).await;
             let own = lent_to(borrower, &space);
             if let Some(number) = in_pool(&own) {
                 if core.prolong(borrower, own, now, until).await? {
@@ -125,7 +130,7 @@ impl Node {
                 }
                 continue;
             }
-            let wish = wish(borrower, &space, &pool, now, most)?;
+            let wish = wish(borrower, (space.as_slice(), lent), &pool, now, most)?;
             match core.lend_anew(member, borrower, pool.clone(), wish, now, until).await {
                 // Another server has lent the one that was free.
                 Err(error)
@@ -230,24 +235,42 @@ impl Core {
         }
     }
 
-    /// The slots that are lent in a space, or were. Whose turn it is lends nothing else meanwhile, so what we hold
-    /// of them ourselves is left over, and is let go.
+    /// The slots that are lent, or were, in all spaces.
+    async fn all_lent(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
+        let around = &self.around;
+        let mut slots = around.call("list workers", around.store.workers(now)).await?;
+        slots.retain(|slot| is_lent(&slot.pool) && !slot.is_avoided());
+        Ok(slots)
+    }
+
+    /// Those in a space.
     async fn lent_in(
         &self,
         space: &str,
         member: Incarnation,
         now: UnixMillis,
     ) -> Result<Vec<SlotInfo>> {
-        let around = &self.around;
-        let mut slots = around.call("list workers", around.store.workers(now)).await?;
-        slots.retain(|slot| is_lent_in(&slot.pool, space) && !slot.is_avoided());
+        let all = self.all_lent(now).await?;
+        Ok(self.of_space(all, space, member, now).await)
+    }
+
+    /// The slots of a space. Whose turn it is lends nothing else meanwhile, so what we hold of them ourselves is left
+    /// over, and is let go.
+    async fn of_space(
+        &self,
+        mut slots: Vec<SlotInfo>,
+        space: &str,
+        member: Incarnation,
+        now: UnixMillis,
+    ) -> Vec<SlotInfo> {
+        slots.retain(|slot| is_lent_in(&slot.pool, space));
         for slot in slots.iter_mut().filter(|slot| slot.holder == Some(member)) {
             if !self.let_go(member, &slot.pool, slot.slot, slot.term, now).await {
                 break;
             }
             (slot.holder, slot.term) = (None, slot.term.next());
         }
-        Ok(slots)
+        slots
     }
 
     /// Holds a number no longer that its mark keeps: it would not be free when that has passed. Not
@@ -391,16 +414,15 @@ fn lent_to(borrower: &Borrower, space: &[SlotInfo]) -> Vec<Held> {
     space.iter().filter(|slot| borrower.had_last(slot)).cloned().map(Held::from).collect()
 }
 
-/// Which number somebody gets who has none: any, while the space has fewer than `most`; else the one of the pool
-/// that has been free for longest.
+/// Which number somebody gets who has none: any, while fewer than `most` are lent; else the one of the pool that has
+/// been free for longest.
 fn wish(
     borrower: &Borrower,
-    space: &[SlotInfo],
+    (space, lent): (&[SlotInfo], u64),
     pool: &Pool,
     now: UnixMillis,
     most: u64,
 ) -> Result<Wish> {
-    let lent = u64::try_from(space.len()).unwrap_or(u64::MAX);
     if lent < most {
         return Ok(Wish::Any);
     }
@@ -410,7 +432,7 @@ fn wish(
     match space.iter().filter(is_free).min_by_key(|slot| slot.mark) {
         Some(slot) => Ok(Wish::Exactly(slot.slot)),
         None => {
-            let what = format!("numbers lent in {} (compat.cosid.machines_max)", borrower.space);
+            let what = too_many_lent(&borrower.space);
             let wanted = lent.saturating_add(1);
             Err(Error::new("lend", ErrorKind::TooMany { what, wanted, limit: most }))
         }

@@ -94,8 +94,8 @@ pub struct CosIdSettings {
     pub enabled: bool,
     /// Whether a client may define the segment source that it asks for.
     pub define: bool,
-    /// How many machine IDs the clients of one namespace may have in the store, those that are free again too.
-    /// 4,096.
+    /// How many machine IDs the clients of one namespace, and of all that one token may lend in, may have in the store,
+    /// those that are free again too. 4,096.
     pub machines_max: u64,
     /// The sources of keys, which are `NAMESPACE.NAME` for segments, and a name for IDs.
     pub keys: Keys,

@@ -8,7 +8,7 @@ use crate::trail::{About, Line};
 
 impl Service {
     /// Lends a number of `width` bits to somebody who is heard of again within `keep_ms`, where no more than
-    /// `most` are lent in a space.
+    /// `most` are lent in a space, nor in all together that a token with a share may lend in.
     ///
     /// # Errors
     /// Without the right to reserve in the borrower's space, as if it were a source; over the token's rate; when all numbers, or as
@@ -23,11 +23,17 @@ impl Service {
         let lent = async {
             self.caller.may(Right::Reserve, &borrower.space)?;
             self.count_deed(Deed::Claim)?;
-            Ok::<_, Error>(self.node.lend(borrower, width, keep_ms, most).await?)
+            let with = |space: &str| self.lends_in(space);
+            Ok::<_, Error>(self.node.lend(borrower, width, keep_ms, most, &with).await?)
         };
         let lent = lent.await;
         let number = |lent: &Lent| Some(format!("number {} for {keep_ms} ms", lent.number));
         self.told_lent(About::Program, ("lent", borrower), lent, number)
+    }
+
+    /// Whether numbers lent in a space count against what the caller may lend: a pattern has any number of spaces.
+    pub(crate) fn lends_in(&self, space: &str) -> bool {
+        self.gets_a_share() && self.caller.may(Right::Reserve, space).is_ok()
     }
 
     /// A borrower was heard of.

@@ -177,9 +177,9 @@ async fn a_program_claims_from_pools_that_sources_have_shaped() {
     admin.claim(&claim(eight, operator), now()).await.unwrap();
 }
 
-/// As at the door of CosId, in all pools of a space together.
+/// As at the door of CosId, in all pools of all spaces of a token together.
 #[tokio::test]
-async fn programs_are_lent_no_more_numbers_in_a_space_than_there_may_be() {
+async fn programs_are_lent_no_more_numbers_than_there_may_be() {
     let store = MemoryStore::new("all").unwrap();
     let mut settings = ServerSettings::default();
     settings.compat.cosid.machines_max = 2;
@@ -204,8 +204,13 @@ async fn programs_are_lent_no_more_numbers_in_a_space_than_there_may_be() {
     orders.release(&Release { mark, ..first.unused() }, now()).await.unwrap();
     let again = lend("shop", 10, Wish::Exactly(first.slot)).await.unwrap();
     assert_eq!(again.slot, first.slot);
-    // Another space is another count.
-    lend("bills", 10, Wish::Any).await.unwrap();
+    // Of all spaces that the token may lend in together: a pattern has any number of them. Another's are another's.
+    let refused = lend("bills", 10, Wish::Any).await;
+    assert_eq!(code(refused.clone()), "too_many");
+    said(refused, &["bills", "compat.cosid.machines_max"]);
+    let bills = remote(BILLS, &[&server]).await;
+    let other = joined(&*bills, 2).await;
+    bills.claim(&claim(lent_pool("bills", 10).unwrap(), other), now()).await.unwrap();
 }
 
 #[tokio::test]

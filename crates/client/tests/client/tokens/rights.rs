@@ -224,7 +224,7 @@ async fn numbers_that_are_lent_are_for_those_who_may_lend_in_their_space() {
     let (server, node) = serve(&store, ENOUGH).await;
     node.source("default").await.unwrap().mint(1, None, 60_000).await.unwrap();
     let borrower = Borrower { space: "shop".into(), label: "it".into() };
-    let number = node.lend(&borrower, 10, 600_000, 100).await.unwrap().number;
+    let number = node.lend(&borrower, 10, 600_000, 100, &|_| false).await.unwrap().number;
     let pool = lent_pool("shop", 10).unwrap();
     let slots = store.workers(now()).await.unwrap();
     let lent = slots.into_iter().find(|slot| slot.pool == pool.name).unwrap();

@@ -36,7 +36,7 @@ async fn has_joined(world: &World, node: Node) -> Node {
 }
 
 async fn lend(node: &Node, label: &str, width: u32) -> Result<Lent> {
-    node.lend(&called(label), width, KEEP_MS, MOST).await
+    node.lend(&called(label), width, KEEP_MS, MOST, &|_| false).await
 }
 
 async fn keep(node: &Node, label: &str) -> Loan {
@@ -83,7 +83,7 @@ async fn every_borrower_has_a_number_and_keeps_it() {
     // Another width, and another space, are other numbers.
     assert_eq!(lend(&one, "e", 3).await.unwrap().number, 0);
     let elsewhere = Borrower { space: "shop-2".into(), label: "a".into() };
-    assert_eq!(two.lend(&elsewhere, 2, KEEP_MS, MOST).await.unwrap().number, 0);
+    assert_eq!(two.lend(&elsewhere, 2, KEEP_MS, MOST, &|_| false).await.unwrap().number, 0);
     // Who asks again, anywhere, has the same, and may have minted until now.
     let again = lend(&two, "c", 2).await.unwrap();
     assert_eq!((again.number, again.after), (2, world.clock.unix_ms()));
@@ -146,7 +146,7 @@ async fn what_is_given_back_is_anothers_once_every_clock_has_passed_that_moment(
     let world = World::new();
     let node = joined(&world).await;
     let forever = called("stable");
-    assert_eq!(node.lend(&forever, 1, u64::MAX, MOST).await.unwrap().number, 0);
+    assert_eq!(node.lend(&forever, 1, u64::MAX, MOST, &|_| false).await.unwrap().number, 0);
     assert_eq!(lend(&node, "a", 1).await.unwrap().number, 1);
     let back = world.clock.unix_ms();
     assert!(node.take_back(&called("a")).await.unwrap());
@@ -162,12 +162,37 @@ async fn what_is_given_back_is_anothers_once_every_clock_has_passed_that_moment(
     assert!(mark > world.clock.unix_ms() && mark < UnixMillis::new(u64::MAX / 4));
 }
 
+/// A pattern has any number of spaces.
+#[tokio::test]
+async fn spaces_that_count_together_take_no_more_room_than_one_may() {
+    let world = World::new();
+    let node = joined(&world).await;
+    let lend = async |space: &str| {
+        let borrower = Borrower { space: space.into(), label: "a".into() };
+        node.lend(&borrower, 10, u64::MAX, 3, &|other| other.starts_with("tmp-")).await
+    };
+    for space in ["tmp-1", "tmp-2", "tmp-3"] {
+        assert_eq!(lend(space).await.unwrap().number, 0);
+    }
+    let refused = lend("tmp-4").await.unwrap_err();
+    assert_eq!(refused.kind().code(), "too_many", "{refused}");
+    for part in ["4 numbers lent in tmp-4", "3 are allowed", "compat.cosid.machines_max"] {
+        assert!(refused.to_string().contains(part), "{part}: {refused}");
+    }
+    assert_eq!(node.workers().await.unwrap().len(), 3);
+    assert_eq!(lend("tmp-2").await.unwrap().number, 0, "who has one is told the same");
+    // Those of others are others'.
+    let other = called("a");
+    assert_eq!(node.lend(&other, 10, KEEP_MS, 1, &|_| false).await.unwrap().number, 0);
+}
+
 #[tokio::test]
 async fn a_space_takes_no_more_room_than_it_may_and_serves_on() {
     let world = World::new();
     let (one, two) = (joined(&world).await, joined(&world).await);
-    let lend =
-        async |node: &Node, label: &str, width| node.lend(&called(label), width, KEEP_MS, 3).await;
+    let lend = async |node: &Node, label: &str, width| {
+        node.lend(&called(label), width, KEEP_MS, 3, &|_| false).await
+    };
     let rows = async || one.workers().await.unwrap().len();
     for (number, label) in (0..).zip(["a", "b", "c"]) {
         assert_eq!(lend(&one, label, 10).await.unwrap().number, number);
@@ -181,7 +206,7 @@ async fn a_space_takes_no_more_room_than_it_may_and_serves_on() {
         }
     }
     let elsewhere = Borrower { space: "shop-2".into(), label: "d".into() };
-    two.lend(&elsewhere, 10, KEEP_MS, 3).await.unwrap();
+    two.lend(&elsewhere, 10, KEEP_MS, 3, &|_| false).await.unwrap();
     assert_eq!(rows().await, 4);
     // Who has one keeps it, and is told the same.
     assert_eq!((lend(&two, "b", 10).await.unwrap().number, keep(&one, "c").await), (1, Loan::Held));
@@ -290,8 +315,8 @@ async fn without_a_clock_of_the_stores_a_jump_that_nobody_confirms_is_not_lent_b
 async fn what_another_server_took_back_is_not_kept_from_memory() {
     let world = World::new();
     let (one, two) = (joined(&world).await, joined(&world).await);
-    one.lend(&called("a"), 1, KEEP_MS * 100, MOST).await.unwrap();
-    two.lend(&called("b"), 1, u64::MAX, MOST).await.unwrap();
+    one.lend(&called("a"), 1, KEEP_MS * 100, MOST, &|_| false).await.unwrap();
+    two.lend(&called("b"), 1, u64::MAX, MOST, &|_| false).await.unwrap();
     assert!(two.take_back(&called("a")).await.unwrap());
     world.pass(APART_MS).await;
     assert_eq!(lend(&two, "c", 1).await.unwrap().number, 0);
@@ -362,7 +387,7 @@ async fn a_word_that_comes_late_takes_back_nothing_that_was_lent_again() {
         assert!(node.take_back(&called("a")).await.is_err());
         *lacks.lock().unwrap() = None;
         world.pass(1_000).await;
-        let again = other.lend(&called("a"), 1, keep_ms, MOST).await.unwrap();
+        let again = other.lend(&called("a"), 1, keep_ms, MOST, &|_| false).await.unwrap();
         assert_eq!(again.number, number);
         let late = releases.lock().unwrap().pop().unwrap();
         let refused = world.handle().release(&late, world.clock.unix_ms()).await.unwrap_err();

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use snowmint_coord::lend::{check_lent, space_of};
+use snowmint_coord::lend::{check_lent, space_of, too_many_lent};
 use snowmint_coord::{
     ClaimRequest, Error as StoreError, ErrorKind, Extend, Extended, Lease, Result as StoreResult,
     Shapes, SlotInfo, Wish, is_worker_pool,
@@ -52,7 +52,7 @@ pub(super) struct Claiming<'a> {
     pub(super) service: &'a Service,
     pub(super) speaker: &'a Speaker,
     pub(super) now: UnixMillis,
-    /// How many numbers may be lent in a space.
+    /// How many numbers may be lent in all spaces of a token.
     pub(super) machines_max: u64,
 }
 
@@ -228,15 +228,17 @@ fn held(at: &At, token: u32, slots: &[SlotInfo], shapes: &Shapes) -> HashSet<Num
     slots.iter().filter(is_its).map(number).collect()
 }
 
-/// Refuses to lend more numbers in a space than there may be, as the door of CosId does: then only one that is free again
-/// is lent.
+/// Refuses to lend more numbers than there may be in all spaces of the token, as the door of CosId does: then only one that
+/// is free again is lent.
 fn check_space(
     asking: &Claiming<'_>,
     claim: &ClaimRequest,
     slots: &[SlotInfo],
 ) -> Result<(), NotTaken> {
-    let space = space_of(&claim.pool.name);
-    let lent = slots.iter().filter(|slot| space_of(&slot.pool) == space && !slot.is_avoided());
+    let space = space_of(&claim.pool.name).unwrap_or_default();
+    let counts = |other: &str| other == space || asking.service.lends_in(other);
+    let lent =
+        slots.iter().filter(|slot| !slot.is_avoided() && space_of(&slot.pool).is_some_and(counts));
     let is_there =
         |number| slots.iter().any(|slot| slot.pool == claim.pool.name && slot.slot == number);
     let wanted = count(lent.count()).saturating_add(claim.count.into());
@@ -244,10 +246,7 @@ fn check_space(
         Wish::Exactly(number) if is_there(number) => Ok(()),
         _ if wanted <= asking.machines_max => Ok(()),
         _ => {
-            let what = format!(
-                "numbers lent in {} (compat.cosid.machines_max)",
-                space.unwrap_or_default()
-            );
+            let what = too_many_lent(space);
             let limit = asking.machines_max;
             Err(StoreError::new("claim", ErrorKind::TooMany { what, wanted, limit }).into())
         }

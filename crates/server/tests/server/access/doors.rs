@@ -89,3 +89,39 @@ async fn numbers_that_are_lent_count_against_the_rate() {
     assert!(refused.body.contains("claims"), "{refused:?}");
     assert_eq!(ask("PATCH", "a").await.status, 200, "it goes on with what it has");
 }
+
+/// A pattern has any number of namespaces.
+#[tokio::test]
+async fn what_a_token_is_lent_counts_over_all_its_namespaces() {
+    let (server, access) = guarded_with(|settings| {
+        settings.compat.cosid.enabled = true;
+        settings.compat.cosid.machines_max = 3;
+    })
+    .await;
+    let tokens = [
+        ("minter".to_owned(), token(MINTER, &["reserve tmp-*"], &[])),
+        ("slow".to_owned(), token(SLOW, &["reserve shop"], &[])),
+        ("admin".to_owned(), token(ADMIN, &["reserve,admin *"], &[])),
+    ];
+    access.replace(&Tokens { tokens: tokens.into(), ..Tokens::default() }).unwrap();
+    let lend = async |token: &str, namespace: &str| {
+        let machine = "instanceId=a&stable=true&machineBit=10&safeGuardDuration=PT5M";
+        let path = format!("/machines/{namespace}?{machine}");
+        server.send("POST", &path, &bearer(token), "").await
+    };
+    for namespace in ["tmp-1", "tmp-2", "tmp-3"] {
+        assert_eq!(lend(MINTER, namespace).await.status, 200, "{namespace}");
+    }
+    let refused = lend(MINTER, "tmp-4").await;
+    assert_eq!((refused.status, &refused.json()["code"]), (400, &"M-01".into()), "{refused:?}");
+    for part in ["4 numbers lent in tmp-4", "3 are allowed", "compat.cosid.machines_max"] {
+        assert!(refused.body.contains(part), "{part}: {refused:?}");
+    }
+    assert_eq!(lend(MINTER, "tmp-2").await.status, 200, "who has one is told the same");
+    assert_eq!(lend(SLOW, "shop").await.status, 200, "another token has its own count");
+    assert_eq!(
+        lend(ADMIN, "tmp-4").await.status,
+        200,
+        "and who administers all, one for each namespace"
+    );
+}
