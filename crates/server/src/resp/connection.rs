@@ -123,6 +123,7 @@ impl Connection {
             if self.input.is_empty() {
                 // Nothing to read now: an idle connection holds no buffers.
                 self.input = Vec::new();
+                self.parser.rest();
                 replies.unsent = Vec::new();
             }
             replies.stream.readable().await?;

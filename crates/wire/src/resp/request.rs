@@ -13,6 +13,10 @@ pub const BULK_BYTES_MAX: usize = 16 * 1024;
 /// The longest request written as a line of words, in bytes.
 pub const INLINE_BYTES_MAX: usize = 16 * 1024;
 
+/// How many arguments a parser at rest has room for, and bytes of a request written as a line.
+const SPANS_KEPT: usize = 16;
+const WORDS_KEPT: usize = 256;
+
 /// More digits than any length that could be accepted; leading zeros are refused.
 const LENGTH_DIGITS_MAX: usize = 10;
 
@@ -197,6 +201,16 @@ impl Parser {
         Ok(Next::Incomplete { missing_min })
     }
 
+    /// Gives back what long requests took, between two requests: a client that rests keeps no more than one of short ones.
+    pub fn rest(&mut self) {
+        if self.args_left == 0 {
+            self.spans.clear();
+            self.spans.shrink_to(SPANS_KEPT);
+            self.words.clear();
+            self.words.shrink_to(WORDS_KEPT);
+        }
+    }
+
     /// Reads the arguments that are still to come. Answers how many bytes are missing at least: 0
     /// when all of them are there.
     #[inline]
@@ -330,4 +344,29 @@ fn negative(frame: &[u8], from: usize) -> Line {
 /// [`number`] without a sign, so that `--1` does not go round in circles.
 fn number_of(frame: &[u8], from: usize) -> Line {
     if frame.get(from) == Some(&b'-') { Line::Wrong } else { number(frame, from) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parser_at_rest_keeps_nothing_of_long_requests() {
+        let mut parser = Parser::new();
+        let mut long = b"*1000\r\n".to_vec();
+        (0..1_000).for_each(|_| long.extend_from_slice(b"$1\r\nx\r\n"));
+        assert!(matches!(parser.next(&long), Ok(Next::Command { .. })));
+        let mut line = b"x".repeat(5_000);
+        line.push(b'\n');
+        assert!(matches!(parser.next(&line), Ok(Next::Command { .. })));
+        assert!(parser.spans.capacity() >= 1_000 && parser.words.capacity() >= 5_000);
+        parser.rest();
+        assert!(parser.spans.capacity() <= SPANS_KEPT && parser.words.capacity() <= WORDS_KEPT);
+        // What has come of a request is not lost.
+        let (part, whole) = (&b"*2\r\n$1\r\nx\r\n"[..], &b"*2\r\n$1\r\nx\r\n$1\r\ny\r\n"[..]);
+        assert!(matches!(parser.next(part), Ok(Next::Incomplete { .. })));
+        parser.rest();
+        let both = parser.next(whole);
+        assert!(matches!(both, Ok(Next::Command { command, .. }) if command.len() == 2));
+    }
 }
