@@ -38,6 +38,7 @@ pub mod owners;
 pub mod pool;
 pub mod private;
 pub mod random;
+mod reads;
 pub mod reclaim;
 pub mod recovery;
 mod refusal;

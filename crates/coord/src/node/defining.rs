@@ -73,7 +73,7 @@ impl Node {
         }
         let around = &self.core().around;
         // With those that were deleted, whose numbers stay what they are.
-        let catalog = around.call("list sources", around.store.list()).await?;
+        let catalog = around.call("list sources", self.core().reads.list()).await?;
         let Some(stored) = catalog.definitions.iter().find(|stored| stored.name == name) else {
             return Ok(None);
         };
@@ -101,7 +101,7 @@ impl Node {
     /// `NotFound`.
     pub async fn definition(&self, name: &str) -> Result<SourceInfo> {
         let around = &self.core().around;
-        self.core().described(&around.call("get source", around.store.get(name)).await?)
+        self.core().described(&around.call("get source", self.core().reads.get(name)).await?)
     }
 
     /// All sources that are not deleted, by name.
@@ -110,7 +110,7 @@ impl Node {
     /// As the store says.
     pub async fn sources(&self) -> Result<Listed> {
         let around = &self.core().around;
-        let catalog = around.call("list sources", around.store.list()).await?;
+        let catalog = around.call("list sources", self.core().reads.list()).await?;
         Ok(self.core().listed(&catalog))
     }
 }

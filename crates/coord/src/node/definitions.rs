@@ -295,7 +295,7 @@ impl Core {
         name: &str,
         plan: &crate::spec::SnowflakePlan,
     ) -> Result<()> {
-        let catalog = self.around.call("read catalog", self.around.store.list()).await?;
+        let catalog = self.around.call("read catalog", self.reads.list()).await?;
         for other in &catalog.definitions {
             if other.name == name || other.state == SourceState::Deleted {
                 continue;

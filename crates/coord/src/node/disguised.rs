@@ -18,7 +18,7 @@ impl Core {
             return Ok(spec.clone());
         }
         // With those that were deleted, whose IDs stay what they are.
-        let catalog = self.around.call(op, self.around.store.list()).await?;
+        let catalog = self.around.call(op, self.reads.list()).await?;
         let version = version_in(&catalog, op, name, spec)?;
         let mut spec = spec.clone();
         if let Some(disguise) = &mut spec.disguise {

@@ -64,7 +64,7 @@ impl Core {
     /// The definition of a source, a deleted one too: the journal's, where the store does not answer and
     /// was not met yet.
     pub(super) async fn find(&self, name: &str) -> Result<Definition> {
-        match self.lookup.find(&self.around, name).await {
+        match self.lookup.find((&*self.around, &*self.reads), name).await {
             Err(error) if is_away(&error) => self.kept.definition(name).ok_or(error),
             found => found,
         }

@@ -238,7 +238,7 @@ impl Core {
     /// The slots that are lent, or were, in all spaces.
     async fn all_lent(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
         let around = &self.around;
-        let mut slots = around.call("list workers", around.store.workers(now)).await?;
+        let mut slots = around.call("list workers", self.reads.workers(now)).await?;
         slots.retain(|slot| is_lent(&slot.pool) && !slot.is_avoided());
         Ok(slots)
     }

@@ -14,6 +14,7 @@ use snowmint_core::ElapsedMillis;
 use crate::catalog::{Definition, SourceState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sources::Surroundings;
+use crate::store::Store;
 
 /// How often the catalog is read for names that are missing, at most.
 const PERIOD_MS: u64 = 100;
@@ -48,11 +49,15 @@ impl Lookup {
     ///
     /// # Errors
     /// `NotFound`, and as the store says.
-    pub(super) async fn find(&self, around: &Surroundings, name: &str) -> Result<Definition> {
+    pub(super) async fn find(
+        &self,
+        (around, store): (&Surroundings, &dyn Store),
+        name: &str,
+    ) -> Result<Definition> {
         if self.are_many(around.timer.elapsed()) {
-            return self.find_read(around, name).await;
+            return self.find_read((around, store), name).await;
         }
-        let found = around.call("open source", around.store.get(name)).await;
+        let found = around.call("open source", store.get(name)).await;
         let missing = match &found {
             Ok(definition) => definition.state == SourceState::Deleted,
             Err(error) => matches!(error.kind(), ErrorKind::NotFound { .. }),
@@ -63,12 +68,16 @@ impl Lookup {
         found
     }
 
-    async fn find_read(&self, around: &Surroundings, name: &str) -> Result<Definition> {
+    async fn find_read(
+        &self,
+        (around, store): (&Surroundings, &dyn Store),
+        name: &str,
+    ) -> Result<Definition> {
         let mut read = self.read.lock().await;
         let (now, changes) = (around.timer.elapsed(), self.changes.load(Ordering::Acquire));
         let is_new = |read: &Read| read.changes == changes && now.since(read.at) < PERIOD_MS;
         if !read.as_ref().is_some_and(is_new) {
-            let listed = around.call("read catalog", around.store.list()).await;
+            let listed = around.call("read catalog", store.list()).await;
             let at = around.timer.elapsed();
             let by_name = |definition: Definition| (definition.name.clone(), definition);
             let (found, error) = match listed {

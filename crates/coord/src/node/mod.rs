@@ -68,6 +68,7 @@ use crate::member::Incarnation;
 use crate::pool::SECTIONS_POOL;
 pub use crate::pool::{is_worker_pool, pool_of};
 use crate::random;
+use crate::reads::SharedReads;
 use crate::segment::{Reserve, Segment};
 use crate::slot::SlotInfo;
 use crate::sources::{Back, Shares, Source, SourceInner, Surroundings};
@@ -79,6 +80,8 @@ use crate::store::Store;
 #[derive(Debug)]
 struct Core {
     around: Arc<Surroundings>,
+    /// The store, for whoever asks this node: they are many, and what the node must have in time waits behind none of them.
+    reads: Arc<dyn Store>,
     settings: NodeSettings,
     sources: Mutex<BTreeMap<String, Arc<SourceInner>>>,
     /// How often the store was recovered under this node; raised with `sources` locked.
@@ -179,8 +182,12 @@ impl Node {
             };
             let met = seen::refuse_other_store(&around, &settings, &memory).await?;
             let tails = keeper.take_tails(&*disk, met == Some(Recalled::Same)).await?;
+            let (store, timer) = (Arc::clone(&around.store), Arc::clone(&around.timer));
+            let at = (runtime.clone(), around.home.clone());
+            let reads = Arc::new(SharedReads::of(store, timer, at, call_ms));
             let core = Arc::new(Core {
                 around,
+                reads,
                 settings,
                 sources: Mutex::new(BTreeMap::new()),
                 histories: AtomicU64::new(0),
@@ -283,7 +290,7 @@ impl Node {
     /// As the store says.
     pub async fn others(&self) -> Result<Vec<String>> {
         let around = &self.core().around;
-        let members = around.store.members(around.clock.unix_ms());
+        let members = self.core().reads.members(around.clock.unix_ms());
         let mut members = around.call("list members", members).await?;
         let own = self.incarnation();
         members.retain(|info| info.live && Some(info.member.incarnation) != own);
@@ -297,7 +304,7 @@ impl Node {
     /// As the store says.
     pub async fn workers(&self) -> Result<Vec<SlotInfo>> {
         let around = &self.core().around;
-        let slots = around.store.workers(around.clock.unix_ms());
+        let slots = self.core().reads.workers(around.clock.unix_ms());
         let mut slots = around.call("list workers", slots).await?;
         slots.retain(|slot| slot.pool != SECTIONS_POOL);
         Ok(slots)
@@ -309,7 +316,7 @@ impl Node {
     /// As the store says.
     pub async fn forecast(&self) -> Result<Vec<Forecast>> {
         let around = &self.core().around;
-        let catalog = around.call("list sources", around.store.list()).await?;
+        let catalog = around.call("list sources", self.core().reads.list()).await?;
         let slots = self.workers().await?;
         let reuse = self.core().settings.reuse;
         Ok(forecast(&catalog.definitions, &slots, reuse, around.clock.unix_ms()))
@@ -401,10 +408,10 @@ impl Node {
         self.core().around.reserve_for_program(store, reserve).await
     }
 
-    /// The store.
+    /// The store. Of each kind of read one call is in flight, for all who ask through this node.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
-        &self.core().around.store
+        &self.core().reads
     }
 
     /// Gives everything back: closes the generators for good, writes so in the journal, and tells the

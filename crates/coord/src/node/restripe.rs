@@ -65,7 +65,7 @@ impl Node {
         let mut tries = 0;
         loop {
             let history = self.core().history();
-            let stored = around.call("get source", around.store.get(name)).await?;
+            let stored = around.call("get source", self.core().reads.get(name)).await?;
             let restripe = self.worked_out(&stored, wanted, (1 << tries) - 1, change)?;
             match around.call("restripe", around.store.restripe(&restripe)).await {
                 Ok(changed) => return self.core().changed(&changed, history),

@@ -54,6 +54,8 @@ pub(super) struct Faults {
     pub(super) unheard: Arc<Mutex<Option<&'static str>>>,
     /// What happens when a verb is sent next.
     pub(super) meanwhile: Arc<Mutex<Option<(&'static str, Meanwhile)>>>,
+    /// The verbs that were sent through this handle, in order, also while they are held.
+    pub(super) asked: Arc<Mutex<Vec<&'static str>>>,
     /// A verb that is not sent before it is told to go on, the next time.
     pub(super) held: Arc<Mutex<Option<HeldVerb>>>,
     /// A verb that is done, and whose answer is on its way until it is told to go on, the next time.
@@ -157,6 +159,7 @@ impl Faulty {
         op: &'static str,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
+        self.faults.asked.lock().unwrap_or_else(PoisonError::into_inner).push(op);
         Faults::hold(&self.faults.held, op).await;
         self.faults.before(op)?;
         let answer = call.await?;

@@ -21,6 +21,7 @@ mod lost;
 mod namespaces;
 mod order;
 mod readiness;
+mod reads;
 mod recovered;
 mod rest;
 mod restored;

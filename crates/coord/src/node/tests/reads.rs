@@ -1,0 +1,126 @@
+//! Many who read the store through one node: it is asked once for all of them, and what the node must have in time waits
+//! for none.
+
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use super::kills::in_time;
+use super::*;
+
+/// A node that mints, whose calls a test can hold for as long as it likes.
+struct Ground {
+    world: World,
+    node: Node,
+    source: Source,
+    faults: faulty::Faults,
+}
+
+impl Ground {
+    async fn new() -> Self {
+        let world = World::new();
+        let store = world.faulty();
+        let faults = faulty::Faults {
+            held: Arc::clone(&store.faults.held),
+            late: Arc::clone(&store.faults.late),
+            asked: Arc::clone(&store.faults.asked),
+            ..faulty::Faults::default()
+        };
+        let settings = NodeSettings { store_call_ms: 600_000, ..NodeSettings::default() };
+        let node = Node::open(Arc::new(store), settings, world.parts()).await.unwrap();
+        node.define("orders", &spec("{}")).await.unwrap();
+        let source = in_time(&world, node.source("orders")).await.unwrap();
+        in_time(&world, source.mint(1, None, 5_000)).await.unwrap();
+        settle().await;
+        Self { world, node, source, faults }
+    }
+
+    fn asked(&self, verb: &str) -> usize {
+        self.faults.asked.lock().unwrap().iter().filter(|asked| **asked == verb).count()
+    }
+
+    fn list(&self) -> JoinHandle<Result<Listed>> {
+        let node = self.node.clone();
+        tokio::spawn(async move { node.sources().await })
+    }
+
+    fn see(&self, name: &str) -> JoinHandle<Result<SourceInfo>> {
+        let (node, name) = (self.node.clone(), name.to_owned());
+        tokio::spawn(async move { node.definition(&name).await })
+    }
+}
+
+fn names(listed: &Listed) -> Vec<&str> {
+    listed.sources.iter().map(|source| source.name.as_str()).collect()
+}
+
+#[tokio::test]
+async fn callers_who_list_share_a_call_and_windows_go_on_meanwhile() {
+    let ground = Ground::new().await;
+    let (before, goes_on) = (ground.asked("list"), Arc::<Notify>::default());
+    *ground.faults.held.lock().unwrap() = Some(("list", Arc::clone(&goes_on)));
+    let first = ground.list();
+    settle().await;
+    let callers: Vec<_> = (0..200).map(|_| ground.list()).collect();
+    settle().await;
+    assert_eq!(ground.asked("list"), before + 1, "one is in flight");
+
+    let extended = ground.asked("extend");
+    while ground.asked("extend") < extended + 2 {
+        ground.world.pass(1_000).await;
+        in_time(&ground.world, ground.source.mint(1, None, 5_000)).await.unwrap();
+    }
+    assert!(ground.node.readiness().ready, "{:?}", ground.node.readiness());
+    assert!(callers.iter().all(|caller| !caller.is_finished()));
+
+    // What the node reads for itself meanwhile, it reads past them.
+    let meanwhile = ground.asked("list");
+    goes_on.notify_one();
+    for caller in std::iter::once(first).chain(callers) {
+        assert_eq!(names(&caller.await.unwrap().unwrap()), ["orders"]);
+    }
+    assert!(ground.asked("list") <= meanwhile + 1, "one for all who came after it");
+}
+
+/// An answer that is on its way may be older than what the caller has done.
+#[tokio::test]
+async fn whoever_has_defined_a_source_finds_it_in_the_next_list() {
+    let ground = Ground::new().await;
+    let goes_on = Arc::<Notify>::default();
+    *ground.faults.late.lock().unwrap() = Some(("list", Arc::clone(&goes_on)));
+    let first = ground.list();
+    while ground.faults.late.lock().unwrap().is_some() {
+        tokio::task::yield_now().await;
+    }
+    ground.node.define("bills", &spec("{}")).await.unwrap();
+    let second = ground.list();
+    settle().await;
+    goes_on.notify_one();
+    assert_eq!(names(&first.await.unwrap().unwrap()), ["orders"]);
+    assert_eq!(names(&second.await.unwrap().unwrap()), ["bills", "orders"]);
+}
+
+/// Of however many names: a few are read one by one, and the rest together.
+#[tokio::test]
+async fn callers_who_look_at_many_sources_cost_few_calls() {
+    let ground = Ground::new().await;
+    let (gets, lists) = (ground.asked("get"), ground.asked("list"));
+    let goes_on = Arc::<Notify>::default();
+    *ground.faults.held.lock().unwrap() = Some(("get", Arc::clone(&goes_on)));
+    let first = ground.see("orders");
+    settle().await;
+    let others: Vec<_> = (0..100).map(|number| ground.see(&format!("tmp-{number}"))).collect();
+    let known: Vec<_> = (0..100).map(|_| ground.see("orders")).collect();
+    settle().await;
+    assert_eq!(ground.asked("get"), gets + 1, "one is in flight");
+    goes_on.notify_one();
+    assert_eq!(first.await.unwrap().unwrap().name, "orders");
+    for other in others {
+        let error = other.await.unwrap().unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::NotFound { .. }), "{error}");
+    }
+    for known in known {
+        assert_eq!(known.await.unwrap().unwrap().name, "orders");
+    }
+    let asked = ground.asked("get") - gets + ground.asked("list") - lists;
+    assert!(asked <= 16, "{asked}");
+}

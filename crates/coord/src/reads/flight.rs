@@ -1,0 +1,318 @@
+//! One call at a time for all who ask the same.
+//!
+//! Whoever asks while a call is in flight is answered by the next one, never by that one: it may have begun before what
+//! the asker has done. So however many ask, one call is in flight, and one more serves all who came meanwhile.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use snowmint_core::UnixMillis;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::StoreIdentity;
+use crate::waiters::Waiters;
+
+/// Whoever asks as of a time so near has asked as of the same.
+const SAME_TIME_MS: u64 = 5_000;
+
+/// What is asked.
+pub(super) trait Question: fmt::Debug + Send + 'static {
+    /// Whether the answer to this is one to the other, too; if so, this becomes what is asked for both.
+    fn takes_in(&mut self, other: &Self) -> bool;
+}
+
+impl Question for () {
+    fn takes_in(&mut self, (): &Self) -> bool {
+        true
+    }
+}
+
+impl Question for String {
+    fn takes_in(&mut self, other: &Self) -> bool {
+        *self == *other
+    }
+}
+
+/// Who asks, and what it has seen.
+impl Question for (String, StoreIdentity) {
+    fn takes_in(&mut self, other: &Self) -> bool {
+        *self == *other
+    }
+}
+
+/// A question as of the caller's time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AsOf {
+    /// The time of the first who asked.
+    first: UnixMillis,
+    /// The latest of all.
+    pub(super) now: UnixMillis,
+}
+
+impl AsOf {
+    pub(super) const fn new(now: UnixMillis) -> Self {
+        Self { first: now, now }
+    }
+}
+
+impl Question for AsOf {
+    fn takes_in(&mut self, other: &Self) -> bool {
+        let apart_ms = self.first.since(other.now).max(other.now.since(self.first));
+        let is_near = apart_ms <= SAME_TIME_MS;
+        if is_near {
+            self.now = self.now.max(other.now);
+        }
+        is_near
+    }
+}
+
+/// What all who asked the same are told.
+type Told<T> = Result<Arc<T>>;
+
+/// The calls of one kind.
+#[derive(Debug)]
+pub(super) struct Flights<Q, T>(Arc<Mutex<Asked<Q, T>>>);
+
+/// Who waits for the next calls.
+#[derive(Debug)]
+struct Asked<Q, T> {
+    /// Whether somebody calls for all.
+    is_in_flight: bool,
+    next: VecDeque<(Q, Waiters<Told<T>>)>,
+}
+
+impl<Q, T> Default for Flights<Q, T> {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Asked { is_in_flight: false, next: VecDeque::new() })))
+    }
+}
+
+fn lock<Q, T>(asked: &Mutex<Asked<Q, T>>) -> MutexGuard<'_, Asked<Q, T>> {
+    asked.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<Q: Question, T: fmt::Debug + Send + Sync + 'static> Flights<Q, T> {
+    /// How many different questions wait for the call before them.
+    pub(super) fn waiting(&self) -> usize {
+        lock(&self.0).next.len()
+    }
+
+    /// The answer to a question, by a call that begins after this. The call goes on when the asker does not: one that is
+    /// given up half-way may still be the store's work, and the next one would come on top.
+    pub(super) async fn ask<F>(
+        &self,
+        runtime: &Handle,
+        question: Q,
+        call: impl Fn(Q) -> F + Send + Sync + 'static,
+    ) -> Told<T>
+    where
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let (told, answer) = oneshot::channel();
+        if self.waits(question, told) {
+            let mut flight = Flight { asked: Arc::clone(&self.0), is_over: false };
+            runtime.spawn(async move {
+                while let Some((question, mut waiters)) = flight.next() {
+                    let answer = call(question).await.map(Arc::new);
+                    waiters.answer(&answer);
+                }
+            });
+        }
+        answer.await.unwrap_or_else(|_| {
+            let what = "an answer of the store, whose call ended without one (ask again)".into();
+            Err(Error::new("read", ErrorKind::Unavailable { what }))
+        })
+    }
+
+    /// Waits for the next call. Answers whether the asker is to see to it, as none is in flight.
+    fn waits(&self, question: Q, told: oneshot::Sender<Told<T>>) -> bool {
+        let mut asked = lock(&self.0);
+        let found = asked
+            .next
+            .iter_mut()
+            .find_map(|(waiting, waiters)| waiting.takes_in(&question).then_some(waiters));
+        match found {
+            Some(waiters) => waiters.add(told),
+            None => {
+                let mut waiters = Waiters::default();
+                waiters.add(told);
+                asked.next.push_back((question, waiters));
+            }
+        }
+        !std::mem::replace(&mut asked.is_in_flight, true)
+    }
+}
+
+/// The calls one after the other, until nobody waits.
+struct Flight<Q, T> {
+    asked: Arc<Mutex<Asked<Q, T>>>,
+    is_over: bool,
+}
+
+impl<Q, T> Flight<Q, T> {
+    fn next(&mut self) -> Option<(Q, Waiters<Told<T>>)> {
+        let mut asked = lock(&self.asked);
+        let next = asked.next.pop_front();
+        if next.is_none() {
+            asked.is_in_flight = false;
+            self.is_over = true;
+        }
+        next
+    }
+}
+
+/// Of one that ends in the middle, nobody goes on waiting.
+impl<Q, T> Drop for Flight<Q, T> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let mut asked = lock(&self.asked);
+            asked.is_in_flight = false;
+            asked.next.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use futures_util::future::join_all;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    /// A call that each time waits to be let through, and answers how often it was made.
+    #[derive(Clone)]
+    struct Held {
+        calls: Arc<AtomicU32>,
+        gate: Arc<Semaphore>,
+    }
+
+    impl Held {
+        fn new() -> Self {
+            Self { calls: Arc::default(), gate: Arc::new(Semaphore::new(0)) }
+        }
+
+        fn calls(&self) -> u32 {
+            self.calls.load(Ordering::SeqCst)
+        }
+
+        async fn called(&self, times: u32) {
+            while self.calls() < times {
+                tokio::task::yield_now().await;
+            }
+        }
+
+        fn ask<Q: Question>(
+            &self,
+            flights: &Arc<Flights<Q, u32>>,
+            question: Q,
+        ) -> tokio::task::JoinHandle<Told<u32>> {
+            let (flights, held) = (Arc::clone(flights), self.clone());
+            tokio::spawn(async move {
+                let call = move |_: Q| {
+                    let held = held.clone();
+                    async move {
+                        let number = held.calls.fetch_add(1, Ordering::SeqCst) + 1;
+                        held.gate.acquire().await.unwrap().forget();
+                        Ok(number)
+                    }
+                };
+                flights.ask(&Handle::current(), question, call).await
+            })
+        }
+    }
+
+    async fn waits_for<Q: Question>(flights: &Flights<Q, u32>, waiting: usize) {
+        while flights.waiting() < waiting {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// How many wait for the next call, whatever they ask.
+    async fn all_wait(asked: &[tokio::task::JoinHandle<Told<u32>>]) {
+        for _ in 0..10 * asked.len() {
+            tokio::task::yield_now().await;
+        }
+        assert!(asked.iter().all(|asked| !asked.is_finished()));
+    }
+
+    #[tokio::test]
+    async fn whoever_comes_during_a_call_is_answered_by_the_next_and_all_by_one() {
+        let (flights, held) = (Arc::new(Flights::<(), u32>::default()), Held::new());
+        let first = held.ask(&flights, ());
+        held.called(1).await;
+        let others: Vec<_> = (0..500).map(|_| held.ask(&flights, ())).collect();
+        all_wait(&others).await;
+        assert_eq!(held.calls(), 1, "one is in flight");
+        held.gate.add_permits(1);
+        assert_eq!(*first.await.unwrap().unwrap(), 1);
+        held.called(2).await;
+        held.gate.add_permits(1);
+        for answer in join_all(others).await {
+            assert_eq!(*answer.unwrap().unwrap(), 2, "begun after the question");
+        }
+        assert_eq!(held.calls(), 2);
+        // Then it begins anew.
+        held.gate.add_permits(1);
+        assert_eq!(*held.ask(&flights, ()).await.unwrap().unwrap(), 3);
+    }
+
+    /// A client that opens requests and gives them up at once would queue a call for each.
+    #[tokio::test]
+    async fn a_call_whose_asker_gives_up_stays_the_only_one_in_flight() {
+        let (flights, held) = (Arc::new(Flights::<(), u32>::default()), Held::new());
+        let first = held.ask(&flights, ());
+        held.called(1).await;
+        first.abort();
+        assert!(first.await.is_err());
+        let others: Vec<_> = (0..50).map(|_| held.ask(&flights, ())).collect();
+        all_wait(&others).await;
+        assert_eq!(held.calls(), 1);
+        others.iter().for_each(tokio::task::JoinHandle::abort);
+        let last = held.ask(&flights, ());
+        held.gate.add_permits(3);
+        let number = *last.await.unwrap().unwrap();
+        // One call more where those who had given up were looked for first.
+        assert!((2..=3).contains(&number), "{number}");
+    }
+
+    #[tokio::test]
+    async fn different_questions_are_asked_one_after_the_other() {
+        let (flights, held) = (Arc::new(Flights::<String, u32>::default()), Held::new());
+        let first = held.ask(&flights, "a".into());
+        held.called(1).await;
+        let second = held.ask(&flights, "a".into());
+        waits_for(&flights, 1).await;
+        let third = held.ask(&flights, "b".into());
+        waits_for(&flights, 2).await;
+        let fourth = held.ask(&flights, "a".into());
+        all_wait(&[first, second, third, fourth]).await;
+        assert_eq!((held.calls(), flights.waiting()), (1, 2));
+    }
+
+    #[tokio::test]
+    async fn a_call_that_ends_without_an_answer_leaves_nobody_waiting() {
+        let flights = Arc::new(Flights::<(), u32>::default());
+        // As a store must not.
+        let call = |()| async { Ok(u32::MAX.checked_add(1).unwrap()) };
+        let asked = flights.ask(&Handle::current(), (), call).await;
+        assert!(asked.unwrap_err().to_string().contains("ask again"));
+        let held = Held::new();
+        held.gate.add_permits(1);
+        assert_eq!(*held.ask(&flights, ()).await.unwrap().unwrap(), 1);
+    }
+
+    #[test]
+    fn times_that_are_near_are_one_and_the_latest_counts() {
+        let at = |ms| AsOf::new(UnixMillis::new(ms));
+        let mut asked = at(100_000);
+        assert!(asked.takes_in(&at(104_000)) && asked.takes_in(&at(96_000)));
+        assert_eq!(asked.now, UnixMillis::new(104_000));
+        assert!(!asked.takes_in(&at(105_001)) && !asked.takes_in(&at(94_999)));
+        assert_eq!(asked.now, UnixMillis::new(104_000));
+    }
+}

@@ -1,0 +1,295 @@
+//! A store as callers read it, who are many and come when they like.
+//!
+//! The problem: a store answers one call after the other, or few at a time. Whoever asks for a long list over a thousand
+//! connections has as many calls queue there, and what a node must have in time, such as a window, waits behind them.
+//!
+//! What this does: of each kind of read one call is in flight, for [all who ask](flight). What changes the store goes
+//! straight through. The node itself reads past this: it waits for nobody's answer but its own.
+
+mod flight;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use snowmint_core::UnixMillis;
+use tokio::runtime::Handle;
+
+use self::flight::{AsOf, Flights, Question};
+use crate::avoid::Avoid;
+use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState, existing};
+use crate::error::{Error, ErrorKind, Result};
+use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
+use crate::home::Home;
+use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
+use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
+use crate::ordered::{LetGo, Take, Taken};
+use crate::pool::Ground;
+use crate::reclaim::{Reclaim, Reclaimed};
+use crate::segment::{GiveBack, Reserve, Segment};
+use crate::slot::SlotInfo;
+use crate::store::{FastForward, Store, StoreIdentity};
+use crate::timer::Timer;
+
+/// So many definitions wait to be read one by one. Where more do, they are read together, with all others.
+const DEFINITIONS_MAX: usize = 4;
+
+/// A store whose reads are shared by all who ask at the same time.
+#[derive(Debug)]
+pub(crate) struct SharedReads {
+    store: Arc<dyn Store>,
+    timer: Arc<dyn Timer>,
+    runtime: Handle,
+    /// The process in which the runtime runs.
+    home: Home,
+    /// How long a call may take.
+    call_ms: u64,
+    /// Whose turn it is to have an answer of its own, which may be long: all hear of it at the same moment, and would
+    /// keep everybody else from running for as long as they have work with it.
+    turn: tokio::sync::Mutex<()>,
+    times: Flights<(), Option<UnixMillis>>,
+    identities: Flights<(), StoreIdentity>,
+    recalls: Flights<(String, StoreIdentity), Recalled>,
+    standings: Flights<(), Standing>,
+    members: Flights<AsOf, Vec<MemberInfo>>,
+    workers: Flights<AsOf, Vec<SlotInfo>>,
+    definitions: Flights<String, Definition>,
+    catalogs: Flights<(), Catalog>,
+    grounds: Flights<(), Ground>,
+}
+
+impl SharedReads {
+    /// Reads of this store, each of which ends in time.
+    pub(crate) fn of(
+        store: Arc<dyn Store>,
+        timer: Arc<dyn Timer>,
+        (runtime, home): (Handle, Home),
+        call_ms: u64,
+    ) -> Self {
+        Self {
+            store,
+            timer,
+            runtime,
+            home,
+            call_ms,
+            turn: tokio::sync::Mutex::default(),
+            times: Flights::default(),
+            identities: Flights::default(),
+            recalls: Flights::default(),
+            standings: Flights::default(),
+            members: Flights::default(),
+            workers: Flights::default(),
+            definitions: Flights::default(),
+            catalogs: Flights::default(),
+            grounds: Flights::default(),
+        }
+    }
+
+    /// The answer that all share who ask this now.
+    async fn shared<Q, T, F>(
+        &self,
+        (flights, op): (&Flights<Q, T>, &'static str),
+        question: Q,
+        call: impl Fn(Arc<dyn Store>, Q) -> F + Send + Sync + 'static,
+    ) -> Result<Arc<T>>
+    where
+        Q: Question,
+        T: std::fmt::Debug + Send + Sync + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        // In a forked child nothing runs that is spawned: the store says what it says there.
+        if !self.home.is_here() {
+            return call(Arc::clone(&self.store), question).await.map(Arc::new);
+        }
+        let (store, timer, call_ms) =
+            (Arc::clone(&self.store), Arc::clone(&self.timer), self.call_ms);
+        let call = move |question| {
+            in_time(Arc::clone(&timer), call_ms, op, call(Arc::clone(&store), question))
+        };
+        flights.ask(&self.runtime, question, call).await
+    }
+
+    /// The same for one of them, to change as it likes.
+    async fn own<Q, T, F>(
+        &self,
+        kind: (&Flights<Q, T>, &'static str),
+        question: Q,
+        call: impl Fn(Arc<dyn Store>, Q) -> F + Send + Sync + 'static,
+    ) -> Result<T>
+    where
+        Q: Question,
+        T: Clone + std::fmt::Debug + Send + Sync + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let answer = self.shared(kind, question, call).await?;
+        let _turn = self.turn.lock().await;
+        Ok(T::clone(&answer))
+    }
+
+    async fn catalog(&self) -> Result<Arc<Catalog>> {
+        let call = |store: Arc<dyn Store>, ()| async move { store.list().await };
+        self.shared((&self.catalogs, "list"), (), call).await
+    }
+}
+
+/// A call that ends, whoever waits for it.
+async fn in_time<T>(
+    timer: Arc<dyn Timer>,
+    call_ms: u64,
+    op: &'static str,
+    call: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    tokio::select! {
+        biased;
+        answer = call => answer,
+        () = timer.sleep_ms(call_ms) => {
+            let what = format!("an answer of the store within {call_ms} ms");
+            Err(Error::new(op, ErrorKind::Unavailable { what }))
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SharedReads {
+    crate::as_inner!(store);
+
+    async fn now(&self) -> Result<Option<UnixMillis>> {
+        let call = |store: Arc<dyn Store>, ()| async move { store.now().await };
+        self.own((&self.times, "now"), (), call).await
+    }
+
+    async fn identity(&self) -> Result<StoreIdentity> {
+        let call = |store: Arc<dyn Store>, ()| async move { store.identity().await };
+        self.own((&self.identities, "identity"), (), call).await
+    }
+
+    async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
+        let call = |store: Arc<dyn Store>, (who, seen): (String, StoreIdentity)| async move {
+            store.recall(&who, &seen).await
+        };
+        self.own((&self.recalls, "recall"), (who.to_owned(), seen.clone()), call).await
+    }
+
+    async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
+        self.store.doubt(doubt, evidence).await
+    }
+
+    async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
+        self.store.report(journal, known).await
+    }
+
+    async fn standing(&self) -> Result<Standing> {
+        let call = |store: Arc<dyn Store>, ()| async move { store.standing().await };
+        self.own((&self.standings, "standing"), (), call).await
+    }
+
+    async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
+        self.store.join(member, presence, now).await
+    }
+
+    async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
+        self.store.renew(member, presence, now).await
+    }
+
+    async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
+        self.store.announce(member, status).await
+    }
+
+    async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
+        self.store.leave(member, now).await
+    }
+
+    async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
+        let call = |store: Arc<dyn Store>, at: AsOf| async move { store.members(at.now).await };
+        self.own((&self.members, "members"), AsOf::new(now), call).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
+        self.store.claim(request, now).await
+    }
+
+    async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
+        self.store.extend(items, now).await
+    }
+
+    async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
+        self.store.release(release, now).await
+    }
+
+    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
+        self.store.take(take, now).await
+    }
+
+    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
+        self.store.let_go(let_go, now).await
+    }
+
+    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
+        self.store.avoid(avoid, now).await
+    }
+
+    async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {
+        self.store.reclaim(reclaim, now).await
+    }
+
+    async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
+        let call = |store: Arc<dyn Store>, at: AsOf| async move { store.workers(at.now).await };
+        self.own((&self.workers, "workers"), AsOf::new(now), call).await
+    }
+
+    async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
+        self.store.reserve(reserve).await
+    }
+
+    async fn give_back(&self, back: &GiveBack) -> Result<u64> {
+        self.store.give_back(back).await
+    }
+
+    async fn define(&self, new: &NewDefinition) -> Result<Definition> {
+        self.store.define(new).await
+    }
+
+    async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
+        self.store.alter(new, if_version).await
+    }
+
+    async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
+        self.store.restripe(restripe).await
+    }
+
+    async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
+        self.store.set_state(name, state).await
+    }
+
+    async fn get(&self, name: &str) -> Result<Definition> {
+        if self.definitions.waiting() < DEFINITIONS_MAX {
+            let call = |store: Arc<dyn Store>, name: String| async move { store.get(&name).await };
+            return self.own((&self.definitions, "get"), name.to_owned(), call).await;
+        }
+        let catalog = self.catalog().await?;
+        let stored = catalog.definitions.iter().find(|stored| stored.name == name);
+        existing(stored, name).cloned().map_err(|kind| Error::new("get", kind))
+    }
+
+    async fn list(&self) -> Result<Catalog> {
+        let catalog = self.catalog().await?;
+        let _turn = self.turn.lock().await;
+        Ok(Catalog::clone(&catalog))
+    }
+
+    async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
+        self.store.fast_forward(forward).await
+    }
+
+    async fn accept_lead(&self, until: Mark) -> Result<()> {
+        self.store.accept_lead(until).await
+    }
+
+    async fn ground(&self) -> Result<Ground> {
+        let call = |store: Arc<dyn Store>, ()| async move { store.ground().await };
+        self.own((&self.grounds, "ground"), (), call).await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.store.close().await
+    }
+}
