@@ -71,7 +71,7 @@ impl Requests {
         self.0.most(bound)
     }
 
-    /// Whether a request over HTTP/2 may be worked on, beside all that wait.
+    /// Whether a request may be worked on, beside all that wait.
     ///
     /// # Errors
     /// `Overloaded` where too many do.
@@ -121,7 +121,7 @@ impl Requests {
         }
     }
 
-    /// The work on a request over HTTP/2, which counts as soon as it has to wait.
+    /// The work on a request, which counts as soon as it has to wait.
     pub(crate) async fn counted<T, F: Future<Output = T>>(
         &self,
         caller: &Caller,

@@ -38,6 +38,8 @@ use crate::tls::Peer;
 const OWN: &str = "/v1/";
 /// Of these, what is for everybody.
 const OPEN: &str = "/v1/layouts";
+/// What waits for nothing, and is asked by those who end a server that does not answer.
+const PROBES: [&str; 2] = ["/livez", "/readyz"];
 /// Where bounds of counters are asked for.
 const COUNTERS: &str = "/v1/counters/";
 /// Where it is asked what an ID says.
@@ -138,7 +140,6 @@ impl Pages {
             Ok(caller) => caller,
             Err(refusal) => return answer::never_stored(refusal).await,
         };
-        let version = request.version();
         let (request, taken) = if self.reads_body(&request) {
             match self.whole(request, &caller).await {
                 Ok(whole) => whole,
@@ -151,13 +152,8 @@ impl Pages {
             (request.map(|_| Body::empty()), None)
         };
         // Boxed: it has room for whatever may happen to a request.
-        match version {
-            Version::HTTP_2 => {
-                let page = Box::pin(self.page(request, caller.clone()));
-                self.requests.counted(&caller, taken, page).await
-            }
-            _ => Box::pin(self.page(request, caller)).await,
-        }
+        let page = Box::pin(self.page(request, caller.clone()));
+        self.requests.counted(&caller, taken, page).await
     }
 
     /// The caller of a request; or the response to one that is refused by its head, before its body is awaited.
@@ -182,7 +178,7 @@ impl Pages {
             from.connection.is_of(&caller);
             caller.must_be_known().map_err(refused)?;
         }
-        if request.version() == Version::HTTP_2 {
+        if !PROBES.contains(&path) {
             self.requests.check(&caller).map_err(refused)?;
         }
         Ok(caller)

@@ -44,9 +44,7 @@ impl Link {
 
     /// From this address.
     async fn from(address: &str, server: &Server) -> Self {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.bind(format!("{address}:0").parse::<SocketAddr>().unwrap()).unwrap();
-        Self::over(socket.connect(server.http).await.unwrap()).await
+        Self::over(connected(address, server).await).await
     }
 
     async fn over(stream: TcpStream) -> Self {
@@ -78,6 +76,12 @@ impl Link {
         }
         self.begin(Method::POST, path, &headers).await
     }
+}
+
+async fn connected(address: &str, server: &Server) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(format!("{address}:0").parse::<SocketAddr>().unwrap()).unwrap();
+    socket.connect(server.http).await.unwrap()
 }
 
 /// The status of HTTP, and that of gRPC if there is one.
@@ -203,8 +207,16 @@ fn half_requests_of_one_client_leave_room_for_others() {
         assert!((&mut half.response).now_or_never().is_none());
         half.body.send_data(Bytes::from_static(b"{}"), true).unwrap();
         assert_eq!(soon(half.response).await.unwrap().status(), 200, "another client is served");
-        // Over HTTP/1 a connection has one request, of which each can wait.
-        assert_eq!(server.post("/v1/ids/default", "{}").await.status, 200);
+        // Over HTTP/1 it is the same client, whose probes are answered; and the other is another.
+        let refused = server.post("/v1/ids/default", "{}").await;
+        assert_eq!((refused.status, refused.code().as_str()), (503, "overloaded"));
+        assert!(refused.body.contains("of one token or address"), "{refused:?}");
+        assert_eq!(server.get("/livez").await.status, 200);
+        let mut beside = Client(connected("127.0.0.2", &server).await);
+        let post =
+            "POST /v1/ids/default HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}";
+        beside.send(post).await;
+        beside.expect("HTTP/1.1 200 OK\r\n").await;
 
         drop((links, bodies, responses));
         let served = async {
