@@ -38,7 +38,7 @@ impl Rosters {
         lock(&self.0).push(Arc::clone(roster));
     }
 
-    /// Has some connections end that are at rest, where there are most.
+    /// Has some connections end, at rest if there are any, where there are most.
     fn give_way(&self) {
         let most = lock(&self.0).iter().max_by_key(|roster| roster.counts().connected).cloned();
         if let Some(most) = most {

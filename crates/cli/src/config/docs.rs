@@ -166,7 +166,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "connections_max",
-                "The most connections at once. For one more, a connection at rest is closed: first of those that have shown no token, of the client that has most, the one that has rested longest. If none rests, the new one is told so and closed.",
+                "The most connections at once. For one more, a connection at rest is closed: first of those that have shown no token, of the client that has most, the one that has rested longest. If none may, one in use, of the client that has most. If no client has more than the new one's would, the new one is told so and closed.",
             ),
             ("body_bytes_max", "The longest body of a request, or message of a call, in bytes."),
             ("head_bytes_max", "The longest head of a request, in bytes; at least 8192."),
@@ -188,7 +188,7 @@ pub(super) const SECTIONS: &[Section] = &[
         &[
             (
                 "connections_max",
-                "The most connections at once. For one more, a connection at rest is closed: first of those that have shown no token, of the client that has most, the one that has rested longest. If none rests, the new one is told so and closed.",
+                "The most connections at once. For one more, a connection at rest is closed: first of those that have shown no token, of the client that has most, the one that has rested longest. If none may, one in use, of the client that has most. If no client has more than the new one's would, the new one is told so and closed.",
             ),
             (
                 "auth_time_max",

@@ -137,8 +137,8 @@ pub struct HttpSettings {
     /// is asked. None.
     #[serde(deserialize_with = "hosts")]
     pub hosts: Vec<String>,
-    /// The most connections at once. For one more, a connection at rest ends; if there is none, the new one is told
-    /// so and closed. 10,000.
+    /// The most connections at once. For one more, a connection at rest ends, else one in use of a client that has more;
+    /// if there is none, the new one is told so and closed. 10,000.
     #[serde(deserialize_with = "at_least::<1, _, _>")]
     pub connections_max: usize,
     /// The longest body of a request, or message of a call, in bytes. 64 KiB.
@@ -185,8 +185,8 @@ impl Default for HttpSettings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RespSettings {
-    /// The most connections at once. For one more, a connection at rest ends; if there is none, the new one is told
-    /// so and closed. 10,000, as in Redis.
+    /// The most connections at once. For one more, a connection at rest ends, else one in use of a client that has more;
+    /// if there is none, the new one is told so and closed. 10,000, as in Redis.
     #[serde(deserialize_with = "at_least::<1, _, _>")]
     pub connections_max: usize,
     /// How long a connection may last without `AUTH`, where tokens are asked for. 60 s.

@@ -68,20 +68,19 @@ impl Answers {
         Ok(true)
     }
 
-    /// Tells a client that is at rest why its connection ends.
+    /// Tells a client why its connection ends.
     pub(super) async fn leave(self, why: Why) {
         let Self { mut replies, session } = self;
         let mut reply = session.reply(&mut replies.unsent);
         match why {
             Why::Room => reply.error(
                 "ERR",
-                "closed: this connection was at rest, and another needs its place (resp.connections_max)",
+                "closed: another connection needs the place of this one (resp.connections_max)",
             ),
             // Over RESP a refusal costs nothing that stays: as in Redis, only the time without AUTH counts.
             Why::NoToken | Why::Refused => {
                 let within_ms = session.door.settings.auth_time_max.ms();
-                let message =
-                    format!("closed: no AUTH within {within_ms} ms (resp.auth_time_max)");
+                let message = format!("closed: no AUTH within {within_ms} ms (resp.auth_time_max)");
                 reply.error("NOAUTH", &message);
             }
         }

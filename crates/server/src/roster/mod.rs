@@ -5,7 +5,7 @@
 //! idle connections cost no timers, and a busy one pays no clock read for its deadlines. While nobody
 //! is connected, it rests.
 //!
-//! When all places are taken, a connection at rest ends for one that comes: [`room`] says which.
+//! When all places are taken, a connection ends for one that comes, at rest if there is any: [`room`] says which.
 
 mod entry;
 mod room;
@@ -113,14 +113,15 @@ impl Roster {
             self.refused.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        taken.room.came(client);
+        let connected = taken.entries.len();
+        taken.room.came(client, connected);
         let id = self.accepted.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         let entry = Arc::new(Entry::new(id, peer, self.now_ms()));
         taken.entries.insert(id, Arc::clone(&entry));
         Some(Ticket::new(Arc::clone(self), entry))
     }
 
-    /// Has one connection end that is at rest; whether there was any that may for this client.
+    /// Has one connection end; whether there was any that may for this client.
     fn make_room(&self, taken: &mut Taken, client: &Client) -> bool {
         let now_ms = self.now_ms();
         let Taken { entries, leaving, room } = taken;
@@ -135,13 +136,13 @@ impl Roster {
             tracing::warn!(
                 key,
                 max,
-                "all places are taken: connections at rest are closed for others"
+                "all places are taken: connections are closed for others, those at rest first"
             );
         }
         true
     }
 
-    /// Has some connections end that are at rest, because the system has no more of what they are made of.
+    /// Has some connections end, because the system has no more of what they are made of.
     pub(crate) fn give_way(&self) {
         let mut taken = lock(&self.taken);
         for _ in 0..LEAVING_MAX {

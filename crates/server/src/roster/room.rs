@@ -5,6 +5,10 @@
 //! rested longest. Whoever comes is refused instead if its address has more connections than the client that would
 //! lose one.
 //!
+//! Where none of these may end, one in use does, of the client that has most, if that leaves it no fewer than whoever
+//! comes has then. So nobody keeps others out by asking over all places at once for what takes long, and clients with
+//! as many as each other take nothing from one another.
+//!
 //! To look through ten thousand connections takes milliseconds, so a look finds several, and they are asked one by
 //! one when places are needed.
 
@@ -17,15 +21,22 @@ use crate::share::Client;
 
 /// A look finds one in so many of the places.
 const FOUND_PART: usize = 16;
+/// Of so many more clients than connections something is known at most: they come and go.
+const CLIENTS_MORE: usize = 64;
 
-/// What the last look has found.
+/// What the last looks have found.
 #[derive(Debug, Default)]
 pub(super) struct Room {
+    /// Those at rest.
     found: VecDeque<Found>,
+    /// Those in use, where none at rest might end.
+    in_use: VecDeque<Found>,
     /// How many connections each client has, as far as they were there then or came since.
     counts: HashMap<Client, usize>,
-    /// When a look found nothing.
+    /// When a look found nothing at rest.
     none_ms: Option<u64>,
+    /// When those in use were looked for.
+    in_use_ms: Option<u64>,
 }
 
 /// A connection that may end.
@@ -46,6 +57,22 @@ impl Room {
         client: &Client,
         now_ms: u64,
     ) -> Option<Arc<Entry>> {
+        let found = match self.at_rest(entries, client, now_ms) {
+            None => self.in_use(entries, client, now_ms)?,
+            Some(found) => found,
+        };
+        if let Some(count) = self.counts.get_mut(&found.client) {
+            *count = count.saturating_sub(1);
+        }
+        Some(found.entry)
+    }
+
+    fn at_rest(
+        &mut self,
+        entries: &HashMap<u64, Arc<Entry>>,
+        client: &Client,
+        now_ms: u64,
+    ) -> Option<Found> {
         let still_rests = |found: &Found| {
             entries.contains_key(&found.entry.id) && found.has_done_nothing_since(now_ms)
         };
@@ -59,57 +86,127 @@ impl Room {
             }
             self.look(entries, now_ms);
         }
-        let count = |client: &Client| self.counts.get(client).copied().unwrap_or_default();
-        let own = count(client);
-        let found = self.found.pop_front_if(|found| count(&found.client) >= own)?;
-        if let Some(count) = self.counts.get_mut(&found.client) {
-            *count = count.saturating_sub(1);
-        }
-        Some(found.entry)
+        let own = self.count(client);
+        let counts = &self.counts;
+        self.found.pop_front_if(|found| count_in(counts, &found.client) >= own)
     }
 
-    /// A client has one more.
-    pub(super) fn came(&mut self, client: Client) {
-        if !self.found.is_empty() {
-            *self.counts.entry(client).or_default() += 1;
+    fn in_use(
+        &mut self,
+        entries: &HashMap<u64, Arc<Entry>>,
+        client: &Client,
+        now_ms: u64,
+    ) -> Option<Found> {
+        let may_end =
+            |found: &Found| entries.contains_key(&found.entry.id) && !found.entry.makes_room();
+        while self.in_use.front().is_some_and(|found| !may_end(found)) {
+            self.in_use.pop_front();
         }
+        // What was in use may rest by now, or have ended.
+        if self.in_use.is_empty() || self.in_use_ms != Some(now_ms) {
+            self.look_in_use(entries, now_ms);
+        }
+        let own = self.count(client);
+        let counts = &self.counts;
+        let has_more = |found: &mut Found| count_in(counts, &found.client) > own.saturating_add(1);
+        self.in_use.pop_front_if(has_more)
+    }
+
+    fn count(&self, client: &Client) -> usize {
+        count_in(&self.counts, client)
+    }
+
+    /// A client has one more, where so many are connected.
+    pub(super) fn came(&mut self, client: Client, connected: usize) {
+        if self.found.is_empty() && self.in_use.is_empty() {
+            return;
+        }
+        *self.counts.entry(client).or_default() += 1;
+        if self.counts.len() > connected.saturating_mul(2).saturating_add(CLIENTS_MORE) {
+            *self = Self::default();
+        }
+    }
+
+    /// Of how many clients something is known.
+    #[cfg(test)]
+    pub(super) fn clients(&self) -> usize {
+        self.counts.len()
     }
 
     fn look(&mut self, entries: &HashMap<u64, Arc<Entry>>, now_ms: u64) {
-        let mut by_client = HashMap::<Client, Vec<&Arc<Entry>>>::new();
-        for entry in entries.values().filter(|entry| !entry.makes_room()) {
-            by_client.entry(entry.client()).or_default().push(entry);
-        }
-        let mut found = Vec::new();
-        for (client, entries) in &by_client {
-            found.extend(of_client(client, entries, now_ms));
-        }
+        let by_client = by_client(entries);
+        let mut found = of_all(&by_client, |entry| entry.is_idle(now_ms));
         found.sort_by_key(|found: &Found| {
             (found.entry.is_known(), Reverse(found.of_client), found.moved_ms, found.entry.id)
         });
         found.truncate((entries.len() / FOUND_PART).max(1));
         self.none_ms = found.is_empty().then_some(now_ms);
         self.found = found.into();
-        self.counts =
-            by_client.into_iter().map(|(client, entries)| (client, entries.len())).collect();
+        self.counts = counts_of(&by_client);
+    }
+
+    fn look_in_use(&mut self, entries: &HashMap<u64, Arc<Entry>>, now_ms: u64) {
+        let by_client = by_client(entries);
+        let mut found = of_all(&by_client, |_| true);
+        found.sort_by_key(|found: &Found| {
+            (Reverse(found.of_client), found.entry.is_known(), found.moved_ms, found.entry.id)
+        });
+        found.truncate((entries.len() / FOUND_PART).max(1));
+        self.in_use_ms = Some(now_ms);
+        self.in_use = found.into();
+        self.counts = counts_of(&by_client);
     }
 }
 
-/// Those of one client that may end, and how many it has when it is the turn of each: the longest at rest is the first.
-fn of_client(client: &Client, entries: &[&Arc<Entry>], now_ms: u64) -> Vec<Found> {
-    let resting = entries.iter().filter(|entry| entry.is_idle(now_ms));
+fn count_in(counts: &HashMap<Client, usize>, client: &Client) -> usize {
+    counts.get(client).copied().unwrap_or_default()
+}
+
+/// Those that are not about to end for others.
+fn by_client(entries: &HashMap<u64, Arc<Entry>>) -> HashMap<Client, Vec<&Arc<Entry>>> {
+    let mut by_client = HashMap::<Client, Vec<&Arc<Entry>>>::new();
+    for entry in entries.values().filter(|entry| !entry.makes_room()) {
+        by_client.entry(entry.client()).or_default().push(entry);
+    }
+    by_client
+}
+
+fn counts_of(by_client: &HashMap<Client, Vec<&Arc<Entry>>>) -> HashMap<Client, usize> {
+    by_client.iter().map(|(client, entries)| (client.clone(), entries.len())).collect()
+}
+
+/// Those that may end, of all clients.
+fn of_all(
+    by_client: &HashMap<Client, Vec<&Arc<Entry>>>,
+    may_end: impl Fn(&Entry) -> bool,
+) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (client, entries) in by_client {
+        found.extend(of_client(client, entries, &may_end));
+    }
+    found
+}
+
+/// Those of one client that may end, and how many it has when it is the turn of each: the one that has done nothing for
+/// longest is the first.
+fn of_client(
+    client: &Client,
+    entries: &[&Arc<Entry>],
+    may_end: impl Fn(&Entry) -> bool,
+) -> Vec<Found> {
+    let ending = entries.iter().filter(|&&entry| may_end(entry.as_ref()));
     let found = |entry: &&Arc<Entry>| Found {
         entry: Arc::clone(entry),
         client: client.clone(),
         moved_ms: entry.moved_ms(),
         of_client: 0,
     };
-    let mut resting: Vec<_> = resting.map(found).collect();
-    resting.sort_by_key(|found| (found.moved_ms, found.entry.id));
-    for (found, before) in resting.iter_mut().zip(0..) {
+    let mut ending: Vec<_> = ending.map(found).collect();
+    ending.sort_by_key(|found| (found.moved_ms, found.entry.id));
+    for (found, before) in ending.iter_mut().zip(0..) {
         found.of_client = entries.len().saturating_sub(before);
     }
-    resting
+    ending
 }
 
 impl Found {

@@ -87,9 +87,9 @@ fn connections_with_a_token_stay_while_any_without_rests() {
 }
 
 #[test]
-fn request_in_progress_is_never_cut() {
+fn request_in_progress_of_a_client_with_no_more_than_others_is_never_cut() {
     let ground = Ground::new(3);
-    let tickets = ground.admit_all([1, 1, 2]);
+    let tickets = ground.admit_all([1, 5, 2]);
     let works = Arc::clone(&tickets[0]).works(true);
     tickets[1].entry().set_busy(true);
     let owed = Arc::clone(&tickets[2]).owes(1_000_000);
@@ -102,6 +102,66 @@ fn request_in_progress_is_never_cut() {
     drop(owed);
     tickets[1].entry().set_busy(false);
     assert!(ground.admit(3).is_some() && ground.admit(4).is_some());
+}
+
+/// Until each has as many as the one that comes.
+#[test]
+fn client_with_most_loses_one_in_use_where_none_rests() {
+    let ground = Ground::new(5);
+    let tickets = ground.admit_all([1, 1, 1, 2, 2]);
+    let mut works: Vec<_> = tickets.iter().map(|it| Arc::clone(it).works(true)).collect();
+    let mut come = |host| {
+        let ticket = ground.admit(host)?;
+        works.push(ticket.works(true));
+        Some(())
+    };
+    assert_eq!((come(3), gave_way(&tickets)), (Some(()), vec![0]));
+    assert_eq!((come(3), gave_way(&tickets)), (None, vec![0]), "it would have as many");
+    assert_eq!((come(4), gave_way(&tickets)), (Some(()), vec![0, 1]));
+    assert_eq!((come(5), gave_way(&tickets)), (Some(()), vec![0, 1, 3]));
+    assert_eq!((come(6), gave_way(&tickets)), (None, vec![0, 1, 3]), "each has one");
+}
+
+/// From however many addresses it comes.
+#[test]
+fn token_with_all_places_in_use_loses_one() {
+    let ground = Ground::new(3);
+    let tickets = ground.admit_all([1, 2, 3]);
+    tickets.iter().for_each(|ticket| shows_token(ticket));
+    let _works: Vec<_> = tickets.iter().map(|it| Arc::clone(it).works(true)).collect();
+    assert!(ground.admit(4).is_some());
+    assert_eq!(gave_way(&tickets), [0]);
+}
+
+/// Whoever has more in use.
+#[test]
+fn connection_in_use_ends_after_those_at_rest_that_may() {
+    let ground = Ground::new(4);
+    let tickets = ground.admit_all([1, 1, 1, 2]);
+    let _works: Vec<_> =
+        tickets.iter().take(3).map(|ticket| Arc::clone(ticket).works(true)).collect();
+    let _third = ground.admit(3).unwrap();
+    assert_eq!(gave_way(&tickets), [3]);
+    let fourth = ground.admit(4).unwrap();
+    let _fourth = Arc::clone(&fourth).works(true);
+    let fifth = ground.admit(5).unwrap();
+    let _fifth = Arc::clone(&fifth).works(true);
+    assert_eq!(gave_way(&tickets), [0, 3]);
+}
+
+/// What is known of clients that came and went does not grow with their number.
+#[test]
+fn clients_that_come_and_go_are_forgotten() {
+    let ground = Ground::new(32);
+    let mut tickets: Vec<_> = (0..33).map(|_| ground.admit(1).unwrap()).collect();
+    // A look has found more than was needed, and there are places again.
+    tickets.truncate(20);
+    for host in 0..10_000_u32 {
+        let address = IpAddr::V4(Ipv4Addr::from_bits(0x0b00_0000 + host));
+        let _gone = ground.roster.admit(SocketAddr::new(address, 1_000));
+    }
+    let clients = super::lock(&ground.roster.taken).room.clients();
+    assert!(clients < 500, "{clients}");
 }
 
 /// It may never come.

@@ -16,7 +16,7 @@ const DATA: u8 = 0;
 const GOAWAY: u8 = 7;
 const LIVE: &str = "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
 const GAVE_WAY: &[u8] =
-    b"-ERR closed: this connection was at rest, and another needs its place (resp.connections_max)\r\n";
+    b"-ERR closed: another connection needs the place of this one (resp.connections_max)\r\n";
 
 /// So many places on each port.
 fn places(count: usize) -> impl Fn(&mut Settings) {
@@ -115,6 +115,41 @@ async fn request_in_progress_keeps_its_place() {
     }
     held.send("{}").await;
     held.expect("HTTP/1.1 200 OK\r\n").await;
+}
+
+/// A connection whose request waits for its body.
+async fn waiting(server: &Server, address: [u8; 4], headers: &str) -> Client {
+    let mut client = from(address, server.http).await;
+    client.send("POST /v1/ids/numbers HTTP/1.1\r\nhost: localhost\r\n").await;
+    client.send(format!("{headers}expect: 100-continue\r\ncontent-length: 2\r\n\r\n")).await;
+    client.expect("HTTP/1.1 100 Continue\r\n\r\n").await;
+    client
+}
+
+async fn is_live(server: &Server, address: [u8; 4]) {
+    let mut client = from(address, server.http).await;
+    client.send(LIVE).await;
+    client.expect("HTTP/1.1 200 OK\r\n").await;
+}
+
+/// Whoever asks over all places at once, by an address or by a token from several, keeps nobody out.
+#[tokio::test]
+async fn client_with_requests_in_progress_on_all_places_gives_one_to_another() {
+    const PLACES: u8 = 20;
+    let (server, _) = guarded_with(places(PLACES.into())).await;
+    let minter = bearer(MINTER);
+    let mut busy = Vec::new();
+    for host in 0..PLACES {
+        busy.push(waiting(&server, [127, 0, 1, host % 4 + 1], &minter).await);
+    }
+    for host in [2, 3] {
+        is_live(&server, [127, 0, 0, host]).await;
+    }
+    // Whoever ends for another is answered before.
+    for client in &mut busy {
+        client.send("{}").await;
+        client.expect("HTTP/1.1 200 OK\r\n").await;
+    }
 }
 
 /// However many connections say nothing: probes and whoever shows a token are served, and keep what they have.
