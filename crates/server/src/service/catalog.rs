@@ -1,6 +1,7 @@
 //! Definitions and slots: what administrators see and change. Each change leaves a line in the audit trail.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_version;
@@ -8,9 +9,10 @@ use snowmint_coord::spec::SourceSpec;
 use snowmint_coord::{
     DefinedRoom, Listed, NewStripe, Reserve, Segment, SlotInfo, SourceInfo, Store,
 };
+use snowmint_wire::error::Code;
 
 use super::merge::{merge, without_leftovers};
-use super::{Error, Service, check_source_name};
+use super::{Error, Hold, Service, check_source_name};
 use crate::access::Right;
 
 /// The key that every source has.
@@ -130,13 +132,28 @@ impl Service {
     /// Every definition that was not deleted, by name: of those that the caller has a right over.
     ///
     /// # Errors
-    /// Without a token, or when the store does not answer.
+    /// Without a token, when too many lists of the caller wait, or when the store does not answer.
     pub async fn definitions(&self) -> Result<Listed, Error> {
         self.caller.must_be_known()?;
+        let waits = self.wait_for_list()?;
         let mut listed = self.node.sources().await?;
+        // The answer is counted as what it is.
+        drop(waits);
+        self.listed.store(listed.sources.len(), Ordering::Relaxed);
         listed.sources.retain(|source| self.caller.may_see(&source.name).is_ok());
         listed.unreadable.retain(|(name, _)| self.caller.may_see(name).is_ok());
         Ok(listed)
+    }
+
+    /// All who wait hear of the list at the same moment, and work for it: so what it will take of what may be unsent, as
+    /// far as is known, is taken while it is waited for.
+    fn wait_for_list(&self) -> Result<Hold, Error> {
+        self.hold_rows(self.listed.load(Ordering::Relaxed)).map_err(|_| {
+            // Not how many there are, which not everybody may see.
+            let message =
+                "too many lists of sources wait for one token or address; ask for fewer at once";
+            Error::new(Code::Overloaded, message)
+        })
     }
 
     /// Every slot that was ever held.

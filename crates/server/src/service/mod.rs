@@ -26,6 +26,7 @@ mod told;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use arc_swap::ArcSwap;
@@ -93,6 +94,8 @@ pub struct Shared {
     logins: Arc<Logins>,
     /// Whose turn it is to define what takes room.
     defining: tokio::sync::Mutex<()>,
+    /// How many sources there were when they were listed last.
+    listed: AtomicUsize,
     /// The sources that the configuration defines.
     configured: ArcSwap<BTreeMap<String, SourceSpec>>,
 }
@@ -153,6 +156,7 @@ impl Service {
             access,
             logins,
             defining: tokio::sync::Mutex::default(),
+            listed: AtomicUsize::default(),
             configured: ArcSwap::default(),
         };
         Self { shared: Arc::new(shared), protocol: Protocol::Http, caller }

@@ -14,6 +14,7 @@ mod ends;
 mod grpc;
 mod grpc_streams;
 mod half;
+mod held;
 mod hostile;
 mod http;
 mod live;

@@ -1,0 +1,196 @@
+//! A store that takes its time with lists: how many may wait for it, and who is served meanwhile.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use snowmint_coord::pool::Ground;
+use snowmint_coord::{
+    Avoid, Catalog, ClaimRequest, Definition, Doubt, Evidence, Extend, Extended, FastForward,
+    GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo,
+    MemberStatus, MemoryStore, NewDefinition, Node, NodeSettings, Parts, Presence, Recalled,
+    Reclaim, Reclaimed, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState,
+    Standing, Store, StoreIdentity, Take, Taken,
+};
+use snowmint_core::UnixMillis;
+use tokio::net::TcpSocket;
+use tokio::sync::watch;
+
+use super::common::{Client, server_of, settings, soon};
+
+/// A store in memory whose lists are held until they may go on.
+#[derive(Debug)]
+struct Held {
+    store: MemoryStore,
+    is_held: watch::Sender<bool>,
+}
+
+/// All wait at the same time, and each has the whole list in the end.
+#[tokio::test]
+async fn lists_that_wait_are_few_for_each_client_and_others_are_served() {
+    const WAITING: usize = 2;
+    let store = MemoryStore::new("test").unwrap();
+    let store = Arc::new(Held { store, is_held: watch::Sender::new(false) });
+    // However slow the machine is.
+    let patient = NodeSettings { builtin: true, store_call_ms: 600_000, ..NodeSettings::default() };
+    let opened = Node::open(Arc::clone(&store) as Arc<dyn Store>, patient, Parts::system()).await;
+    let mut limits = settings();
+    // Of 67 rows, each counting as 16, two lists are a client's share.
+    limits.limits.unsent_max = 8_000;
+    let server = server_of(opened.unwrap(), limits).await;
+    for number in 0..64 {
+        let body = format!("{{\"name\":\"source-{number}\",\"kind\":\"segment\"}}");
+        assert_eq!(server.post("/v1/sources", &body).await.status, 200);
+    }
+    assert_eq!(server.get("/v1/sources").await.status, 200);
+
+    store.is_held.send_replace(true);
+    let mut asking: FuturesUnordered<_> = (0..10).map(|_| server.get("/v1/sources")).collect();
+    for _ in WAITING..10 {
+        let refused = soon(asking.next()).await.unwrap();
+        assert_eq!((refused.status, refused.code().as_str()), (503, "overloaded"));
+        assert!(refused.body.contains("lists of sources"), "{refused:?}");
+    }
+    assert_eq!(server.get("/v1/ids/default").await.ids().len(), 1);
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 2], 0).into()).unwrap();
+    let mut other = Client(socket.connect(server.http).await.unwrap());
+    other.send("GET /v1/sources HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+    store.is_held.send_replace(false);
+    other.expect("HTTP/1.1 200 OK\r\n").await;
+    for _ in 0..WAITING {
+        assert_eq!(soon(asking.next()).await.unwrap().status, 200);
+    }
+}
+
+#[async_trait]
+impl Store for Held {
+    snowmint_coord::as_inner!(store);
+
+    async fn now(&self) -> Result<Option<UnixMillis>> {
+        self.store.now().await
+    }
+
+    async fn identity(&self) -> Result<StoreIdentity> {
+        self.store.identity().await
+    }
+
+    async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
+        self.store.recall(who, seen).await
+    }
+
+    async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
+        self.store.doubt(doubt, evidence).await
+    }
+
+    async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
+        self.store.report(journal, known).await
+    }
+
+    async fn standing(&self) -> Result<Standing> {
+        self.store.standing().await
+    }
+
+    async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
+        self.store.join(member, presence, now).await
+    }
+
+    async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
+        self.store.renew(member, presence, now).await
+    }
+
+    async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
+        self.store.announce(member, status).await
+    }
+
+    async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
+        self.store.leave(member, now).await
+    }
+
+    async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
+        self.store.members(now).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
+        self.store.claim(request, now).await
+    }
+
+    async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
+        self.store.extend(items, now).await
+    }
+
+    async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
+        self.store.release(release, now).await
+    }
+
+    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
+        self.store.take(take, now).await
+    }
+
+    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
+        self.store.let_go(let_go, now).await
+    }
+
+    async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
+        self.store.workers(now).await
+    }
+
+    async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
+        self.store.reserve(reserve).await
+    }
+
+    async fn give_back(&self, back: &GiveBack) -> Result<u64> {
+        self.store.give_back(back).await
+    }
+
+    async fn define(&self, new: &NewDefinition) -> Result<Definition> {
+        self.store.define(new).await
+    }
+
+    async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
+        self.store.alter(new, if_version).await
+    }
+
+    async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
+        self.store.restripe(restripe).await
+    }
+
+    async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
+        self.store.set_state(name, state).await
+    }
+
+    async fn get(&self, name: &str) -> Result<Definition> {
+        self.store.get(name).await
+    }
+
+    async fn list(&self) -> Result<Catalog> {
+        // The sender lives in self.
+        let _ = self.is_held.subscribe().wait_for(|is_held| !is_held).await;
+        self.store.list().await
+    }
+
+    async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
+        self.store.fast_forward(forward).await
+    }
+
+    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
+        self.store.avoid(avoid, now).await
+    }
+
+    async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {
+        self.store.reclaim(reclaim, now).await
+    }
+
+    async fn accept_lead(&self, until: Mark) -> Result<()> {
+        self.store.accept_lead(until).await
+    }
+
+    async fn ground(&self) -> Result<Ground> {
+        self.store.ground().await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.store.close().await
+    }
+}
