@@ -7,7 +7,7 @@
 //! for anybody. Beyond that nobody gets more than a share, and callers without a token leave room for those with one.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::hash_map;
 use std::hash::Hash;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -231,7 +231,7 @@ fn add<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: K, amount: usize) {
 
 /// Forgets who uses nothing.
 fn sub<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: K, amount: usize) {
-    if let Entry::Occupied(mut entry) = counts.entry(key) {
+    if let hash_map::Entry::Occupied(mut entry) = counts.entry(key) {
         let left = entry.get().saturating_sub(amount);
         if left == 0 {
             entry.remove();
