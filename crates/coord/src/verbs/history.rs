@@ -99,7 +99,8 @@ pub(super) struct Recalls<'a> {
 
 #[async_trait]
 impl Verb for Recalls<'_> {
-    type Answer = (Recalled, StoreIdentity);
+    /// The identity is to be remembered; none of a replica that took over.
+    type Answer = (Recalled, Option<StoreIdentity>);
     const OP: &'static str = "recall";
     const ACCESS: Access = Access::Read;
     const IN_DOUBT: bool = true;
@@ -118,7 +119,8 @@ impl Verb for Recalls<'_> {
                 recalled = Recalled::Recovered;
             }
         }
-        Ok(((recalled, found), false))
+        let kept = rows.check_server().is_ok().then_some(found);
+        Ok(((recalled, kept), false))
     }
 }
 

@@ -142,6 +142,9 @@ impl<B: Backend> StoreOver<B> {
         let seen = self.lineage.seen();
         let mut rows = self.backend.begin(V::ACCESS).await?;
         let answer = self.in_step(verb, &mut rows, seen.as_deref()).await;
+        // A replica that took over may have counted what nobody was answered, and its count is gone once the first server
+        // is back.
+        let is_kept = V::ACCESS != Access::Read || rows.check_server().is_ok();
         let (answer, identity, begins) = match answer {
             Ok((answer, true, begins)) => (answer, rows.commit().await?, begins),
             Ok((answer, false, begins)) => {
@@ -157,7 +160,7 @@ impl<B: Backend> StoreOver<B> {
             Err(failure) => return Err(failure),
         };
         let writes = identity.writes;
-        if !V::IN_DOUBT {
+        if !V::IN_DOUBT && is_kept {
             self.lineage.saw(identity, V::ACCESS, begins);
         }
         Ok((answer, writes))

@@ -136,7 +136,9 @@ impl<B: Backend> Store for StoreOver<B> {
             Recalled::Recovered => Access::Forward,
             Recalled::Same => Access::Read,
         };
-        self.lineage.saw(found, access, false);
+        if let Some(found) = found {
+            self.lineage.saw(found, access, false);
+        }
         Ok(recalled)
     }
 
