@@ -104,7 +104,7 @@ async fn a_full_disk_is_said_and_loses_nothing() {
     let folder = Folder::new();
     let store = open_with(&folder.file(), "default", Settings::default(), Some(30)).await.unwrap();
     let orders = store.define(&source("orders", "{}")).await.unwrap();
-    let bulk = "x".repeat(60_000);
+    let bulk = "x".repeat(8_000);
     let mut kept = 0;
     let refused = loop {
         match store.define(&source(&format!("bulk-{kept}"), &bulk)).await {
