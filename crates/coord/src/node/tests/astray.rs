@@ -8,7 +8,9 @@ use super::faulty::{Faults, Meanwhile};
 use super::kills::{Scratch, in_time};
 use super::*;
 use crate::catalog::NewDefinition;
+use crate::history::Recalled;
 use crate::memory::MemoryBackup;
+use crate::segment::Reserve;
 use crate::sources::NumberStats;
 
 const FIXED: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":100}}"#;
@@ -408,4 +410,29 @@ async fn totals_of_numbers_do_not_fall_when_the_stock_is_dropped() {
     node.alter("segment", &spec(ONE), None).await.unwrap();
     some(&world, source).await.unwrap();
     assert!(now().fetched >= before.fetched && now().lost >= before.lost, "{:?}", now());
+}
+
+/// A server may carry out a step and refuse its caller, since it turns out to be another.
+#[tokio::test]
+async fn what_a_replica_has_counted_is_not_remembered() {
+    let world = World::new();
+    let (ours, others) = (world.handle(), world.handle());
+    let new = NewDefinition::of("bills", &spec(FIXED)).unwrap();
+    let source = ours.define(&new).await.unwrap();
+    let (definition_version, length) = (source.version, 10);
+    let reserve = Reserve { source: source.name, length, definition_version, within: None };
+    ours.reserve(&reserve).await.unwrap();
+    let first = world.store.backup();
+    for _ in 0..10 {
+        others.reserve(&reserve).await.unwrap();
+    }
+    let counted = world.store.backup();
+    let seen = ours.seen().unwrap();
+    world.store.take_over(counted);
+    ours.list().await.unwrap();
+    assert_eq!(ours.recall("the journal", &seen).await.unwrap(), Recalled::Same);
+    assert_eq!(ours.seen().unwrap(), seen);
+    world.store.restore(first);
+    ours.list().await.unwrap();
+    ours.reserve(&reserve).await.unwrap();
 }
