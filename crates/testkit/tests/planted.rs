@@ -6,7 +6,7 @@
 use snowmint_testkit::sim::{Bug, Check, Profile, try_run};
 
 /// Each bug is found within this many seeds of one of the profiles.
-const SEEDS: u64 = 1_000;
+const SEEDS: u64 = 200;
 const STEPS: u32 = 400;
 const PROFILES: [Profile; 3] = [Profile::Network, Profile::Restores, Profile::Clocks];
 

@@ -91,6 +91,10 @@ impl World {
     /// What one machine answers at once.
     pub(super) async fn rise(&mut self, index: usize) -> Checked {
         let (asked, count) = (self.asked(), self.chance.between(1, COUNT_MAX));
+        self.rise_of(index, asked, count).await
+    }
+
+    async fn rise_of(&mut self, index: usize, asked: Asked, count: u64) -> Checked {
         let Some(source) = self.rising_source(index, asked) else { return Ok(()) };
         let before = self.rising.floor(&asked);
         match asked.answer(&source, count, 0).await {
@@ -112,6 +116,8 @@ impl World {
             self.others_rise(index, asked, frozen_ms).await?;
             self.machines[index].gate.open();
             self.count("freeze while counting");
+            // It has heard nothing yet of what others did meanwhile.
+            self.rise_of(index, asked, 1).await?;
         }
         while !answer.is_finished() {
             self.pass(20).await;
