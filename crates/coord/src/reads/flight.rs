@@ -178,6 +178,7 @@ impl<Q, T> Drop for Flight<Q, T> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
 
     use futures_util::future::join_all;
     use tokio::sync::Semaphore;
@@ -296,11 +297,36 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_that_ends_without_an_answer_leaves_nobody_waiting() {
-        let flights = Arc::new(Flights::<(), u32>::default());
-        // As a store must not.
-        let call = |()| async { Ok(u32::MAX.checked_add(1).unwrap()) };
-        let asked = flights.ask(&Handle::current(), (), call).await;
-        assert!(asked.unwrap_err().to_string().contains("ask again"));
+        let (flights, goes_on) =
+            (Arc::new(Flights::<(), u32>::default()), Arc::new(Semaphore::new(0)));
+        let asks = || {
+            let (flights, goes_on) = (Arc::clone(&flights), Arc::clone(&goes_on));
+            tokio::spawn(async move {
+                let call = move |()| {
+                    let goes_on = Arc::clone(&goes_on);
+                    async move {
+                        drop(goes_on.acquire().await);
+                        // As a store must not.
+                        Ok(u32::MAX.checked_add(1).unwrap())
+                    }
+                };
+                flights.ask(&Handle::current(), (), call).await
+            })
+        };
+        // The first is called for, and the second waits for the next call.
+        let first = asks();
+        while !lock(&flights.0).is_in_flight || flights.waiting() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let second = asks();
+        while flights.waiting() == 0 {
+            tokio::task::yield_now().await;
+        }
+        goes_on.add_permits(1);
+        for asked in [first, second] {
+            let asked = tokio::time::timeout(Duration::from_secs(60), asked).await;
+            assert!(asked.unwrap().unwrap().unwrap_err().to_string().contains("ask again"));
+        }
         let held = Held::new();
         held.gate.add_permits(1);
         assert_eq!(*held.ask(&flights, ()).await.unwrap().unwrap(), 1);

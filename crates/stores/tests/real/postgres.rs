@@ -189,6 +189,11 @@ async fn sessions_stay_durable_when_the_server_reads_its_files_again() {
              CREATE TRIGGER sees AFTER UPDATE ON snowmint_store FOR EACH ROW EXECUTE FUNCTION see()",
         );
         let lease = connections::holder(&store).await;
+        let (mut mark, mut requests) = (lease.mark, 1..);
+        // The sessions that are to last.
+        for request in requests.by_ref().take(3) {
+            mark = connections::extend(&store, &lease, mark, request).await;
+        }
         for statement in [
             &format!("ALTER SYSTEM SET synchronous_commit = {setting}"),
             "ALTER SYSTEM SET work_mem = '7MB'",
@@ -198,9 +203,8 @@ async fn sessions_stay_durable_when_the_server_reads_its_files_again() {
         }
         let done = Arc::new(AtomicBool::new(false));
         let extending = tokio::spawn({
-            let (store, done, mut mark) = (Arc::clone(&store), Arc::clone(&done), lease.mark);
+            let (store, done) = (Arc::clone(&store), Arc::clone(&done));
             async move {
-                let mut requests = 1..;
                 while !done.load(Ordering::Relaxed) {
                     let request = requests.next().unwrap();
                     mark = connections::extend(&store, &lease, mark, request).await;

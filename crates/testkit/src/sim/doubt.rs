@@ -9,6 +9,7 @@ use snowmint_coord::{FastForward, Mark, NodeSettings, Standing, Store, StoreIden
 use snowmint_core::UnixMillis;
 
 use super::machine::{Machine, Process};
+use super::sources::STRIPED;
 use super::store::Content;
 use super::world::World;
 use crate::history::{Check, Checked};
@@ -140,6 +141,9 @@ impl World {
         if !seen.as_ref().is_some_and(knows) {
             return Ok(());
         }
+        if self.chance.percent(50) {
+            self.restripe_and_mint(witness).await?;
+        }
         for index in (0..self.machines.len()).filter(|index| *index != witness) {
             self.machines[index].weather.away.store(true, Ordering::SeqCst);
         }
@@ -162,6 +166,18 @@ impl World {
         let forever = self.chance.percent(30);
         self.in_doubt = Some(if forever { InDoubt::Forever } else { InDoubt::UntilMs(until_ms) });
         self.count("put back under running nodes");
+        Ok(())
+    }
+
+    /// The state that is lost alone says by which stripe these numbers became IDs.
+    async fn restripe_and_mint(&mut self, index: usize) -> Checked {
+        self.restripe(index).await;
+        let Some((node, _)) = self.machines[index].awake() else { return Ok(()) };
+        let node = node.clone();
+        let Some(which) = self.sources.iter().position(|source| source.name == STRIPED) else {
+            return Ok(());
+        };
+        self.mints_from(index, &node, which).await?.ok();
         Ok(())
     }
 

@@ -67,12 +67,16 @@ impl Profile {
                 "counted",
                 "freeze while counting",
                 "answers come late, then none",
+                "a take comes late",
+                "a process dies right after minting",
                 "passed on",
                 "the address leads to another store",
                 "another store is refused",
                 "the other store is a copy",
             ],
-            Self::Clocks => &["a clock freezes", "a clock oscillates"],
+            Self::Clocks => {
+                &["a clock freezes", "a clock oscillates", "a process dies right after minting"]
+            }
             Self::Restores => &[
                 "restored",
                 "restored under running nodes",

@@ -35,6 +35,8 @@ pub(super) struct Weather {
     pub(super) claims_unanswered: AtomicBool,
     /// Everything gets there at once, and its answer comes so much later.
     pub(super) answers_late_ms: AtomicU64,
+    /// The next take gets there so much later.
+    pub(super) take_late_ms: AtomicU64,
     /// The next call begins a transaction and goes on no further for so long: all others wait for it.
     pub(super) holds_up_ms: AtomicU64,
     /// What is only read is read from a server that lags.
@@ -47,6 +49,7 @@ impl Weather {
         self.trouble_percent.store(0, Ordering::SeqCst);
         self.away.store(false, Ordering::SeqCst);
         self.holds_up_ms.store(0, Ordering::SeqCst);
+        self.take_late_ms.store(0, Ordering::SeqCst);
     }
 
     /// Whether a message to another machine gets lost.
@@ -328,6 +331,10 @@ impl Store for Faulty {
     }
 
     async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
+        let late_ms = self.weather.take_late_ms.swap(0, Ordering::SeqCst);
+        if late_ms > 0 {
+            self.time.sleep_ms(late_ms).await;
+        }
         through!(self, "take", |store, take| store.take(&take, now))
     }
 

@@ -11,6 +11,7 @@ use snowmint_core::UnixMillis;
 
 use super::Profile;
 use super::disk::Files;
+use super::machine::Machine;
 use super::world::World;
 use crate::history::{Check, Checked, Party, Right};
 
@@ -29,6 +30,8 @@ impl World {
                 // Much happens in it.
                 6 if self.profile == Profile::Network => self.answer_late(index).await?,
                 7..=8 if self.profile == Profile::Network => self.swap().await?,
+                9 if self.profile == Profile::Network => self.take_late().await?,
+                10..=11 => self.die_after_minting().await?,
                 _ => {}
             },
             Profile::Poisoned => {
@@ -101,6 +104,45 @@ impl World {
         weather.answers_late_ms.store(0, Ordering::SeqCst);
         weather.away.store(false, Ordering::SeqCst);
         self.count("answers come late, then none");
+        Ok(())
+    }
+
+    /// A process ends as soon as it has minted, and the next one goes on by its journal alone.
+    async fn die_after_minting(&mut self) -> Checked {
+        let goes_on = |machine: &Machine| {
+            machine.journalled
+                && machine.starts_without_store
+                && !machine.set_aside
+                && machine.awake().is_some()
+        };
+        let Some(index) = self.pick(goes_on) else { return Ok(()) };
+        for _ in 0..self.sources.len() {
+            self.mint(index).await?;
+        }
+        self.kill(index).await;
+        self.start_without_store(index).await?;
+        self.count("a process dies right after minting");
+        Ok(())
+    }
+
+    /// Whoever answers for a key is silent until others ask for its place, and renews before that arrives.
+    async fn take_late(&mut self) -> Checked {
+        self.all_serve().await;
+        let asked = self.asked_key();
+        let Some(holder) = self.answering(asked).await? else { return Ok(()) };
+        for (index, machine) in self.machines.iter().enumerate() {
+            let late_ms = if index == holder { 0 } else { self.chance.between(1_000, 4_000) };
+            machine.weather.take_late_ms.store(late_ms, Ordering::SeqCst);
+        }
+        self.machines[holder].gate.shut();
+        let silent_ms = self.chance.between(3_000, 6_000);
+        self.pass(silent_ms).await;
+        self.machines[holder].gate.open();
+        self.all_rise(asked, 5_000).await?;
+        for machine in &self.machines {
+            machine.weather.take_late_ms.store(0, Ordering::SeqCst);
+        }
+        self.count("a take comes late");
         Ok(())
     }
 

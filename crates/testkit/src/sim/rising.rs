@@ -83,6 +83,10 @@ impl World {
         }
     }
 
+    pub(super) fn asked_key(&self) -> Asked {
+        Asked::Key(self.chance.below(KEYS))
+    }
+
     pub(super) fn rising_source(&self, index: usize, asked: Asked) -> Option<Source> {
         let (_, sources) = self.machines[index].awake()?;
         sources.iter().flatten().find(|source| source.name() == asked.name()).cloned()
