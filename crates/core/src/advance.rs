@@ -1,142 +1,142 @@
-//! The whole algorithm, as one pure function.
+//! The whole minting algorithm, as one pure function.
 //!
 //! Every generator, the property tests, the model checker and the simulator call [`advance`]; an
-//! atomic only retries it. It reads no clock, and gives the same answer for the same arguments.
+//! atomic only retries it. It reads no clock, and returns the same result for the same arguments.
 //!
-//! Ticks and sequence are one number here, an [`Ordinal`]: `tick << sequence_bits | sequence`. It only
-//! ever grows, and each ordinal is taken once. That is the proof of uniqueness; where an ordinal's
-//! bits go in an ID is the layout's business.
+//! Tick and sequence are one number here, an [`Ordinal`]: `tick << sequence_bits | sequence`. It
+//! only ever grows, and each ordinal is taken once. This proves uniqueness; the layout decides
+//! where an ordinal's bits go in an ID.
 
 use crate::time::Tick;
 
-/// A place in a generator's own order: tick and sequence as one number.
+/// A position in a generator's order: tick and sequence as one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ordinal(u64);
 
 impl Ordinal {
-    /// The ordinal with this number.
+    /// Returns the ordinal with this number.
     #[inline]
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// The number.
+    /// Returns the number.
     #[inline]
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The first ordinal of a tick. Ticks past every layout give the highest ordinals.
+    /// Returns the first ordinal of a tick. Ticks past every layout give the highest ordinal.
     #[must_use]
     pub const fn first_of(tick: u64, rules: &Rules) -> Self {
         let bits = rules.sequence_bits as u32;
         if tick > u64::MAX >> bits { Self(u64::MAX) } else { Self(tick << bits) }
     }
 
-    /// The tick.
+    /// Returns the tick.
     #[must_use]
     pub const fn tick(self, rules: &Rules) -> u64 {
         self.0 >> rules.sequence_bits
     }
 
-    /// The sequence within the tick.
+    /// Returns the sequence within the tick.
     #[must_use]
     pub const fn sequence(self, rules: &Rules) -> u64 {
         self.0 & rules.sequence_max()
     }
 }
 
-/// With which sequence number a tick begins.
+/// The sequence number with which a tick begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SequenceStart {
-    /// With 0.
+    /// Number 0.
     #[default]
     Zero,
-    /// With a number below the given one, different from tick to tick (Leaf takes 100), so that
-    /// `id % n` spreads at low rates. `seed` tells processes apart.
+    /// A number below the given one, different from tick to tick (Leaf takes 100), so that `id % n`
+    /// spreads at low rates. `seed` distinguishes processes.
     RandomBelow {
         /// Exclusive bound; 0 and 1 mean zero.
         bound: u64,
         /// Any number.
         seed: u64,
     },
-    /// Where the tick before left off, until half of the sequence is used up (CosId's reset
-    /// threshold): at one ID a tick `id % n` takes turns, but for an `n` that has a factor in common
-    /// with what an ID grows by from tick to tick (5, in layouts with 22 bits below the time).
+    /// The number after the previous tick's last one, or 0 once half of the sequence is used up
+    /// (CosId's reset threshold). At one ID a tick, `id % n` then takes turns. Exception: `n`
+    /// shares a factor with the step between the IDs of two ticks (5, in layouts with 22 bits below
+    /// the time).
     Carried,
 }
 
-/// What does not change from one call to the next.
+/// The parameters that stay the same from call to call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Bits of the sequence; 1 to 62.
     pub sequence_bits: u8,
     /// The layout's last tick.
     pub tick_max: u64,
-    /// How many ticks an ID may lag the clock, so that unused ticks serve a burst.
+    /// Ticks that an ID may lag the clock, so that unused ticks serve a burst.
     pub lag_ticks: u64,
-    /// How many ticks an ID may lead the clock.
+    /// Ticks that an ID may lead the clock.
     pub lead_ticks: u64,
-    /// With which sequence number a tick begins.
+    /// The sequence number with which a tick begins.
     pub start: SequenceStart,
 }
 
 impl Rules {
-    /// The highest sequence number.
+    /// Returns the highest sequence number.
     #[must_use]
     pub const fn sequence_max(&self) -> u64 {
         !(u64::MAX << self.sequence_bits)
     }
 }
 
-/// Where a generator stands.
+/// The position of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// Everything below is taken.
+    /// First ordinal that is not taken.
     pub next: Ordinal,
-    /// Everything issued lies below. Lower than `next` only when counters overshot: those ordinals
-    /// are spent, but nobody has an ID of them.
+    /// Upper bound of the issued ordinals (exclusive). Lower than `next` only when counters
+    /// overshot: those ordinals are spent, but no ID was issued from them.
     pub issued: Ordinal,
 }
 
 impl State {
-    /// Everything below `next` is taken, and may have been issued.
+    /// Returns the state in which everything below `next` is taken, and may have been issued.
     #[must_use]
     pub const fn at(next: Ordinal) -> Self {
         Self { next, issued: next }
     }
 }
 
-/// The ticks that a window holds wholly: from `floor` (inclusive) to `end` (exclusive).
+/// The ticks that lie wholly in a window: from `floor` (inclusive) to `end` (exclusive).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TickWindow {
     /// The first tick that may be minted.
     pub floor: u64,
-    /// The first tick that may not.
+    /// The first tick that may not be minted.
     pub end: u64,
 }
 
-/// What [`advance`] says. There is no other outcome: a lost race is retried by the caller of
-/// `advance` and never surfaces.
+/// The result of [`advance`]. A lost race is not an outcome: the caller of `advance` retries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advance {
-    /// These ordinals may be taken. All lie in one tick; `count` may be less than was wanted.
+    /// Ordinals that may be taken. All lie in one tick; `count` may be less than was wanted.
     Issued {
-        /// The first of them.
+        /// The first ordinal.
         first: Ordinal,
-        /// How many; never 0.
+        /// Number of ordinals; never 0.
         count: u64,
     },
-    /// All of the ticks that the clock allows are used up.
+    /// All ticks that the clock allows are used up.
     TickFull {
-        /// The clock must reach this tick.
+        /// The tick that the clock must reach.
         next_tick: Tick,
     },
-    /// The last ID's tick is ahead of the clock, and of the lead that is allowed.
+    /// The last ID's tick is ahead of the clock by more than the allowed lead.
     ClockBehind {
-        /// By so many ticks beyond what is allowed.
+        /// Ticks beyond the allowed lead.
         by_ticks: u64,
     },
     /// The next tick is not in the window.
@@ -145,11 +145,12 @@ pub enum Advance {
     EpochSpent,
 }
 
-/// Which ordinals may be taken next, at clock tick `now`, of `wanted` (at least 1) that are asked for.
+/// Returns the ordinals that may be taken next, at clock tick `now`, if the caller wants `wanted`
+/// (at least 1) of them.
 ///
-/// The answer never lies below `state.next`, below the window's floor, at or past its end, past the
-/// layout's last tick, or more than the allowed lead ahead of `now`; and never more than the allowed
-/// lag behind `now`.
+/// The ordinals never lie below `state.next`, below the window's floor, at or past its end, or past
+/// the layout's last tick. They never lead `now` by more than the allowed lead, nor lag it by more
+/// than the allowed lag.
 #[must_use]
 pub fn advance(state: State, now: u64, wanted: u64, window: TickWindow, rules: &Rules) -> Advance {
     if now > rules.tick_max {
@@ -163,7 +164,7 @@ pub fn advance(state: State, now: u64, wanted: u64, window: TickWindow, rules: &
         return Advance::EpochSpent;
     }
     if tick > latest {
-        // The last tick that somebody may have an ID of.
+        // The last tick from which an ID may have been issued.
         let reached = match state.issued.get().checked_sub(1) {
             Some(last) => Ordinal(last).tick(rules).max(window.floor.saturating_sub(1)),
             None => window.floor.saturating_sub(1),
@@ -182,7 +183,7 @@ pub fn advance(state: State, now: u64, wanted: u64, window: TickWindow, rules: &
     Advance::Issued { first, count: room.min(wanted.max(1)) }
 }
 
-/// The first ordinal to take: `next`, or a later one where a new tick begins.
+/// Returns the first ordinal to take: `next`, or a later one where a new tick begins.
 fn begin(next: Ordinal, earliest: u64, rules: &Rules) -> Ordinal {
     let tick = next.tick(rules).max(earliest);
     if tick == next.tick(rules) && next.sequence(rules) != 0 {
@@ -201,13 +202,13 @@ fn begin(next: Ordinal, earliest: u64, rules: &Rules) -> Ordinal {
     Ordinal(Ordinal::first_of(tick, rules).get().saturating_add(start))
 }
 
-/// A number below `bound`, from 64 even bits.
+/// Maps 64 uniform bits to a number below `bound`.
 fn below(bound: u64, bits: u64) -> u64 {
     let product = u128::from(bits).wrapping_mul(u128::from(bound));
     u64::try_from(product >> 64).unwrap_or(0)
 }
 
-/// Spreads neighbouring numbers over 64 bits: the finaliser of SplitMix64 (Steele and others, 2014).
+/// Spreads adjacent numbers over 64 bits: the finaliser of SplitMix64 (Steele and others, 2014).
 const fn mixed(number: u64) -> u64 {
     let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -56,12 +56,12 @@ impl Civil {
         }
     }
 
-    /// The Unix time of this date and time of day in UTC.
+    /// Returns the Unix time of this date and time of day in UTC.
     pub(crate) fn to_unix_utc(self) -> Result<UnixMillis, TimeError> {
         self.to_unix(Offset::UTC)
     }
 
-    /// The Unix time of this date and time of day in a place with this offset.
+    /// Returns the Unix time of this date and time of day at a UTC offset.
     fn to_unix(self, offset: Offset) -> Result<UnixMillis, TimeError> {
         for (part, value, min, max) in [
             ("month", self.month, 1, 12),
@@ -97,12 +97,12 @@ impl Civil {
     }
 }
 
-/// How far the clocks of a place are from UTC: less than a day.
+/// A UTC offset: the difference between local clocks and UTC, less than a day.
 #[derive(Clone, Copy, Debug)]
 enum Offset {
-    /// They show this much more.
+    /// Local clocks are ahead of UTC by this many milliseconds.
     EastMs(u64),
-    /// They show this much less.
+    /// Local clocks are behind UTC by this many milliseconds.
     WestMs(u64),
 }
 
@@ -121,8 +121,8 @@ const fn days_in_month(year: u64, month: u64) -> u64 {
 
 /// A time as RFC 3339 writes it, in UTC: `2016-04-30T11:18:25.796Z`.
 ///
-/// `{}` writes milliseconds; `{:.0}` writes whole seconds, for a time that has no more. Years past
-/// 9999, which RFC 3339 cannot write, get the plus sign of ISO 8601: `+12345-01-01T00:00:00.000Z`.
+/// `{}` writes milliseconds; `{:.0}` writes whole seconds and drops the fraction. Years past 9999,
+/// which RFC 3339 cannot write, get the plus sign of ISO 8601: `+12345-01-01T00:00:00.000Z`.
 ///
 /// Parsing takes any offset (`+08:00`), upper or lower case letters, a space for the `T`, and a
 /// fraction no finer than a millisecond.
@@ -151,31 +151,31 @@ impl fmt::Display for Rfc3339 {
     }
 }
 
-/// A text that is not a time this crate can hold.
+/// The error of a text that is not a time this crate can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TimeError {
-    /// The text is not shaped as RFC 3339.
+    /// The text does not have the shape of RFC 3339.
     Shape {
-        /// How many bytes were fine.
+        /// Number of valid bytes before the error.
         position: usize,
-        /// What should have come there.
+        /// The element expected at this position.
         expected: &'static str,
     },
-    /// A part that no date or time of day has.
+    /// A part is outside its range.
     Part {
-        /// Which part.
+        /// Name of the part.
         part: &'static str,
-        /// What it was given.
+        /// The value that was given.
         value: u64,
-        /// The lowest it can be.
+        /// The lowest allowed value.
         min: u64,
-        /// The highest it can be.
+        /// The highest allowed value.
         max: u64,
     },
-    /// Digits beyond the millisecond that are not zero.
+    /// The fraction has nonzero digits beyond the millisecond.
     FinerThanMillisecond,
-    /// A time before 1970, which an unsigned count cannot hold.
+    /// The time is before 1970, which an unsigned count cannot hold.
     Before1970,
 }
 
@@ -262,7 +262,7 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    /// Past the point: milliseconds, and nothing but zeros after them.
+    /// Reads the fraction from its point on: milliseconds, and only zeros after them.
     fn fraction(&mut self) -> Result<u64, TimeError> {
         self.one_of(b".", "`.`")?;
         let mut milli = 0;

@@ -1,38 +1,38 @@
-//! A stored wall time in front of another clock.
+//! A clock that caches the wall time of another clock.
 
 use super::{Clock, Pause, Reading};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, Padded};
 use crate::time::UnixMillis;
 
-/// No time is stored: ask the clock behind.
+/// Marks an empty cache: reads go to the underlying clock.
 const EMPTY: u64 = 0;
 
-/// A wall time that somebody keeps fresh, for a hot path in which one clock read costs more than the
-/// ID (about 21 ns against 5).
+/// A cached wall time, for a hot path in which a clock read costs more than the ID (about 21 ns
+/// against 5 ns).
 ///
-/// No thread is forced on anyone. While nobody refreshes it, the cache is empty and every read asks
-/// the clock behind. An embedder that has a loop of its own calls [`CachedClock::refresh`] there and
-/// [`CachedClock::forget`] when it stops; others spawn a [`Refresher`](super::Refresher).
+/// The cache starts no thread. Without refreshes it is empty, and every read goes to the underlying
+/// clock. An embedder with a loop calls [`CachedClock::refresh`] there and [`CachedClock::forget`]
+/// when the loop stops. An embedder without a loop spawns a [`Refresher`](super::Refresher).
 ///
-/// **Freshness.** A stored time is as old as the last refresh. [`Refresher`](super::Refresher)
-/// states its bound. Generators in a hot loop do not rely on it alone: at the end of each range they
-/// take (at most [`GRANT_MAX`](crate::generator::GRANT_MAX) IDs) they read the clock behind, and
-/// store what they read.
+/// **Freshness.** A cached time is as old as the last refresh; [`Refresher`](super::Refresher)
+/// states its bound. Generators in a hot loop do not rely on it alone. At the end of each range
+/// they take (at most [`GRANT_MAX`](crate::generator::GRANT_MAX) IDs) they read the underlying
+/// clock, and cache that time.
 #[derive(Debug)]
 pub struct CachedClock<C> {
-    /// Read by every mint, written once a refresh.
+    /// Cached wall time in milliseconds: read by every mint, written once a refresh.
     stored_ms: Padded<AtomicU64>,
     /// Touched once a tick at most.
     idle: Padded<Idle>,
     clock: C,
 }
 
-/// How readers and a refresher tell each other that they are there.
+/// Signals between readers and the refresher.
 #[derive(Debug)]
 struct Idle {
-    /// Somebody read through to the clock behind since the last look.
+    /// Set by each read of the underlying clock, cleared by [`CachedClock::take_used`].
     used: AtomicBool,
-    /// The refresher is parked, and wants to be woken by the next use.
+    /// The refresher is parked, and the next use must wake it.
     #[cfg(feature = "std")]
     parked: AtomicBool,
     #[cfg(feature = "std")]
@@ -40,7 +40,7 @@ struct Idle {
 }
 
 impl<C: Clock> CachedClock<C> {
-    /// An empty cache in front of `clock`.
+    /// Returns an empty cache in front of `clock`.
     pub fn new(clock: C) -> Self {
         Self {
             stored_ms: Padded(AtomicU64::new(EMPTY)),
@@ -55,34 +55,34 @@ impl<C: Clock> CachedClock<C> {
         }
     }
 
-    /// The clock behind.
+    /// Returns the underlying clock.
     pub fn get_ref(&self) -> &C {
         &self.clock
     }
 
-    /// Stores the time as it is now. Readers see it until the next refresh.
+    /// Caches the current time. Readers get it until the next refresh.
     pub fn refresh(&self) {
         self.stored_ms.0.store(self.clock.unix_ms().get(), Ordering::Relaxed);
     }
 
-    /// Empties the cache: from here on readers ask the clock behind.
+    /// Empties the cache: from here on reads go to the underlying clock.
     pub fn forget(&self) {
         self.stored_ms.0.store(EMPTY, Ordering::Relaxed);
     }
 
-    /// Whether anybody asked for the time since this was last called. Generators ask at least once a
-    /// tick, so a refresher that calls this less often than that knows when it is idle.
+    /// Returns whether the underlying clock was read since the last call. Generators read it at
+    /// least once a tick; a refresher that calls this less often can detect idleness.
     pub fn take_used(&self) -> bool {
         self.idle.0.used.swap(false, Ordering::SeqCst)
     }
 
-    /// Whether the cache holds a time.
+    /// Returns whether the cache holds a time.
     pub fn is_warm(&self) -> bool {
         self.stored_ms.0.load(Ordering::Relaxed) != EMPTY
     }
 
     fn note_use(&self) {
-        // A load first: the line stays shared while many threads read.
+        // A load first: the cache line stays shared while many threads read.
         if !self.idle.0.used.load(Ordering::SeqCst) {
             self.idle.0.used.store(true, Ordering::SeqCst);
         }
@@ -90,8 +90,9 @@ impl<C: Clock> CachedClock<C> {
         self.wake_refresher();
     }
 
-    /// Sequentially consistent with [`CachedClock::park`]: either the refresher sees the use and does
-    /// not park, or the user sees that it is parked and wakes it.
+    /// Wakes a parked refresher. Sequentially consistent with [`CachedClock::park`]: either the
+    /// refresher sees the use and does not park, or this thread sees that it is parked and wakes
+    /// it.
     #[cfg(feature = "std")]
     fn wake_refresher(&self) {
         let parked = &self.idle.0.parked;
@@ -104,7 +105,7 @@ impl<C: Clock> CachedClock<C> {
         }
     }
 
-    /// Names the thread that [`CachedClock::park`] will be called on.
+    /// Sets the thread that calls [`CachedClock::park`].
     #[cfg(feature = "std")]
     pub(super) fn refreshed_by(&self, thread: Option<std::thread::Thread>) {
         if let Ok(mut refresher) = self.idle.0.refresher.lock() {
@@ -112,7 +113,7 @@ impl<C: Clock> CachedClock<C> {
         }
     }
 
-    /// Empties the cache and parks the calling thread until somebody asks for the time.
+    /// Empties the cache and parks the calling thread until the next read of the time.
     #[cfg(feature = "std")]
     pub(super) fn park(&self) {
         self.forget();
@@ -139,7 +140,8 @@ impl<C> AsRef<Self> for CachedClock<C> {
 impl<C: Clock> Clock for CachedClock<C> {
     #[inline]
     fn unix_ms(&self) -> UnixMillis {
-        // Relaxed: the word stands alone. An older time than another thread saw is within the bound.
+        // Relaxed: no other data depends on this word. A time older than another thread saw is
+        // within the bound.
         let stored_ms = self.stored_ms.0.load(Ordering::Relaxed);
         if stored_ms == EMPTY { self.read_through() } else { UnixMillis::new(stored_ms) }
     }
@@ -160,7 +162,7 @@ impl<C: Clock> Clock for CachedClock<C> {
         reading
     }
 
-    /// The stored time, and [`UnixMillis::ZERO`] while the cache is empty.
+    /// Returns the cached time, or [`UnixMillis::ZERO`] while the cache is empty.
     #[inline]
     fn glance(&self) -> UnixMillis {
         UnixMillis::new(self.stored_ms.0.load(Ordering::Relaxed))

@@ -4,10 +4,10 @@ use super::{Clock, Pause, Reading};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::UnixMillis;
 
-/// A clock that stands still until it is told to move, and can go back. Shared by reference.
+/// A clock that moves only by its methods, and can be set back. Shared by reference.
 ///
-/// Wall and elapsed time move apart only when told to: [`ManualClock::advance_ms`] moves both,
-/// [`ManualClock::set`] moves only the wall time, as an operator or NTP does.
+/// [`ManualClock::advance_ms`] moves wall and elapsed time; [`ManualClock::set`] moves only the
+/// wall time, as an operator or NTP does.
 #[derive(Debug)]
 pub struct ManualClock {
     wall_us: AtomicU64,
@@ -15,7 +15,7 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that shows `wall`, with an elapsed time of zero.
+    /// Returns a clock that shows `wall`, with an elapsed time of zero.
     #[must_use]
     pub fn new(wall: UnixMillis) -> Self {
         Self {
@@ -24,34 +24,34 @@ impl ManualClock {
         }
     }
 
-    /// Time passes: wall and elapsed time both move ahead.
+    /// Moves wall and elapsed time ahead by `ms` milliseconds.
     pub fn advance_ms(&self, ms: u64) {
         self.advance_us(ms.saturating_mul(1_000));
     }
 
-    /// Time passes, in microseconds.
+    /// Moves wall and elapsed time ahead by `us` microseconds.
     pub fn advance_us(&self, us: u64) {
         self.elapsed_us.fetch_add(us, Ordering::SeqCst);
         self.wall_us.fetch_add(us, Ordering::SeqCst);
     }
 
-    /// Time passes that the wall clock does not see, as on a machine whose clock has frozen.
+    /// Moves only the elapsed time ahead, as on a machine with a frozen wall clock.
     pub fn freeze_for_ms(&self, ms: u64) {
         self.elapsed_us.fetch_add(ms.saturating_mul(1_000), Ordering::SeqCst);
     }
 
-    /// The wall clock is set; elapsed time stays.
+    /// Sets the wall clock; elapsed time stays.
     pub fn set(&self, wall: UnixMillis) {
         self.wall_us.store(wall.get().saturating_mul(1_000), Ordering::SeqCst);
     }
 
-    /// The wall clock is set back by `ms`, at most to 1970.
+    /// Sets the wall clock back by `ms`, at most to 1970.
     pub fn step_back_ms(&self, ms: u64) {
         let wall_us = self.wall_us.load(Ordering::SeqCst);
         self.wall_us.store(wall_us.saturating_sub(ms.saturating_mul(1_000)), Ordering::SeqCst);
     }
 
-    /// The wall clock is set ahead by `ms`.
+    /// Sets the wall clock ahead by `ms`.
     pub fn step_ahead_ms(&self, ms: u64) {
         self.wall_us.fetch_add(ms.saturating_mul(1_000), Ordering::SeqCst);
     }
@@ -71,7 +71,7 @@ impl Clock for ManualClock {
 }
 
 impl Pause for ManualClock {
-    /// Time passes at once: up to `wall`, and no more than `at_most_ms`.
+    /// Advances the clock at once: up to `wall`, by no more than `at_most_ms`.
     fn pause_until(&self, wall: UnixMillis, at_most_ms: u64) {
         let left_us = wall.get().saturating_mul(1_000).saturating_sub(self.read().wall_us);
         self.advance_us(left_us.min(at_most_ms.saturating_mul(1_000)));

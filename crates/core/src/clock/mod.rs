@@ -1,8 +1,8 @@
-//! Where time comes from.
+//! Sources of time.
 //!
-//! The seam is small: a wall time for the hot path, and a reading of wall and elapsed time together
-//! for decisions. [`SystemClock`] is the default, [`ManualClock`] goes where a test sends it, and
-//! [`CachedClock`] puts a stored time in front of another clock.
+//! The interface is small: a wall time for the hot path, and a reading of wall and elapsed time
+//! together for decisions. [`SystemClock`] is the default, a test controls [`ManualClock`], and
+//! [`CachedClock`] caches the time of another clock.
 
 mod cached;
 mod manual;
@@ -33,13 +33,13 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The wall time in milliseconds.
+    /// Returns the wall time in milliseconds.
     #[must_use]
     pub const fn wall(self) -> UnixMillis {
         UnixMillis::new(self.wall_us / 1_000)
     }
 
-    /// The elapsed time in milliseconds.
+    /// Returns the elapsed time in milliseconds.
     #[must_use]
     pub const fn elapsed(self) -> ElapsedMillis {
         ElapsedMillis::new(self.elapsed_us / 1_000)
@@ -48,14 +48,15 @@ impl Reading {
 
 /// A source of time. Wall time may step at any moment; elapsed time never goes back.
 pub trait Clock {
-    /// The wall time for the hot path. May be cached: the clock says how old it can be.
+    /// Returns the wall time for the hot path. It may be cached: the clock documents its maximum
+    /// age.
     fn unix_ms(&self) -> UnixMillis;
 
-    /// Wall and elapsed time as they are now, never cached.
+    /// Returns the current wall and elapsed time, never cached.
     fn read(&self) -> Reading;
 
-    /// The wall time where it is at hand, else [`UnixMillis::ZERO`]: for a hot path that only asks
-    /// whether the tick is still the same, and takes another way when it is not.
+    /// Returns the wall time if it is available at once, else [`UnixMillis::ZERO`]. The hot path
+    /// only checks whether the tick is still the same, and takes a slower path when it is not.
     #[inline]
     fn glance(&self) -> UnixMillis {
         self.unix_ms()

@@ -1,4 +1,4 @@
-//! The thread that keeps a [`CachedClock`] fresh, for embedders who want one.
+//! A thread that keeps a [`CachedClock`] fresh, for embedders without a loop of their own.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
@@ -8,18 +8,18 @@ use std::thread::{self, JoinHandle};
 
 use super::{CachedClock, Clock};
 
-/// How often the stored time is refreshed, unless told otherwise.
+/// Default interval between two refreshes, in microseconds.
 pub const REFRESH_EVERY_US: u64 = 500;
 
-/// How long nobody must have asked for the time until the refresher parks.
+/// Time without a use after which the refresher parks, in microseconds.
 const IDLE_US: u64 = 100_000;
 
 /// Refreshes a [`CachedClock`] until it is dropped.
 ///
-/// **Freshness.** A stored time is at most `every` old, plus what the scheduler takes to wake the
-/// thread; the longest gap seen is [`Refresher::gap_us_max`]. **Idle.** After 0.1 s without a use it
-/// empties the cache and parks: an idle process has no wake-ups, and the first read after that asks
-/// the clock itself. **Ends** with its handle.
+/// **Freshness.** A cached time is at most `every` old, plus the scheduler's delay in waking the
+/// thread; [`Refresher::gap_us_max`] is the longest gap seen. **Idle.** After 0.1 s without a use
+/// it empties the cache and parks: an idle process has no wake-ups, and the next read goes to the
+/// underlying clock. **Ends** with its handle.
 #[derive(Debug)]
 pub struct Refresher {
     shared: Arc<Shared>,
@@ -34,11 +34,11 @@ struct Shared {
 
 impl Refresher {
     /// Starts a thread that refreshes the clock of `owner` every [`REFRESH_EVERY_US`]. The owner is
-    /// the clock itself, shared by several generators, or a generator that has it inside: one
-    /// pointer less to follow for each ID.
+    /// the clock itself, shared by several generators, or a generator that contains it. The second
+    /// saves one pointer for each ID.
     ///
     /// # Errors
-    /// When the operating system cannot start a thread.
+    /// The operating system cannot start a thread.
     pub fn spawn<T, C>(owner: Arc<T>) -> io::Result<Self>
     where
         T: AsRef<CachedClock<C>> + Send + Sync + 'static,
@@ -50,7 +50,7 @@ impl Refresher {
     /// Starts a thread that refreshes the clock of `owner` at the given interval.
     ///
     /// # Errors
-    /// When the operating system cannot start a thread.
+    /// The operating system cannot start a thread.
     pub fn spawn_every<T, C>(owner: Arc<T>, every: Duration) -> io::Result<Self>
     where
         T: AsRef<CachedClock<C>> + Send + Sync + 'static,
@@ -64,7 +64,7 @@ impl Refresher {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// The longest time between two refreshes so far, in microseconds of elapsed time.
+    /// Returns the longest time between two refreshes so far, in microseconds of elapsed time.
     #[must_use]
     pub fn gap_us_max(&self) -> u64 {
         self.shared.gap_us_max.load(Ordering::Relaxed)
@@ -76,7 +76,7 @@ impl Drop for Refresher {
         self.shared.stop.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It has no panic to pass on.
+            // The thread does not panic, so there is nothing to propagate.
             let _ = thread.join();
         }
     }

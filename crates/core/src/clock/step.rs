@@ -1,16 +1,16 @@
-//! Clock steps: how they are noticed, and how they are told.
+//! Detection and reporting of clock steps.
 
 use core::fmt;
 
 use super::Reading;
 use crate::sync::{AtomicU64, Ordering};
 
-/// Which way the wall clock was set.
+/// The direction in which the wall clock was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// It went back.
+    /// The clock was set back.
     Back,
-    /// It jumped ahead.
+    /// The clock was set forward.
     Ahead,
 }
 
@@ -23,19 +23,19 @@ impl fmt::Display for Direction {
     }
 }
 
-/// What a generator did about a clock step.
+/// A generator's reaction to a clock step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// Nothing minted yet was affected: minting goes on from the clock as it is now.
+    /// The step affected no minted ID: minting continues from the current clock.
     Unaffected,
-    /// Ticks go on from elapsed time at half speed until the clock has caught up.
+    /// Ticks follow elapsed time at half speed until the clock has caught up.
     Held,
-    /// Ticks lead the clock, within the lead that the source may have.
+    /// Ticks lead the clock, within the source's allowed lead.
     Led,
     /// Another clock value (or another cell of the ring) serves from here on.
     Moved,
-    /// No ID until the clock has caught up: callers get an error.
+    /// No ID is minted until the clock has caught up: callers get an error.
     Refused,
 }
 
@@ -51,16 +51,16 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// One step of the wall clock against elapsed time, as one generator met it.
+/// One step of the wall clock against elapsed time, as one generator observed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockStep {
-    /// Which way.
+    /// Direction of the step.
     pub direction: Direction,
-    /// How far, in milliseconds, rounded up.
+    /// Size of the step in milliseconds, rounded up.
     pub by_ms: u64,
     /// The source's policy, by its configuration name.
     pub policy: &'static str,
-    /// What was done.
+    /// The generator's reaction.
     pub outcome: Outcome,
 }
 
@@ -71,10 +71,10 @@ impl fmt::Display for ClockStep {
     }
 }
 
-/// Is told of every clock step once, also when the policy hides it from callers. Called on the
-/// thread that met the step, while it mints: keep it short.
+/// Receives every clock step once, also when the policy hides it from callers. Runs on the thread
+/// that met the step, while it mints: it must be short.
 pub trait Observer {
-    /// The wall clock was set.
+    /// Receives one clock step.
     fn clock_step(&self, step: &ClockStep);
 }
 
@@ -95,21 +95,22 @@ impl<O: Observer + ?Sized> Observer for std::sync::Arc<O> {
     }
 }
 
-/// A step before it is known what is done about it.
+/// A step whose outcome is not decided yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) direction: Direction,
     pub(crate) by_ms: u64,
 }
 
-/// Differences below this are the rounding and the latency of two clock reads, not a step. Elapsed
-/// clocks are slewed together with the wall clock, so between steps the difference stays put.
+/// Smallest difference that counts as a step, in microseconds: smaller ones are the rounding and
+/// the latency of two clock reads. Elapsed clocks are slewed together with the wall clock, so
+/// between steps the difference stays constant.
 const STEP_US_MIN: u64 = 500;
 
 /// No reading yet.
 const NEVER: u64 = u64::MAX;
 
-/// Notices when wall time moves against elapsed time. Each step is returned to exactly one caller.
+/// Detects wall time moving against elapsed time. Each step is returned to exactly one caller.
 #[derive(Debug)]
 pub(crate) struct StepWatch {
     /// Wall minus elapsed time at the last reading, in microseconds, wrapping.
@@ -123,7 +124,8 @@ impl StepWatch {
 
     pub(crate) fn observe(&self, reading: Reading) -> Option<Step> {
         let offset_us = reading.wall_us.wrapping_sub(reading.elapsed_us);
-        // Relaxed: the word stands alone, and the compare-and-swap picks the one who reports.
+        // Relaxed: no other data depends on this word. The compare-and-swap picks the thread that
+        // reports.
         let last_us = self.offset_us.load(Ordering::Relaxed);
         let ahead_us = offset_us.wrapping_sub(last_us);
         let back_us = last_us.wrapping_sub(offset_us);

@@ -1,4 +1,4 @@
-//! The one place where this crate reads real time and really waits.
+//! The operating system's clock: the only place where this crate reads real time and really waits.
 #![allow(clippy::disallowed_methods)]
 
 use core::cell::Cell;
@@ -12,24 +12,24 @@ use crate::time::UnixMillis;
 
 /// The operating system's clock: wall time by `SystemTime`, elapsed time by `Instant`.
 ///
-/// `Instant` does not count time that the machine was suspended, so a resume looks like a step ahead.
-/// That costs nothing here: elapsed time only paces a held clock and tells steps. Leases, where it
-/// would matter, use a clock that counts suspend (`snowmint-coord`).
+/// `Instant` does not count the time of a suspended machine, so a resume looks like a step forward.
+/// This costs nothing here: elapsed time only paces a held clock and detects steps. Leases use a
+/// clock that counts suspend (`snowmint-coord`), because there it would matter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
-/// Elapsed times count from the first reading in this process.
+/// The first reading in this process, from which elapsed times count.
 static START: OnceLock<Instant> = OnceLock::new();
 
-/// Reading wall and elapsed time takes tens of nanoseconds; when it took longer than this, something
-/// came in between, and the two belong to different moments.
+/// Longest undisturbed reading of wall and elapsed time, in microseconds. A reading takes tens of
+/// nanoseconds; a longer one was interrupted, and its two times belong to different moments.
 const READ_US_MAX: u64 = 50;
 
-/// How often an interrupted reading is tried again. The last one is taken as it is.
+/// Attempts at a reading. The last one is used even if it was interrupted.
 const READ_TRIES: u32 = 4;
 
-/// The millisecond that this thread last read, as the times at which it begins and ends: the memory
-/// of a pure function, with nothing to share or to go stale.
+/// The millisecond that this thread last read, as the times at which it begins and ends. It
+/// memoizes a pure function, so it is not shared and cannot go stale.
 #[derive(Clone, Copy)]
 struct Memo {
     from: SystemTime,
@@ -68,7 +68,7 @@ impl SystemClock {
     }
 
     fn wall() -> Duration {
-        // A clock before 1970 reads as 1970; every layout then says that it is before its epoch.
+        // A clock before 1970 reads as 1970; every layout then reports a time before its epoch.
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO)
     }
 }
@@ -78,7 +78,7 @@ impl Clock for SystemClock {
     fn unix_ms(&self) -> UnixMillis {
         let now = SystemTime::now();
         let memo = MEMO.get();
-        // To compare two times is cheaper than to subtract them, and a millisecond is long.
+        // Comparing two times is cheaper than subtracting them, and a millisecond is long.
         if memo.from <= now && now < memo.until { memo.ms } else { Memo::renewed(now) }
     }
 

@@ -1,4 +1,4 @@
-//! Two takers, and one that pushes or closes, in every order.
+//! Every interleaving of two threads that take numbers, push or close.
 
 use std::sync::Arc;
 use std::vec::Vec;
@@ -13,7 +13,7 @@ fn take(cursor: &SegmentCursor, times: usize) -> Vec<u64> {
     taken
 }
 
-/// A cursor with these segments, and another thread that does this with it.
+/// Returns a cursor with these segments, and a second thread that runs `what` on it.
 fn beside(
     segments: &[(u64, u64)],
     what: impl FnOnce(&SegmentCursor) -> Vec<u64> + Send + 'static,
@@ -51,7 +51,7 @@ fn a_switch_over_a_gap_repeats_none_and_leaves_the_gap_alone() {
 fn a_push_while_others_ask_in_vain_repeats_none() {
     loom::model(|| {
         let (cursor, other) = beside(&[(1, 2)], |cursor| take(cursor, 2));
-        // At the place where a number drawn in vain may stand.
+        // The segment begins at a number that the other thread may have drawn out of bounds.
         cursor.push(3, 4).unwrap();
         let mut taken = take(&cursor, 2);
         taken.extend(other.join().unwrap());
@@ -77,7 +77,8 @@ fn only_who_sleeps_through_a_switch_loses_what_it_drew() {
         let (cursor, other) = beside(&[(1, 3), (3, 5)], |cursor| take(cursor, 2));
         let mut taken = take(&cursor, 2);
         taken.extend(other.join().unwrap());
-        // One thread can have drawn a number before it knew the segment, and woken when that was used up.
+        // A thread can draw a number before it sees its segment, and resume when that segment is
+        // used up.
         assert!(taken.len() >= 3, "{taken:?}");
         assert_distinct(taken);
     });

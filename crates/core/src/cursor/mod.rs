@@ -1,28 +1,29 @@
-//! Numbers from segments that a store has granted, by one counter that all threads share.
+//! Numbers from segments that a store has granted, drawn by one counter that all threads share.
 //!
-//! The hot path is one locked instruction, as in the [generator](crate::Generator): the counter is the
-//! next number, and a number that was taken counts only if it lies inside the segment that was open
-//! when it was asked for. Segments only ever rise, so a switch from one to the next is three maxima,
-//! which any number of threads may do at once, finish for each other, or do too late: nobody waits for
-//! a thread that was put to sleep in the middle. CosId's chain and Leaf's double buffer take a lock, or
-//! an allocation, at each switch; Tinyid and Leaf lose the order of numbers there.
+//! The hot path is one locked instruction, as in the [generator](crate::Generator). The counter is
+//! the next number; a drawn number counts only if it lies inside the segment that was open when the
+//! call began. Segments only ever rise, so a switch to the next one is three maxima. Any number of
+//! threads may run them at once, finish them for each other, or run them late. No thread waits for
+//! a suspended one.
+//!
+//! CosId's chain and Leaf's double buffer take a lock, or allocate, at each switch; Tinyid and Leaf
+//! lose the order of numbers there.
 
 use core::iter;
 
 use crate::sync::{AtomicU64, Ordering, Padded};
 
-/// How many segments may wait behind the open one.
+/// Maximum number of segments waiting behind the open one.
 pub const WAITING_MAX: usize = 16;
 
-/// Where the counter goes when the cursor is closed: above every number, with room for all that will
-/// ever be asked for afterwards.
+/// Counter value of a closed cursor: above every number, with room for all later draws.
 const CLOSED: u64 = 1 << 63;
 
 /// Hands out the numbers of segments, each once and in rising order.
 ///
 /// - **Shared**: any number of threads.
-/// - **Increasing**: a number is greater than every number that was handed out before it was asked for.
-/// - **Never waits.** Without numbers it says so.
+/// - **Increasing**: a number is greater than every number handed out before its call began.
+/// - **Never waits**: without numbers it returns `None`.
 ///
 /// ```
 /// let cursor = snowmint_core::SegmentCursor::new();
@@ -33,40 +34,42 @@ const CLOSED: u64 = 1 << 63;
 /// ```
 #[derive(Debug)]
 pub struct SegmentCursor {
-    /// The next number; above `end` when nothing is left.
+    /// The next number; at or above `end` when nothing is left.
     next: Padded<AtomicU64>,
     open: Padded<Open>,
     waiting: Waiting,
-    /// Numbers that were drawn in vain and not put back.
+    /// Numbers that were drawn out of bounds and not returned to the counter.
     strayed: AtomicU64,
 }
 
-/// The segment that numbers come from. Both only rise.
+/// The segment that numbers come from. Both bounds only rise.
 #[derive(Debug)]
 struct Open {
-    /// Its first number.
+    /// First number of the segment.
     first: AtomicU64,
-    /// The first number behind it. Written after `first`, and read before it.
+    /// First number behind the segment. Written after `first`, and read before it.
     end: AtomicU64,
 }
 
-/// The segments behind the open one. One thread writes at `tail`; who moves `head` on has opened one.
+/// The segments behind the open one. One thread writes at `tail`; a thread that advances `head` has
+/// opened a segment.
 #[derive(Debug)]
 struct Waiting {
     firsts: [AtomicU64; WAITING_MAX],
     ends: [AtomicU64; WAITING_MAX],
     head: AtomicU64,
     tail: AtomicU64,
-    /// Above every number that was pushed.
+    /// Exclusive upper bound of the pushed numbers.
     pushed: AtomicU64,
 }
 
-/// Why a segment was not taken in.
+/// The error of a segment that was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PushError {
-    /// It has no number, or is not wholly above all that were pushed before, which end at `above`.
+    /// The segment is empty, does not begin at or above `above`, where the pushed segments end, or
+    /// ends above 2^63.
     NotAbove {
-        /// The first number that may be pushed.
+        /// The lowest number that may be pushed.
         above: u64,
     },
     /// [`WAITING_MAX`] segments are waiting.
@@ -86,12 +89,12 @@ impl core::fmt::Display for PushError {
 
 impl core::error::Error for PushError {}
 
-/// Numbers that follow one another: from `first` up to, but without, `end`.
+/// Consecutive numbers: from `first` up to, but without, `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The first.
+    /// The first number.
     pub first: u64,
-    /// The one behind the last.
+    /// The number after the last.
     pub end: u64,
 }
 
@@ -102,7 +105,7 @@ impl Default for SegmentCursor {
 }
 
 impl SegmentCursor {
-    /// One without numbers.
+    /// Returns a cursor without numbers.
     #[must_use]
     pub fn new() -> Self {
         let zero = || AtomicU64::new(0);
@@ -120,8 +123,8 @@ impl SegmentCursor {
         }
     }
 
-    /// Takes the next number. `on_switch` is called when that opened a segment: the moment to look
-    /// whether enough are waiting.
+    /// Takes the next number. Calls `on_switch` if the call opened a segment, so that the caller
+    /// can check whether enough segments are waiting.
     #[inline]
     pub fn take(&self, on_switch: impl FnOnce()) -> Option<u64> {
         match self.ticket() {
@@ -130,18 +133,18 @@ impl SegmentCursor {
         }
     }
 
-    /// Takes up to `count` numbers that follow one another: as many as the segment has, at least one.
+    /// Takes up to `count` consecutive numbers: at least one, and at most the rest of the segment.
     #[inline]
     pub fn take_run(&self, count: u64, on_switch: impl FnOnce()) -> Option<Run> {
         let count = count.max(1);
         self.run(count).or_else(|| self.run_cold(count, on_switch))
     }
 
-    /// Draws a number, and says whether it counts: whether it lies in the open segment, or strayed.
+    /// Draws a number: `Ok` if it lies in the open segment, else `Err`.
     ///
-    /// The bounds are read before the number is drawn. They may be older than it, and then the number
-    /// lies above them and is a stray: a number inside bounds that were ever open is a good one, since
-    /// the counter never comes back to a number that was used.
+    /// The bounds are read before the number is drawn. If they are outdated, the number lies above
+    /// them and is rejected. A number inside bounds that were ever open is valid, since the counter
+    /// never comes back to a used number.
     #[inline]
     fn ticket(&self) -> Result<u64, u64> {
         // In this order: an end is never seen without its first.
@@ -151,8 +154,9 @@ impl SegmentCursor {
         if number >= first && number < end { Ok(number) } else { Err(number) }
     }
 
-    /// Draws numbers up to the end of the open segment. By comparing, so that none is drawn behind it:
-    /// who has drawn later would stand between them and the counter, and nobody could take them back.
+    /// Draws numbers up to the end of the open segment. It compares and swaps, so that it draws
+    /// none behind the end: a later draw by another thread would keep those numbers from being
+    /// returned to the counter.
     #[inline]
     fn run(&self, count: u64) -> Option<Run> {
         let end = self.open.0.end.load(Ordering::Acquire);
@@ -175,7 +179,7 @@ impl SegmentCursor {
         let mut stray = Some(stray);
         let mut switched = false;
         let taken = loop {
-            // The segment may have been opened, or another one, since the bounds were read.
+            // This segment or another one may have been opened since the bounds were read.
             if let Some(number) = stray.filter(|number| self.is_inside(*number)) {
                 break Some(number);
             }
@@ -191,10 +195,10 @@ impl SegmentCursor {
                     self.give_up(stray.filter(|_| number.is_none()));
                     break number;
                 }
-                // One came just now, or numbers were given back.
+                // A segment was pushed just now, or numbers were returned to the counter.
                 Opened::None => {}
             }
-            // What is still held may lie inside the segment that was opened.
+            // The number still held may lie inside the segment that was opened.
             if stray.is_none_or(|number| !self.is_inside(number)) {
                 match self.ticket() {
                     Ok(number) => {
@@ -240,8 +244,8 @@ impl SegmentCursor {
         number >= first && number < end
     }
 
-    /// Gives a number back that was drawn in vain, if none was drawn after it. Answers whether it needs
-    /// no further thought: one below the open segment lies in a gap, and nobody can use it.
+    /// Moves the counter back to an unused number, if none was drawn after it. Returns whether the
+    /// number is settled: one below the open segment lies in a gap, and no caller can use it.
     fn put_back(&self, stray: u64) -> bool {
         stray < self.open.0.first.load(Ordering::Acquire)
             || self
@@ -251,15 +255,17 @@ impl SegmentCursor {
                 .is_ok()
     }
 
-    /// Counts a number that was drawn in vain, and could not be put back. In a gap it is no loss.
+    /// Counts an unused number as lost if it cannot be returned to the counter. A number in a gap
+    /// is not lost.
     fn give_up(&self, stray: Option<u64>) {
         if stray.is_some_and(|number| !self.put_back(number)) {
             self.strayed.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// How many numbers nobody will get, because two threads at once asked in vain. Not in it: what a
-    /// thread drew that did not know the segment yet, and slept until another one was open.
+    /// Returns how many numbers are lost because two threads drew out of bounds at once. It
+    /// excludes a number whose thread did not see the segment yet, and slept until another one was
+    /// open.
     #[must_use]
     pub fn strayed(&self) -> u64 {
         self.strayed.load(Ordering::Relaxed)
@@ -287,10 +293,10 @@ impl SegmentCursor {
         };
         let (first, end) = (first.load(Ordering::Acquire), end.load(Ordering::Acquire));
         if waiting.head.load(Ordering::Acquire) != head {
-            // What was read may belong to a later one.
+            // The values read may belong to a later segment.
             return Opened::Elsewhere;
         }
-        // Maxima: too late, or done twice, they change nothing.
+        // Maxima: late or repeated, they change nothing.
         self.open.0.first.fetch_max(first, Ordering::AcqRel);
         self.next.0.fetch_max(first, Ordering::AcqRel);
         self.open.0.end.fetch_max(end, Ordering::AcqRel);
@@ -303,11 +309,12 @@ impl SegmentCursor {
         if moved.is_ok() { Opened::Here } else { Opened::Elsewhere }
     }
 
-    /// Appends a segment, from `first` up to, but without, `end`. One thread at a time may push.
+    /// Appends a segment, from `first` up to, but without, `end`. Only one thread at a time may
+    /// push.
     ///
     /// # Errors
-    /// [`PushError`]: it is not above all that were pushed before, or too many are waiting. Nothing has
-    /// changed then.
+    /// [`PushError`]: the segment is not above all earlier ones, or too many are waiting. The
+    /// cursor is unchanged then.
     pub fn push(&self, first: u64, end: u64) -> Result<(), PushError> {
         let waiting = &self.waiting;
         let above = waiting.pushed.load(Ordering::Acquire);
@@ -329,27 +336,28 @@ impl SegmentCursor {
         Ok(())
     }
 
-    /// How many segments wait behind the open one.
+    /// Returns how many segments wait behind the open one.
     #[must_use]
     pub fn waiting(&self) -> u64 {
         let head = self.waiting.head.load(Ordering::Acquire);
         self.waiting.tail.load(Ordering::Acquire).wrapping_sub(head).min(WAITING_MAX as u64)
     }
 
-    /// Ends it: nothing is handed out any more. Answers the first number that was not handed out; all
-    /// pushed numbers from there on are unused. A second call answers a number above all.
+    /// Closes the cursor: it hands out no more numbers. Returns the first number that was not
+    /// handed out; all pushed numbers from there on are unused. A second call returns a number
+    /// above all others.
     pub fn close(&self) -> u64 {
         self.next.0.fetch_max(CLOSED, Ordering::AcqRel)
     }
 
-    /// The next number: all below were handed out, or lie in a gap. Those from there on may be taken at this
-    /// very moment.
+    /// Returns the next number: all lower ones were handed out, or lie in a gap. Other threads may
+    /// be taking higher ones at this moment.
     #[must_use]
     pub fn next(&self) -> u64 {
         self.next.0.load(Ordering::Acquire)
     }
 
-    /// About how many numbers are left.
+    /// Returns about how many numbers are left.
     #[must_use]
     pub fn left(&self) -> u64 {
         let waiting = &self.waiting;
@@ -371,13 +379,13 @@ impl SegmentCursor {
     }
 }
 
-/// What became of opening a segment.
+/// The result of opening a segment.
 enum Opened {
-    /// This thread did it.
+    /// This thread opened it.
     Here,
-    /// Another did, or the open one still has numbers.
+    /// Another thread opened it, or the open segment still has numbers.
     Elsewhere,
-    /// None is waiting.
+    /// No segment is waiting.
     None,
 }
 

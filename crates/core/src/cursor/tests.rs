@@ -138,7 +138,7 @@ fn four_threads_share_what_one_pushes() {
                 let mut mine = Vec::new();
                 loop {
                     let ended = done.load(Std::Acquire);
-                    // Every number is above all that were seen before it was asked for.
+                    // Every number is above all numbers seen before its call began.
                     let seen = highest.load(Std::SeqCst);
                     let run = cursor.take_run(if taker % 2 == 0 { 1 } else { 7 }, || {});
                     match run {
@@ -174,7 +174,8 @@ fn four_threads_share_what_one_pushes() {
     assert!(got.iter().all(|number| *number < end));
 }
 
-/// Runs over the ends of segments that follow one another, by two threads, and singles between them.
+/// Two threads take runs over the ends of adjacent segments, and one takes single numbers between
+/// them.
 #[test]
 fn hands_on_from_segment_to_segment_lose_nearly_nothing() {
     let cursor = Arc::new(SegmentCursor::new());

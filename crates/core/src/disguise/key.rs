@@ -6,7 +6,8 @@ use core::str::FromStr;
 use super::permute::{ROUNDS, RoundKey, fold};
 use crate::time::UnixMillis;
 
-/// A secret of 16 or 32 bytes as it is configured, of which a [`Key`] is made. [`fmt::Debug`] does not show it.
+/// A configured secret of 16 or 32 bytes, from which a [`Key`] is made. [`fmt::Debug`] does not
+/// show it.
 #[derive(Clone, Copy)]
 pub struct KeyBytes {
     bytes: [u8; 32],
@@ -14,7 +15,7 @@ pub struct KeyBytes {
 }
 
 impl KeyBytes {
-    /// A copy of these bytes: 16 or 32 of them, from a good source of randomness.
+    /// Returns a copy of these bytes: 16 or 32, from a good source of randomness.
     ///
     /// # Errors
     /// [`KeyError::Length`].
@@ -29,13 +30,13 @@ impl KeyBytes {
         Ok(Self { bytes: copy, length: bytes.len() })
     }
 
-    /// The secret itself, for whoever derives other keys from it.
+    /// Returns the secret itself, from which a caller may derive other keys.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }
 
-    /// The key that these bytes are.
+    /// Returns the key made from these bytes.
     #[must_use]
     pub fn key(&self) -> Key {
         let mut words = [0; 4];
@@ -57,8 +58,8 @@ impl fmt::Debug for KeyBytes {
 impl FromStr for KeyBytes {
     type Err = KeyError;
 
-    /// 32 or 64 hexadecimal digits of either case; white space around them is left out, as files end in
-    /// a line break.
+    /// Parses 32 or 64 hexadecimal digits of either case. White space at both ends is ignored, as
+    /// files end in a line break.
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let digits = text.trim_ascii().as_bytes();
         if digits.len() != 32 && digits.len() != 64 {
@@ -85,7 +86,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key of these bytes: 16 or 32 of them, from a good source of randomness.
+    /// Returns the key made from these bytes: 16 or 32, from a good source of randomness.
     ///
     /// # Errors
     /// [`KeyError::Length`].
@@ -93,11 +94,11 @@ impl Key {
         KeyBytes::new(bytes).map(|bytes| bytes.key())
     }
 
-    /// Spreads every bit of the words over all rounds. Twice round the state before the first output,
-    /// so that two keys with one bit of difference share nothing. The length goes into every step, or
-    /// 16 bytes and the same with 16 zeros would be one key.
+    /// Spreads every bit of the words over all rounds. The first output follows two passes over the
+    /// state, so that keys with one bit of difference share nothing. The length goes into every
+    /// step; otherwise 16 bytes, and the same bytes with 16 zeros, would be one key.
     fn from_words(words: [u64; 4], length: u64) -> Self {
-        // Digits of pi after the point, 64 bits each: numbers with nothing up their sleeve.
+        // Digits of pi after the point, 64 bits each: nothing-up-my-sleeve numbers.
         const PI: [u64; 4] = [
             0x243f_6a88_85a3_08d3,
             0x1319_8a2e_0370_7344,
@@ -132,13 +133,13 @@ impl fmt::Debug for Key {
 impl FromStr for Key {
     type Err = KeyError;
 
-    /// As [`KeyBytes`].
+    /// Parses the same text as [`KeyBytes`].
     fn from_str(text: &str) -> Result<Self, KeyError> {
         text.parse().map(|bytes: KeyBytes| bytes.key())
     }
 }
 
-/// How many keys a ring holds.
+/// Maximum number of keys in a ring.
 pub const KEYS_MAX: usize = 8;
 
 /// One key of a ring.
@@ -151,10 +152,9 @@ pub(super) struct Entry {
 
 /// Keys that follow one another, each with a small number and the time from which it is used.
 ///
-/// The rule for every ID with a time: **the key in force when its tick begins**. All processes that
-/// share the ring change over at the same tick, whenever they are told of the new key, as long as
-/// that is before `since`. Keys are never taken out of a ring while IDs made with them are still to be
-/// read.
+/// One rule holds for every ID with a time: **the key in force when its tick begins**. All
+/// processes that share the ring change over at the same tick, if each learns of the new key before
+/// `since`. Keys must stay in a ring while IDs made with them are still to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keyring {
     entries: [Option<Entry>; KEYS_MAX],
@@ -162,7 +162,7 @@ pub struct Keyring {
 }
 
 impl Keyring {
-    /// One key, number 0, in force since ever.
+    /// Returns a ring of one key with number 0, in force from the beginning.
     #[must_use]
     pub const fn new(key: Key) -> Self {
         let first = Entry { number: 0, since: UnixMillis::ZERO, key };
@@ -171,11 +171,11 @@ impl Keyring {
         Self { entries, newest: first }
     }
 
-    /// The ring with one more key, in force from `since` on.
+    /// Returns the ring with one more key, in force from `since` on.
     ///
     /// # Errors
-    /// [`KeyError::Number`] when the number is in the ring, [`KeyError::Since`] when the key would not
-    /// be the newest, [`KeyError::Full`] after [`KEYS_MAX`] keys.
+    /// [`KeyError::Number`] when the ring has the number, [`KeyError::Since`] when the key would
+    /// not be the newest, [`KeyError::Full`] after [`KEYS_MAX`] keys.
     pub fn with(mut self, number: u8, since: UnixMillis, key: Key) -> Result<Self, KeyError> {
         if self.numbered(u64::from(number)).is_some() {
             return Err(KeyError::Number { number });
@@ -189,7 +189,7 @@ impl Keyring {
         Ok(self)
     }
 
-    /// The newest key's number.
+    /// Returns the newest key's number.
     #[must_use]
     pub const fn newest_number(&self) -> u8 {
         self.newest.number
@@ -214,35 +214,35 @@ impl Keyring {
     }
 }
 
-/// A key or a ring that cannot be.
+/// The error of an invalid key or ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// A key has 16 or 32 bytes.
+    /// A key does not have 16 or 32 bytes.
     Length {
-        /// How many it was given.
+        /// Number of bytes given.
         bytes: usize,
     },
-    /// A key is written with 32 or 64 hexadecimal digits.
+    /// A key's text does not have 32 or 64 hexadecimal digits.
     Digits {
-        /// How many bytes of text there are.
+        /// Length of the text in bytes.
         digits: usize,
     },
-    /// A character that is no hexadecimal digit. It is not shown: it may be part of the key.
+    /// A character is not a hexadecimal digit. It is not shown: it may be part of the key.
     NotHex {
-        /// Where, in bytes after white space.
+        /// Position in bytes after leading white space.
         position: usize,
     },
-    /// The ring has a key of this number.
+    /// The ring already has a key with this number.
     Number {
         /// The number.
         number: u8,
     },
-    /// A new key comes after all others.
+    /// A new key is not later than all others.
     Since {
-        /// What it was given.
+        /// The time given for the new key.
         since: UnixMillis,
-        /// When the newest key so far came into force.
+        /// Time from which the newest key so far is in force.
         newest: UnixMillis,
     },
     /// The ring holds no more keys.

@@ -1,23 +1,25 @@
-//! IDs that do not show what they are made of, to those who lack the key.
+//! IDs that hide their contents from readers without the key.
 //!
-//! A snowflake ID tells anybody when it was made, by which worker, and how many came before it in its
-//! tick; a segment's ID tells how many orders there were. A disguise is a keyed permutation: unique IDs
-//! stay unique, and whoever has the key gets the ID back.
+//! A snowflake ID shows when it was made, by which worker, and how many IDs precede it in its tick.
+//! A segment's ID shows how many orders there were. A disguise is a keyed permutation: unique IDs
+//! stay unique, and a reader with the key gets the ID back.
 //!
 //! - **Full**: all bits. Time, worker and volume do not show; order is lost.
-//! - **Ordered**: all bits below the time, keyed by the tick. IDs still sort by tick; neighbours and
-//!   volume do not show. Within a tick, order is lost.
+//! - **Ordered**: all bits below the time, keyed by the tick. IDs still sort by tick; adjacent IDs
+//!   and volume do not show. Within a tick, order is lost.
 //!
-//! **A disguise is not encryption.** It keeps a passer-by from counting. It has not been examined by
-//! cryptographers, and a small number of bits can be tried through whatever the key. Never let
-//! anything depend on an ID that nobody can guess.
+//! **A disguise is not encryption.** It keeps a passer-by from counting. Cryptographers have not
+//! examined it, and a small number of bits can be tried exhaustively whatever the key. Never rely
+//! on an ID being impossible to guess.
 //!
 //! # Changing keys
-//! Two keys are two permutations: the same disguised ID could come out of both. What keeps them apart:
-//! - *ordered*: the tick shows, and the key in force at the tick is the only one that can have been
-//!   used. Change as often as you like.
-//! - *full*: the key's number stands in clear above the layout's bits, so the layout must leave room: 62
-//!   bits in all for two keys, 60 for eight. In a layout that leaves none, one key is for ever.
+//! Two keys are two permutations: the same disguised ID could come out of both. Each kind keeps
+//! them apart in its own way:
+//! - *ordered*: the tick shows, and only the key in force at the tick can have been used. Keys can
+//!   change at any rate.
+//! - *full*: the key's number stands in clear above the layout's bits, so the layout must leave
+//!   room: at most 62 bits for two keys, 60 for eight. A layout without room keeps one key for
+//!   ever.
 
 mod key;
 mod permute;
@@ -35,8 +37,8 @@ use crate::time::UnixMillis;
 #[derive(Clone, Copy, Debug)]
 pub struct Disguise {
     ring: Keyring,
-    /// From which ID on each key of the ring is in force. The time stands on top of an ID, so a
-    /// comparison of IDs is one of times; numbers without a time take the newest key always.
+    /// First ID of each key of the ring. The time is the top field of an ID, so comparing IDs
+    /// compares times; numbers without a time always take the newest key.
     since_ids: [u64; KEYS_MAX],
     newest_since_id: u64,
     id_max: u64,
@@ -53,8 +55,9 @@ enum Kind {
 }
 
 impl Disguise {
-    /// Disguises all bits of a layout's IDs. With one key, the IDs keep the layout's width; key numbers
-    /// above 0 go above it, up to 53 bits in all for layouts that fit 53, else up to 63.
+    /// Returns a disguise of all bits of a layout's IDs. With one key, the IDs keep the layout's
+    /// width. Key numbers above 0 go above it, up to 53 bits in all for layouts that fit 53, else
+    /// up to 63.
     ///
     /// # Errors
     /// [`DisguiseError::NoRoom`] when a key's number does not fit above the layout's bits.
@@ -67,8 +70,9 @@ impl Disguise {
         Ok(Self::timed(ring, &layout, Cut::new(id_bits), kind))
     }
 
-    /// Disguises all bits of numbers below 2^`id_bits` that have no time, as those of segments. The newest
-    /// key is used, and its number stands above them; numbers and key number have `total_bits` in all.
+    /// Returns a disguise of all bits of numbers below 2^`id_bits` that have no time, such as those
+    /// of segments. The newest key is used, and its number stands above them; numbers and key
+    /// number have `total_bits` in all.
     ///
     /// # Errors
     /// [`DisguiseError::Width`] unless `2 <= id_bits <= total_bits <= 63`; [`DisguiseError::NoRoom`] when a
@@ -88,7 +92,8 @@ impl Disguise {
         })
     }
 
-    /// Disguises all bits below the time: worker, sequence, and clock bits where the layout has them.
+    /// Returns a disguise of all bits below the time: worker, sequence, and clock bits where the
+    /// layout has them.
     ///
     /// # Errors
     /// [`DisguiseError::Width`] when fewer than 2 bits lie below the time.
@@ -113,10 +118,10 @@ impl Disguise {
         Self { ring, since_ids, newest_since_id, id_max: layout.id_max(), cut, kind }
     }
 
-    /// What strangers get to see in place of the ID.
+    /// Returns the disguised ID.
     ///
     /// # Errors
-    /// [`DisguiseError::OutOfRange`] when the ID is not one of the layout or the width.
+    /// [`DisguiseError::OutOfRange`] when the ID exceeds the layout or the width.
     #[inline]
     pub fn apply(&self, id: u64) -> Result<u64, DisguiseError> {
         within(id, self.id_max)?;
@@ -133,15 +138,15 @@ impl Disguise {
         }
     }
 
-    /// The ID that was disguised.
+    /// Returns the ID that was disguised.
     ///
-    /// Every number of the right width is the disguise of some ID: with a wrong key, this answers a
+    /// Every number of the right width is the disguise of some ID: with a wrong key, this returns a
     /// wrong ID, not an error.
     ///
     /// # Errors
-    /// [`DisguiseError::OutOfRange`] when `disguised` is too high; [`DisguiseError::UnknownKey`] when it
-    /// names a key that the ring lacks; [`DisguiseError::OtherKey`] when it names a key that was not in
-    /// force at the ID's time.
+    /// [`DisguiseError::OutOfRange`] when `disguised` is too high; [`DisguiseError::UnknownKey`]
+    /// when it names a key that the ring lacks; [`DisguiseError::OtherKey`] when it names a key
+    /// that was not in force at the ID's time.
     #[inline]
     pub fn undo(&self, disguised: u64) -> Result<u64, DisguiseError> {
         match self.kind {
@@ -160,7 +165,7 @@ impl Disguise {
             Kind::Ordered { below_bits } => {
                 within(disguised, self.id_max)?;
                 let low = low_bits(below_bits);
-                // The time is what it was, so the key is too.
+                // A disguise keeps the time, and so the key.
                 let entry = self.entry_for(disguised);
                 let tweak = tweak(&entry.key, disguised >> below_bits);
                 Ok((disguised & !low) | self.cut.restore(&entry.key, tweak, disguised & low))
@@ -168,7 +173,7 @@ impl Disguise {
         }
     }
 
-    /// The key in force at the ID's tick.
+    /// Returns the key in force at the ID's tick.
     #[inline(always)]
     fn entry_for(&self, id: u64) -> &Entry {
         if id >= self.newest_since_id { self.ring.newest() } else { self.older_entry_for(id) }
@@ -177,19 +182,21 @@ impl Disguise {
     #[cold]
     fn older_entry_for(&self, id: u64) -> &Entry {
         let in_force = self.ring.iter().zip(&self.since_ids).take_while(|(_, since)| **since <= id);
-        // The first key has been in force since ever.
+        // The first key is in force from the beginning.
         in_force.last().map_or(self.ring.newest(), |(entry, _)| entry)
     }
 }
 
-/// Another number for each tick, keyed, so that ticks do not show which of their permutations are alike.
+/// Returns a different keyed number for each tick, so that ticks do not show which of their
+/// permutations are alike.
 #[inline(always)]
 fn tweak(key: &Key, tick: u64) -> u64 {
     let first = &key.rounds[0];
     fold(tick ^ first.add, first.multiply)
 }
 
-/// The lowest ID whose tick begins at `since` or later. Past the layout's end: one that no ID reaches.
+/// Returns the lowest ID whose tick begins at `since` or later; past the layout's end, a number
+/// above every ID.
 fn first_id_from(layout: &Layout, since: UnixMillis) -> u64 {
     let ticks = since.since(layout.epoch()).div_ceil(u64::from(layout.unit_ms()));
     if ticks > layout.tick_max().get() { u64::MAX } else { ticks << layout.shift(Field::Time) }
@@ -209,7 +216,7 @@ const fn within(value: u64, max: u64) -> Result<(), DisguiseError> {
     if value > max { Err(out_of_range(value, max)) } else { Ok(()) }
 }
 
-/// The `bits` lowest bits set; `bits` is at most 63.
+/// Returns a number with the `bits` lowest bits set; `bits` is at most 63.
 const fn low_bits(bits: u8) -> u64 {
     !(u64::MAX << bits)
 }
@@ -219,15 +226,15 @@ const fn out_of_range(value: u64, max: u64) -> DisguiseError {
     DisguiseError::OutOfRange(OutOfRange::Field { field: Field::Id, value, max })
 }
 
-/// A disguise that cannot be, or an ID that it cannot work on.
+/// The error of an invalid disguise, or of an ID that a disguise cannot take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DisguiseError {
-    /// Too few or too many bits to permute.
+    /// The number of bits to permute is too low or too high.
     Width {
-        /// The bits to permute: at least 2.
+        /// Bits to permute: at least 2.
         id_bits: u8,
-        /// The bits in all: at least as many, at most 63.
+        /// Bits in all: at least `id_bits`, at most 63.
         total_bits: u8,
     },
     /// A key's number does not fit above the ID's bits.
@@ -242,14 +249,15 @@ pub enum DisguiseError {
         /// The key's number.
         number: u64,
     },
-    /// The disguised ID names a key that was not in force at the ID's time: it was not made by this ring.
+    /// The disguised ID names a key that was not in force at the ID's time, so this ring did not
+    /// make it.
     OtherKey {
         /// The key's number.
         number: u8,
         /// The number of the key that was in force.
         in_force: u8,
     },
-    /// An ID that is too high.
+    /// The ID is too high.
     OutOfRange(OutOfRange),
 }
 

@@ -1,17 +1,17 @@
 //! A keyed permutation of the numbers of any width from 2 to 63 bits.
 //!
-//! A Feistel network: the number is cut in two halves, and each round mixes one half into the
-//! other. Every round can be undone whatever the mixing does, so this is a permutation for every width
-//! and key, and needs no walk round cycles. The mixing multiplies two 64-bit words and folds the 128-bit
-//! product, one of the best scramblers that a processor has in a few cycles.
+//! It is a Feistel network: the number is cut in two halves, and each round mixes one half into the
+//! other. Every round can be undone whatever the mixing does. So this is a permutation for every
+//! width and key, and needs no cycle walking. The mixing multiplies two 64-bit words and folds the
+//! 128-bit product, one of the best mixers that a processor has in a few cycles.
 
 use super::Key;
 
-/// Rounds: even, as each pair changes both halves. 6 is the least at which one flipped bit flips every
-/// other half of the time at all widths from 20 bits on; 4 is not enough.
+/// Number of rounds: even, as each pair changes both halves. 6 is the least at which, at all widths
+/// from 20 bits on, one flipped bit flips every other bit half of the time; 4 is not enough.
 pub(super) const ROUNDS: usize = 6;
 
-/// The product's two halves, one on the other.
+/// Multiplies two words, and XORs the high and low half of the product.
 #[inline(always)]
 pub(super) const fn fold(left: u64, right: u64) -> u64 {
     let product = (left as u128).wrapping_mul(right as u128);
@@ -20,7 +20,7 @@ pub(super) const fn fold(left: u64, right: u64) -> u64 {
     high ^ low
 }
 
-/// How one width is cut in two.
+/// The two halves of one width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
     low_bits: u8,
@@ -29,14 +29,15 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// `bits` is 2 to 63.
+    /// Cuts a width of `bits`, which is 2 to 63.
     pub(super) const fn new(bits: u8) -> Self {
         let low_bits = bits.div_ceil(2);
         let high_bits = bits.saturating_sub(low_bits);
         Self { low_bits, low_mask: !(u64::MAX << low_bits), high_mask: !(u64::MAX << high_bits) }
     }
 
-    /// Another number of the same width. `tweak` chooses among 2^64 permutations of the key.
+    /// Returns another number of the same width. `tweak` chooses among 2^64 permutations of the
+    /// key.
     #[inline(always)]
     pub(super) fn permute(self, key: &Key, tweak: u64, number: u64) -> u64 {
         let (mut high, mut low) = (number >> self.low_bits, number & self.low_mask);
@@ -47,7 +48,7 @@ impl Cut {
         (high << self.low_bits) | low
     }
 
-    /// The number that [`Cut::permute`] made this one of.
+    /// Returns the number from which [`Cut::permute`] made this one.
     #[inline(always)]
     pub(super) fn restore(self, key: &Key, tweak: u64, number: u64) -> u64 {
         let (mut high, mut low) = (number >> self.low_bits, number & self.low_mask);
@@ -59,11 +60,11 @@ impl Cut {
     }
 }
 
-/// What goes into one round.
+/// The key of one round.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct RoundKey {
     pub(super) add: u64,
-    /// Odd, so that no input is multiplied away.
+    /// Odd, so that the multiplication loses no input.
     pub(super) multiply: u64,
 }
 

@@ -11,7 +11,7 @@ fn key(seed: u8) -> Key {
     Key::from_bytes(&[seed; 16]).unwrap()
 }
 
-/// Numbers that look random and are the same in every run.
+/// Returns numbers that look random and are the same in every run.
 fn numbers(count: u64, bits: u8) -> impl Iterator<Item = u64> {
     (1..=count).map(move |index| {
         let number = fold(index.wrapping_mul(0x9e37_79b9_7f4a_7c15), 0xd1b5_4a32_d192_ed03);
@@ -52,7 +52,7 @@ fn every_width_can_be_undone() {
     }
 }
 
-/// Flips every input bit of many numbers and counts how often every output bit flips with it.
+/// Flips every input bit of many numbers and counts how often each output bit flips with it.
 fn flips(bits: u8, permute: impl Fn(u64) -> u64) -> Vec<Vec<u32>> {
     let mut counts = vec![vec![0; usize::from(bits)]; usize::from(bits)];
     for number in numbers(4_000, bits) {
@@ -73,7 +73,7 @@ fn one_changed_bit_changes_each_bit_half_of_the_time() {
         let disguise = Disguise::full_numbers(Keyring::new(key(7)), bits, 63).unwrap();
         for row in flips(bits, |id| disguise.apply(id).unwrap()) {
             for count in row {
-                // 4000 throws of a coin stray by 32; six times as much is next to impossible.
+                // 4000 coin throws deviate by 32; six times that is next to impossible.
                 assert!((1_800..=2_200).contains(&count), "{bits} bits: {count} of 4000");
             }
         }
@@ -148,7 +148,7 @@ fn neighbours_do_not_show_in_an_ordered_disguise() {
             one.abs_diff(next) < 1 << 12
         })
         .count();
-    // By chance alone: 8 in 4095.
+    // Chance alone gives 8 in 4095.
     assert!(close < 40, "{close} neighbours stay close");
 }
 
@@ -185,7 +185,7 @@ fn full_shows_the_number_of_the_key_and_nothing_else() {
         let unknown = disguised & low_bits(60) | 3 << 60;
         assert_eq!(full.undo(unknown), Err(DisguiseError::UnknownKey { number: 3 }));
     }
-    // With the other key's number, nearly every text is one that this ring never made.
+    // With the other key's number, nearly every ID is one that this ring never made.
     let disguised = full.apply(999 << 21).unwrap();
     let swapped = disguised | 7 << 60;
     match full.undo(swapped) {

@@ -12,12 +12,12 @@ const POLICY: &str = "clock-sequence";
 
 /// One generator for each clock value of a worker; one of them serves at a time.
 ///
-/// When the clock goes back behind the last ID of the serving value, the next value whose own last ID
-/// lies below the clock takes over. When none does, minting is refused. (The article's version wraps
-/// round to the first value and repeats its IDs.)
+/// When the clock steps back behind the last ID of the serving value, the next value whose last ID
+/// lies below the clock takes over. If no value qualifies, minting fails. (The article's version
+/// wraps to the first value and repeats its IDs.)
 ///
-/// Each value is a slot of its own with its own window, so that the values' marks outlive the
-/// process. Only the serving value needs its window extended ahead of need.
+/// Each value has its own slot with its own window, so that the values' marks outlive the process.
+/// Only the serving value needs its window extended ahead of need.
 ///
 /// - **Lock-free**, as [`Generator`] is.
 /// - **Increasing** from one rollback to the next.
@@ -37,17 +37,18 @@ where
     C: Clock,
     O: Observer,
 {
-    /// The given generators, one for each clock value, each with the policy
-    /// [`Rollback::Fail`](super::Rollback::Fail); `clock` is the one they have too. The first whose
-    /// last ID lies below the clock serves first.
+    /// Returns a clock sequence over the given generators, one for each clock value. Each has the
+    /// policy [`Rollback::Fail`](super::Rollback::Fail) and the same `clock`. The first generator
+    /// whose last ID lies below the clock serves first.
     pub fn new(values: V, clock: C, observer: O) -> Self {
         Self { values, serving: AtomicU64::new(0), watch: StepWatch::new(), clock, observer }
     }
 
-    /// One ID, without ever waiting.
+    /// Mints one ID, without ever waiting.
     ///
     /// # Errors
-    /// [`Refusal`]; [`Refusal::NoClockValue`] when the clock lies behind the last IDs of all values.
+    /// [`Refusal`]; [`Refusal::NoClockValue`] when the clock lies behind the last IDs of all
+    /// values.
     #[inline]
     pub fn try_mint(&self) -> Result<u64, Refusal> {
         if let Some(id) = self.serving_generator().and_then(Generator::try_open) {
@@ -61,7 +62,7 @@ where
     /// Fills the whole buffer, without ever waiting.
     ///
     /// # Errors
-    /// As [`Generator::try_fill`].
+    /// The same as [`Generator::try_fill`].
     pub fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
         for (made, slot) in out.iter_mut().enumerate() {
             *slot = self.try_mint().map_err(|why| Short { made, why })?;
@@ -69,17 +70,17 @@ where
         Ok(())
     }
 
-    /// The clock.
+    /// Returns the clock.
     pub const fn clock(&self) -> &C {
         &self.clock
     }
 
-    /// Which clock value serves.
+    /// Returns the clock value that serves.
     pub fn serving(&self) -> usize {
         usize::try_from(self.serving.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
     }
 
-    /// The generators, by clock value.
+    /// Returns the generators, by clock value.
     pub fn values(&self) -> &[Generator<C>] {
         self.values.as_ref()
     }
@@ -103,7 +104,7 @@ where
             match mint(generator, reading) {
                 Err(Refusal::ClockBehind { by_ms, .. }) => nearest_ms = nearest_ms.min(by_ms),
                 answer => {
-                    // Also when the answer is that its window must be extended first.
+                    // Also when the generator's window must be extended first.
                     self.move_to(first, index);
                     let outcome = if index == first { Outcome::Unaffected } else { Outcome::Moved };
                     self.report(step, outcome);
@@ -118,7 +119,7 @@ where
 
     fn move_to(&self, from: usize, to: usize) {
         if let (Ok(from), Ok(to)) = (u64::try_from(from), u64::try_from(to)) {
-            // When another thread has moved already, its choice stands.
+            // If another thread has moved already, its choice stands.
             let _ = self.serving.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
@@ -131,7 +132,7 @@ where
     }
 }
 
-/// All of the values with their indices, in turn, from `first` on.
+/// Returns all values with their indices, cyclically from `first` on.
 fn turns<T>(values: &[T], first: usize) -> impl Iterator<Item = (usize, &T)> {
     let from_first = values.iter().enumerate().skip(first);
     from_first.chain(values.iter().enumerate().take(first))

@@ -1,5 +1,5 @@
-//! What all generators share: the clock's reading, the policy, the window, and the call to `advance`.
-//! Where the state is kept, and how it is swapped, is each generator's own.
+//! The parts that all generators share: the clock's reading, the policy, the window, and the call
+//! to `advance`. Each generator keeps and swaps its own state.
 
 use crate::advance::{Advance, Ordinal, Rules, State, TickWindow, advance};
 use crate::clock::{ClockStep, Direction, Observer, Outcome, Reading, Step, StepWatch};
@@ -11,7 +11,7 @@ use super::refusal::Refusal;
 use super::settings::{Rollback, Settings, WaitFor};
 use super::shape::Shape;
 
-/// Not holding.
+/// No hold is active.
 const NOT_HELD: u64 = 0;
 
 #[derive(Debug)]
@@ -21,19 +21,19 @@ pub(super) struct Engine<O> {
     pub(super) settings: Settings,
     floor_tick: u64,
     floor_time: UnixMillis,
-    /// The first tick that no grant covers. Only grows.
+    /// The first tick that no window covers. Only grows.
     end_tick: AtomicU64,
     watch: StepWatch,
-    /// Hold: twice the held time less the elapsed time, in microseconds, wrapping; [`NOT_HELD`] when
-    /// the clock leads. One word, so that holding needs no lock: held time is half of this plus half
-    /// of the elapsed time.
+    /// Twice the held time minus the elapsed time, in microseconds, wrapping; [`NOT_HELD`] while
+    /// the clock leads. It is one word, so that a hold needs no lock: the held time is half the sum
+    /// of this word and the elapsed time.
     hold: AtomicU64,
     steps_back: AtomicU64,
     steps_ahead: AtomicU64,
     observer: O,
 }
 
-/// Ordinals that may be taken, and for how long the clock lets others follow them.
+/// Ordinals that may be taken, and the time span in which more of their tick may follow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grant {
     pub(super) first: Ordinal,
@@ -43,7 +43,7 @@ pub(super) struct Grant {
     pub(super) outcome: Outcome,
 }
 
-/// Time as one decision sees it.
+/// The time that one decision uses.
 #[derive(Clone, Copy, Debug)]
 struct Sight {
     /// The wall time, or the held time when that is ahead.
@@ -77,23 +77,23 @@ impl<O: Observer> Engine<O> {
         })
     }
 
-    /// The first ordinal that the window allows.
+    /// Returns the first ordinal that the window allows.
     pub(super) fn floor(&self) -> Ordinal {
         Ordinal::first_of(self.floor_tick.min(self.rules.tick_max.saturating_add(1)), &self.rules)
     }
 
     pub(super) fn extend_to(&self, mark: UnixMillis) {
-        // Release, with the acquire in `window`: whoever mints from the new ticks comes after the
-        // store's acknowledgement.
+        // Release, with the acquire in `window`: minting from the new ticks comes after the store's
+        // acknowledgement.
         self.end_tick.fetch_max(self.shape.end_tick(mark), Ordering::Release);
     }
 
-    /// Where the granted window ends: the start of the first tick that it does not hold.
+    /// Returns the end of the granted window: the start of the first tick outside it.
     pub(super) fn mark(&self) -> UnixMillis {
         self.shape.start_of(self.end_tick.load(Ordering::Acquire))
     }
 
-    /// The end of the last tick below `next`; the window's floor when nothing was taken.
+    /// Returns the end of the last tick below `next`; the window's floor when nothing was taken.
     pub(super) fn taken_until(&self, next: Ordinal) -> UnixMillis {
         match next.get().checked_sub(1) {
             Some(last) if next > self.floor() => {
@@ -111,7 +111,7 @@ impl<O: Observer> Engine<O> {
         self.watch.observe(reading)
     }
 
-    /// Tells a step once, with what came of it.
+    /// Reports a step once, with its outcome.
     pub(super) fn report(&self, step: Option<Step>, result: Result<Outcome, Refusal>) {
         let outcome = match result {
             Ok(outcome) => outcome,
@@ -131,7 +131,7 @@ impl<O: Observer> Engine<O> {
         self.observer.clock_step(&ClockStep { direction, by_ms, policy, outcome });
     }
 
-    /// What may be taken next at this reading of the clock.
+    /// Returns the ordinals that may be taken next at this reading of the clock.
     pub(super) fn decide(
         &self,
         state: State,
@@ -157,7 +157,7 @@ impl<O: Observer> Engine<O> {
         TickWindow { floor: self.floor_tick, end: self.end_tick.load(Ordering::Acquire) }
     }
 
-    /// The wall time, or the held one while that is ahead and within the lead.
+    /// Returns the wall time, or the held time while it is ahead and within the lead.
     fn sight(&self, reading: Reading) -> Sight {
         let word = self.hold.load(Ordering::Relaxed);
         if word != NOT_HELD {
@@ -167,7 +167,7 @@ impl<O: Observer> Engine<O> {
                 return Sight { now: UnixMillis::new(held_us / 1_000), held: true };
             }
             // Caught up, or beyond the limit: the next decision starts from the last ID. A failed
-            // exchange means that another thread decided so, or began a hold of its own.
+            // exchange means that another thread decided the same, or began its own hold.
             let _ =
                 self.hold.compare_exchange(word, NOT_HELD, Ordering::Relaxed, Ordering::Relaxed);
         }
@@ -194,7 +194,8 @@ impl<O: Observer> Engine<O> {
         }
     }
 
-    /// The clock lies behind tick `reached`, which somebody may have an ID of: what the policy says.
+    /// Applies the policy when the clock lies behind tick `reached`, from which an ID may have been
+    /// issued.
     fn behind(
         &self,
         state: State,
@@ -228,7 +229,7 @@ impl<O: Observer> Engine<O> {
     fn begin_hold(&self, from: UnixMillis, reading: Reading) {
         let twice_us = from.get().saturating_mul(1_000).saturating_mul(2);
         let word = twice_us.wrapping_sub(reading.elapsed_us).max(1);
-        // Another thread may have begun the same hold: its word is as good.
+        // Another thread may have begun the same hold; its word is equally valid.
         let _ = self.hold.compare_exchange(NOT_HELD, word, Ordering::Relaxed, Ordering::Relaxed);
     }
 
@@ -243,7 +244,7 @@ impl<O: Observer> Engine<O> {
             Advance::Issued { first, count } => Ok(Grant {
                 first,
                 count,
-                // Held ticks follow elapsed time: look again when the wall clock moves at all.
+                // Held ticks follow elapsed time: decide again as soon as the wall clock moves.
                 open_from_ms: if sight.held {
                     reading.wall().get()
                 } else {

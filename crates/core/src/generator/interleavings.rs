@@ -1,8 +1,8 @@
-//! Every interleaving of two threads, with a sequence of 2 bits so that a full tick, an overshoot and
-//! a rollback are inside the model.
+//! Every interleaving of two threads. A sequence of 2 bits brings a full tick, an overshoot and a
+//! rollback inside the model.
 //!
-//! Run by `ci/loom`, which states the bound (preemptions per execution) and its cost.
-// Tests panic where something is wrong, as they should.
+//! `ci/loom` runs these tests, and states the bound (preemptions per execution) and its cost.
+// A panic is how these tests report a failure.
 #![allow(clippy::arithmetic_side_effects, clippy::unwrap_used)]
 
 use std::sync::Arc;

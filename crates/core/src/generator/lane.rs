@@ -1,4 +1,4 @@
-//! A thread's own stretch of a shared generator.
+//! One thread's private blocks of a shared generator.
 
 use core::ops::Deref;
 
@@ -12,9 +12,8 @@ use super::shared::Generator;
 ///
 /// - **Unshared**: one thread each; any number of lanes on one generator.
 /// - **Increasing** within the lane. Between lanes, order is by tick.
-/// - **Fresh**: an ID's tick is the clock's, as the generator's clock tells it, or that of the span
-///   that the generator may lag or lead. What is left of a block when its tick ends is dropped, and
-///   counts as spent.
+/// - **Fresh**: an ID's tick is the tick of the generator's clock, or lies within the generator's
+///   allowed lag or lead. The rest of a block is dropped when its tick ends, and counts as spent.
 #[derive(Debug)]
 pub struct Lane<G> {
     id: u64,
@@ -32,24 +31,24 @@ where
     C: Clock,
     O: Observer,
 {
-    /// An empty lane on `generator` that takes `block` IDs at a time (at least 1, and at most what is
-    /// left of a tick).
+    /// Returns an empty lane on `generator` that takes `block` IDs at a time (at least 1, and at
+    /// most the rest of a tick).
     pub fn new(generator: G, block: usize) -> Self {
         let (stride, unit_ms) = (generator.shape().stride(), generator.shape().unit_ms);
         Self { id: 0, end: 0, stride, open_from_ms: 0, unit_ms, block: block.max(1), generator }
     }
 
-    /// One ID, without ever waiting.
+    /// Mints one ID, without ever waiting.
     ///
     /// # Errors
-    /// As [`Generator::try_mint`].
+    /// The same as [`Generator::try_mint`].
     #[inline]
     pub fn try_mint(&mut self) -> Result<u64, Refusal> {
         let id = self.id;
         if id != self.end {
             let seen = self.generator.clock().glance();
             let open_ms = seen.get().wrapping_sub(self.open_from_ms);
-            // A clock that knows nothing at a glance is read, rather than a block dropped for each ID.
+            // A clock without a cached time is read; otherwise each ID would drop a block.
             if open_ms < self.unit_ms
                 || (seen == UnixMillis::ZERO && self.generator.is_open_cold(self.open_from_ms))
             {
@@ -67,7 +66,7 @@ where
         Ok(id)
     }
 
-    /// Drops what is left of the block. It counts as spent.
+    /// Drops the rest of the block, which counts as spent.
     pub const fn clear(&mut self) {
         self.end = self.id;
     }

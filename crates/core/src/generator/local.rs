@@ -18,7 +18,7 @@ use super::settings::Settings;
 pub struct LocalGenerator<C, O = ()> {
     id: u64,
     stride: u64,
-    /// How many IDs of the grant are left, from `id` on.
+    /// IDs left of the grant, from `id` on.
     left: u64,
     open_from_ms: u64,
     unit_ms: u64,
@@ -29,7 +29,7 @@ pub struct LocalGenerator<C, O = ()> {
 }
 
 impl<C: Clock, O: Observer> LocalGenerator<C, O> {
-    /// A generator of `worker`'s IDs from `window`.
+    /// Returns a generator of `worker`'s IDs from `window`.
     ///
     /// # Errors
     /// [`OutOfRange`] when the worker does not fit the layout.
@@ -54,10 +54,10 @@ impl<C: Clock, O: Observer> LocalGenerator<C, O> {
         })
     }
 
-    /// One ID, without ever waiting.
+    /// Mints one ID, without ever waiting.
     ///
     /// # Errors
-    /// As [`Generator::try_mint`](super::Generator::try_mint).
+    /// The same as [`Generator::try_mint`](super::Generator::try_mint).
     #[inline]
     pub fn try_mint(&mut self) -> Result<u64, Refusal> {
         let open_ms = self.clock.glance().get().wrapping_sub(self.open_from_ms);
@@ -73,7 +73,7 @@ impl<C: Clock, O: Observer> LocalGenerator<C, O> {
     /// Fills the whole buffer with increasing IDs, without ever waiting.
     ///
     /// # Errors
-    /// As [`Generator::try_fill`](super::Generator::try_fill).
+    /// The same as [`Generator::try_fill`](super::Generator::try_fill).
     pub fn try_fill(&mut self, out: &mut [u64]) -> Result<(), Short> {
         for (made, slot) in out.iter_mut().enumerate() {
             *slot = self.try_mint().map_err(|why| Short { made, why })?;
@@ -81,17 +81,18 @@ impl<C: Clock, O: Observer> LocalGenerator<C, O> {
         Ok(())
     }
 
-    /// The store granted more: IDs may be minted up to `mark`.
+    /// Extends the window after the store's grant: IDs may be minted up to `mark`.
     pub fn extend_to(&mut self, mark: UnixMillis) {
         self.engine.extend_to(mark);
     }
 
-    /// The end of the last tick that anything was taken from. Consuming the generator closes it.
+    /// Closes the generator by consuming it. Returns the end of the last tick that anything was
+    /// taken from.
     pub fn close(self) -> UnixMillis {
         self.engine.taken_until(self.next())
     }
 
-    /// Everything below is taken.
+    /// Returns the first ordinal that is not taken.
     const fn next(&self) -> Ordinal {
         Ordinal::new(self.limit.get().wrapping_sub(self.left))
     }

@@ -1,15 +1,14 @@
-//! Generators: whatever the clock does, each ID once.
+//! Generators: whatever the clock does, each ID is minted once.
 //!
 //! | type | shared by threads | order | for |
 //! |---|---|---|---|
 //! | [`Generator`] | yes, lock-free | strictly increasing | almost everything |
 //! | [`Lane`] | one thread each, on one generator | increasing within the lane | the hottest loops |
 //! | [`LocalGenerator`] | no | strictly increasing | a worker number that one thread owns |
-//! | [`ClockSequence`] | yes, lock-free | increasing until the clock goes back | layouts with clock bits (article 000) |
-//! | [`Ring`] | yes, lock-free | increasing until the clock goes back | the last IDs of 200 ticks (article 003) |
+//! | [`ClockSequence`] | yes, lock-free | increasing until a clock rollback | layouts with clock bits (article 000) |
+//! | [`Ring`] | yes, lock-free | increasing until a clock rollback | the last IDs of 200 ticks (article 003) |
 //!
-//! None of them is persistent: what a restart needs is in the [`Window`](crate::Window) that a
-//! lease grants.
+//! None of them is persistent: a lease grants the [`Window`](crate::Window) that a restart needs.
 
 mod clock_sequence;
 mod engine;

@@ -1,4 +1,4 @@
-//! Whether a refusal is worth a wait, and how long: the decision alone, for every way of waiting.
+//! The decision whether, and how long, to wait after an error, for every way of waiting.
 
 use crate::clock::Pause;
 use crate::time::{ElapsedMillis, UnixMillis};
@@ -6,13 +6,13 @@ use crate::time::{ElapsedMillis, UnixMillis};
 use super::refusal::Refusal;
 use super::settings::{Rollback, Settings, WaitFor};
 
-/// No wait is longer without another look at the clock: it may have been set meanwhile.
+/// Longest wait without reading the clock again, in milliseconds: the clock may be set meanwhile.
 const LOOK_EVERY_MS: u64 = 10;
 
-/// What a waiter remembers between two tries.
+/// The state that a waiting caller keeps between two attempts.
 ///
-/// The blocking forms of the generators use it; so can a caller that waits by a timer of its own.
-/// After each refusal ask [`Patience::rest`], wait so long, and try again.
+/// The blocking calls of the generators use it, and so can a caller with a timer of its own. After
+/// each error the caller calls [`Patience::rest`], waits as it returns, and tries again.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     rollback: Rollback,
@@ -21,34 +21,35 @@ pub struct Patience {
     waited_back: bool,
 }
 
-/// How long to wait before the next try.
+/// The wait before the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// Until the wall clock may show `wall`, and no longer than `at_most_ms` of elapsed time.
+    /// Wait until the wall clock may show `wall`, and no longer than `at_most_ms` of elapsed time.
     Until {
-        /// When the next tick begins.
+        /// Start of the next tick.
         wall: UnixMillis,
-        /// Another look at the clock is due by then.
+        /// Milliseconds after which the clock must be read again.
         at_most_ms: u64,
     },
-    /// So long by elapsed time alone: the wall clock is what cannot be trusted now.
+    /// Wait by elapsed time alone: the wall clock cannot be trusted now.
     For {
-        /// At least 1.
+        /// Milliseconds to wait; at least 1.
         ms: u64,
     },
 }
 
 impl Patience {
-    /// Waits as the settings' policy allows, until `deadline` of the generator's own elapsed clock.
+    /// Returns a policy that waits as the settings allow, until `deadline` of the generator's
+    /// elapsed clock.
     #[must_use]
     pub const fn until(deadline: ElapsedMillis, settings: &Settings) -> Self {
         Self { rollback: settings.rollback, deadline, waited_back: false }
     }
 
-    /// How long to wait for what the refusal needs, at elapsed time `now`.
+    /// Returns how long to wait after the error `why`, at elapsed time `now`.
     ///
     /// # Errors
-    /// The refusal itself: no wait helps, or the time is up.
+    /// The error `why` itself: no wait helps, or the time is up.
     pub fn rest(&mut self, why: Refusal, now: ElapsedMillis) -> Result<Rest, Refusal> {
         let left_ms = self.deadline.since(now);
         if left_ms == 0 {
@@ -70,7 +71,7 @@ impl Patience {
                 by_ms.saturating_mul(2)
             }
             Rollback::Wait(WaitFor::Fixed { wait_ms }) => wait_ms,
-            // The lead that was borrowed shrinks as time passes.
+            // The borrowed lead shrinks as time passes.
             Rollback::Borrow { .. } => {
                 return Some(Rest::For { ms: left_ms.min(LOOK_EVERY_MS) });
             }

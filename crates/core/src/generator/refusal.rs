@@ -1,49 +1,49 @@
-//! Why no ID was minted, and when another try may help.
+//! The errors of minting, each with the time after which a retry may help.
 
 use core::fmt;
 
 use crate::time::UnixMillis;
 
-/// Why no ID was minted. Nothing was lost, and nothing will repeat.
+/// The reason that no ID was minted. No ID is lost, and none will repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// All sequence numbers of the ticks that the clock allows are used up. Ordinary under load.
+    /// All sequence numbers of the ticks that the clock allows are used up. Normal under load.
     TickFull {
-        /// When the next tick begins, by the wall clock.
+        /// Start of the next tick, by the wall clock.
         next: UnixMillis,
-        /// How long that is from now; at least 1.
+        /// Milliseconds until then; at least 1.
         retry_after_ms: u64,
     },
     /// The clock lies behind the last ID, by more than the policy allows.
     ClockBehind {
-        /// How far behind.
+        /// Milliseconds behind the last ID.
         by_ms: u64,
-        /// What the policy allows.
+        /// Milliseconds that the policy allows.
         limit_ms: u64,
-        /// When another try may help, if the clock is not set again.
+        /// Milliseconds until a retry may help, if the clock is not set again.
         retry_after_ms: u64,
     },
-    /// The clock has gone back, and no clock value's last ID lies below it.
+    /// The clock was set back, and no clock value's last ID lies below it.
     NoClockValue {
-        /// How many clock values the worker has.
+        /// Number of clock values of the worker.
         values: u64,
-        /// How far the clock lies behind the one that is nearest.
+        /// Milliseconds by which the clock lies behind the nearest clock value.
         by_ms: u64,
     },
     /// The window that the store granted is used up: it must be extended first.
     WindowSpent {
-        /// Where the window ends.
+        /// End of the window.
         mark: UnixMillis,
     },
     /// The clock shows a time before the layout's epoch.
     BeforeEpoch {
-        /// How far before.
+        /// Milliseconds before the epoch.
         by_ms: u64,
     },
     /// The layout's years have run out.
     EpochSpent {
-        /// When they did.
+        /// End of the layout's last tick.
         end: UnixMillis,
     },
     /// The generator was closed for good.
@@ -51,7 +51,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// How long to wait before another try may help; `None` when no try of this process will.
+    /// Returns the milliseconds until a retry may help; `None` when no retry of this process will.
     #[must_use]
     pub const fn retry_after_ms(&self) -> Option<u64> {
         match *self {
@@ -102,12 +102,13 @@ impl fmt::Display for Refusal {
 
 impl core::error::Error for Refusal {}
 
-/// A batch that could not be minted whole. What was minted is at the start of the buffer, and counts.
+/// A batch that could not be minted whole. The IDs minted are at the start of the buffer, and are
+/// valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short {
-    /// How many IDs were written.
+    /// Number of IDs written.
     pub made: usize,
-    /// Why there are no more.
+    /// The error that ended the batch.
     pub why: Refusal,
 }
 

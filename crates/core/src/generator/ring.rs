@@ -10,26 +10,29 @@ use super::engine::Engine;
 use super::refusal::{Refusal, Short};
 use super::settings::{HOLD_LEAD_MAX_MS, Rollback, Settings};
 
-/// How many ticks the ring remembers. The article's number.
+/// Number of ticks that the ring remembers. The article's value.
 pub const RING_CELLS: usize = 200;
 
 const CLOSED: u64 = 1 << 63;
 
-/// No tick was looked at yet.
+/// No tick was minted in yet.
 const NO_TICK: u64 = u64::MAX;
 
-/// Remembers the last ID of each of the last ticks, so that a clock which goes back goes on counting
-/// where that tick left off.
+/// Remembers the last ID of each of the last ticks, so that after a clock rollback counting
+/// continues where the tick left off.
 ///
-/// Cell `n` holds the next ordinal of the latest tick that is `n` modulo the number of cells. A cell
-/// only grows, and no two cells share a tick: each ordinal is taken once.
+/// Cell `n` holds the next ordinal of the latest tick that is `n` modulo the number of cells. A
+/// cell only grows, and no two cells share a tick: each ordinal is taken once.
 ///
-/// Against the article's version: a lead over the clock is bounded (there, a rollback beyond the ring
-/// mints future times silently); a full tick is refused with the time of the next (there, it spins);
-/// the window carries over restarts (there, nothing does); and the worker is leased (there, random).
+/// Differences from the article's version:
+/// - A lead over the clock is bounded. There, a rollback beyond the ring silently mints future
+///   times.
+/// - A full tick returns an error with the time of the next tick. There, it spins.
+/// - The window carries over restarts. There, nothing does.
+/// - The worker number is leased. There, it is random.
 ///
 /// - **Lock-free**.
-/// - **Increasing** until the clock goes back; then it goes back too.
+/// - **Increasing** until the clock steps back; then it steps back too.
 /// - **Non-persistent**: a restart needs a window that begins above everything taken.
 #[derive(Debug)]
 pub struct Ring<C, O = ()> {
@@ -41,8 +44,8 @@ pub struct Ring<C, O = ()> {
 }
 
 impl<C: Clock, O: Observer> Ring<C, O> {
-    /// A ring for `worker`'s IDs from `window`. IDs may lead the clock by `lead_max_ms`
-    /// ([`HOLD_LEAD_MAX_MS`] where the user has no wish).
+    /// Returns a ring for `worker`'s IDs from `window`. IDs may lead the clock by `lead_max_ms`
+    /// ([`HOLD_LEAD_MAX_MS`] if `None`).
     ///
     /// # Errors
     /// [`OutOfRange`] when the worker does not fit the layout.
@@ -66,10 +69,10 @@ impl<C: Clock, O: Observer> Ring<C, O> {
         })
     }
 
-    /// One ID, without ever waiting.
+    /// Mints one ID, without ever waiting.
     ///
     /// # Errors
-    /// [`Refusal`], which says when another try may help.
+    /// [`Refusal`], with the time after which a retry may help.
     pub fn try_mint(&self) -> Result<u64, Refusal> {
         let wall = self.clock.unix_ms();
         let tick = self.tick_at(wall)?;
@@ -82,7 +85,7 @@ impl<C: Clock, O: Observer> Ring<C, O> {
     /// Fills the whole buffer, without ever waiting.
     ///
     /// # Errors
-    /// As [`Generator::try_fill`](super::Generator::try_fill).
+    /// The same as [`Generator::try_fill`](super::Generator::try_fill).
     pub fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
         for (made, slot) in out.iter_mut().enumerate() {
             *slot = self.try_mint().map_err(|why| Short { made, why })?;
@@ -90,12 +93,12 @@ impl<C: Clock, O: Observer> Ring<C, O> {
         Ok(())
     }
 
-    /// The store granted more: IDs may be minted up to `mark`.
+    /// Extends the window after the store's grant: IDs may be minted up to `mark`.
     pub fn extend_to(&self, mark: UnixMillis) {
         self.engine.extend_to(mark);
     }
 
-    /// Closes the ring for good. Answers the end of everything taken.
+    /// Closes the ring for good. Returns the end of everything taken.
     pub fn close(&self) -> UnixMillis {
         for cell in &self.cells {
             cell.fetch_or(CLOSED, Ordering::AcqRel);
@@ -103,7 +106,7 @@ impl<C: Clock, O: Observer> Ring<C, O> {
         self.taken_until()
     }
 
-    /// The end of the last tick that anything was taken from.
+    /// Returns the end of the last tick that anything was taken from.
     pub fn taken_until(&self) -> UnixMillis {
         let mut highest = 0;
         for cell in &self.cells {
@@ -112,17 +115,17 @@ impl<C: Clock, O: Observer> Ring<C, O> {
         self.engine.taken_until(Ordinal::new(highest))
     }
 
-    /// The clock.
+    /// Returns the clock.
     pub const fn clock(&self) -> &C {
         &self.clock
     }
 
-    /// The layout.
+    /// Returns the layout.
     pub const fn layout(&self) -> &Layout {
         self.engine.shape.layout()
     }
 
-    /// Where the granted window ends.
+    /// Returns the end of the granted window.
     pub fn mark(&self) -> UnixMillis {
         self.engine.mark()
     }
@@ -170,7 +173,8 @@ impl<C: Clock, O: Observer> Ring<C, O> {
         }
     }
 
-    /// The cell's next ordinal: in the clock's tick, or in the later one that the cell has reached.
+    /// Returns the cell's next ordinal: in the clock's tick, or in the later tick that the cell has
+    /// reached.
     fn decide(
         &self,
         next: Ordinal,
@@ -180,7 +184,7 @@ impl<C: Clock, O: Observer> Ring<C, O> {
         let rules: &Rules = &self.engine.rules;
         let window: TickWindow = self.engine.window();
         let reached = next.get().checked_sub(1).map_or(0, |last| Ordinal::new(last).tick(rules));
-        // Below the floor nothing of this ring was minted: then the clock is behind the window.
+        // A cell at the floor has minted nothing, so its tick does not count as reached.
         let reached = if next == self.engine.floor() { tick } else { reached };
         let lead_ms = self.engine.shape.start_of(reached).since(wall);
         if reached > tick && lead_ms > self.lead_max_ms {

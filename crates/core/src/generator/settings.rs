@@ -1,60 +1,64 @@
-//! What a generator may do, with every limit and default in one table.
+//! The settings of a generator, with every limit and default in one table.
 //!
 //! | policy | limit | default | at the limit | beyond it |
 //! |---|---|---|---|---|
 //! | hold | lead over the clock | 5000 ms | ticks flow at half speed | `ClockBehind` |
-//! | wait | offset | 5 ms (Leaf) | waits twice the offset, looks once more | `ClockBehind` |
-//! | wait, fixed | none | 3 ms (article 000) | waits 3 ms, looks once more | `ClockBehind` |
+//! | wait | offset | 5 ms (Leaf) | waits twice the offset, retries once | `ClockBehind` |
+//! | wait, fixed | none | 3 ms (article 000) | waits 3 ms, retries once | `ClockBehind` |
 //! | fail | none | 0 ms (Twitter, Baidu) | | `ClockBehind` |
 //! | borrow | lead over the clock | 10000 ms | ticks are spent as needed | `TickFull` or `ClockBehind` |
 //! | clock sequence | values | all of the layout's | the next value whose mark lies below | `NoClockValue` |
-//! | ring | lead over the clock | 5000 ms | the cell's own tick goes on | `ClockBehind` |
+//! | ring | lead over the clock | 5000 ms | the cell's own tick continues | `ClockBehind` |
 
 use crate::advance::SequenceStart;
 
-/// Hold: how far ticks may lead the clock.
+/// Hold: longest lead of ticks over the clock, in milliseconds.
 pub const HOLD_LEAD_MAX_MS: u64 = 5_000;
-/// Wait: the largest offset worth waiting for, inclusive. Leaf's value.
+/// Wait: largest offset worth waiting for, in milliseconds, inclusive. Leaf's value.
 pub const WAIT_OFFSET_MAX_MS: u64 = 5;
-/// Wait, fixed: how long. Article 000's value.
+/// Wait, fixed: duration of the wait in milliseconds. Article 000's value.
 pub const WAIT_FIXED_MS: u64 = 3;
-/// Borrow: how far ticks may lead the clock. Baidu's original has no such limit.
+/// Borrow: longest lead of ticks over the clock, in milliseconds. Baidu's original has no such
+/// limit.
 pub const BORROW_LEAD_MAX_MS: u64 = 10_000;
-/// How long a blocking mint waits for a free tick; at least two ticks of the layout.
+/// Longest wait of a blocking mint for a free tick, in milliseconds; at least two ticks of the
+/// layout.
 pub const MINT_WAIT_MAX_MS: u64 = 100;
 
-/// How long [`Rollback::Wait`] waits.
+/// Duration of the wait of [`Rollback::Wait`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitFor {
     /// Twice the offset, when the offset is at most `offset_max_ms` (inclusive).
     TwiceTheOffset {
-        /// The largest offset worth waiting for.
+        /// The largest offset worth waiting for, in milliseconds.
         offset_max_ms: u64,
     },
     /// Always the same time, whatever the offset.
     Fixed {
-        /// How long.
+        /// Duration of the wait in milliseconds.
         wait_ms: u64,
     },
 }
 
-/// What to do when the clock has gone back behind the last ID.
+/// The policy for a clock that was set back behind the last ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rollback {
-    /// Ticks keep flowing from elapsed time at half speed until the wall clock has caught up: no
-    /// error, no wait, order kept.
+    /// Ticks continue from elapsed time at half speed until the wall clock has caught up: no error,
+    /// no wait, order kept.
     Hold {
-        /// How far ticks may lead the clock; beyond it [`Refusal::ClockBehind`](super::Refusal).
+        /// Longest lead of ticks over the clock in milliseconds; beyond it
+        /// [`Refusal::ClockBehind`](super::Refusal).
         lead_max_ms: u64,
     },
-    /// A blocking mint waits once and looks again; others get an error that says how long to wait.
+    /// A blocking mint waits once and retries; a non-blocking one returns an error with the time to
+    /// wait.
     Wait(WaitFor),
-    /// An error until the clock has caught up.
+    /// Every mint returns an error until the clock has caught up.
     Fail,
-    /// Ticks are spent as they are needed, ahead of the clock, as Baidu's cached generator does.
+    /// Ticks ahead of the clock are spent as needed, as Baidu's cached generator does.
     Borrow {
-        /// How far ticks may lead the clock.
+        /// Longest lead of ticks over the clock, in milliseconds.
         lead_max_ms: u64,
     },
 }
@@ -68,7 +72,7 @@ impl Rollback {
     /// Borrow, with [`BORROW_LEAD_MAX_MS`].
     pub const BORROW: Self = Self::Borrow { lead_max_ms: BORROW_LEAD_MAX_MS };
 
-    /// The name in configuration, logs and metrics.
+    /// Returns the name in configuration, logs and metrics.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -80,17 +84,17 @@ impl Rollback {
     }
 }
 
-/// How a generator behaves.
+/// The settings of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// What to do when the clock goes back.
+    /// The policy for a clock rollback.
     pub rollback: Rollback,
-    /// How far an ID may lag the clock, so that unused ticks just past serve a burst at once. Rounded
-    /// down to whole ticks.
+    /// Longest lag of an ID behind the clock in milliseconds, so that recent unused ticks serve a
+    /// burst at once. Rounded down to whole ticks.
     pub burst_ms: u64,
-    /// With which sequence number a tick begins.
+    /// The sequence number with which a tick begins.
     pub sequence_start: SequenceStart,
-    /// How long a blocking mint waits, in all.
+    /// Longest wait of a blocking mint, in milliseconds in all.
     pub wait_max_ms: u64,
 }
 
@@ -103,7 +107,7 @@ impl Settings {
         wait_max_ms: MINT_WAIT_MAX_MS,
     };
 
-    /// The default settings with another policy.
+    /// Returns the default settings with another policy.
     #[must_use]
     pub const fn with_rollback(rollback: Rollback) -> Self {
         Self { rollback, ..Self::DEFAULT }

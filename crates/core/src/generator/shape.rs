@@ -7,9 +7,9 @@ use crate::time::{Tick, UnixMillis, Window};
 use super::settings::{Rollback, Settings};
 use super::shared::GRANT_MAX;
 
-/// Where an ordinal's bits go. The one place that packs unchecked: `new` checked the constant fields,
-/// and `advance` keeps tick and sequence within their bits. Time is the highest field, so IDs of one
-/// worker and clock value are in the order of their ordinals.
+/// The position of an ordinal's bits in an ID. This type alone packs unchecked: `new` checked the
+/// constant fields, and `advance` keeps tick and sequence within their bits. Time is the highest
+/// field, so IDs of one worker and clock value sort like their ordinals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     /// Worker and clock value, in place.
@@ -31,7 +31,7 @@ impl Shape {
 
     pub(super) const fn id(&self, ordinal: Ordinal) -> u64 {
         let sequence_bits = self.layout.bits(Field::Sequence) as u32;
-        // Shifts are below 64: a layout has so many bits. `wrapping` spares the check.
+        // Shifts are below 64, as a layout has at most 64 bits. `wrapping` avoids the check.
         let tick = ordinal.get().wrapping_shr(sequence_bits);
         let sequence = ordinal.get() & self.layout.sequence_max();
         tick.wrapping_shl(self.layout.shift(Field::Time) as u32)
@@ -39,9 +39,9 @@ impl Shape {
             | self.base
     }
 
-    /// The first ordinal whose ID is not below `word`: its own, where `word` is an ID of this worker,
-    /// else (a counter has run over the end of its sequence) the beginning of a tick. So `word` never
-    /// goes back, whatever ran over.
+    /// Returns the first ordinal whose ID is not below `word`. This is the ordinal of `word` itself
+    /// if it is an ID of this worker; else (a counter ran over the end of its sequence) the start
+    /// of a tick. So `word` never decreases, whatever ran over.
     pub(super) fn ordinal_from(&self, word: u64) -> Ordinal {
         let sequence_bits = u32::from(self.layout.bits(Field::Sequence));
         let tick = word.wrapping_shr(u32::from(self.layout.shift(Field::Time)));
@@ -57,7 +57,7 @@ impl Shape {
         }
     }
 
-    /// The bits of an ID that count within a grant: at most the 16 lowest of the sequence.
+    /// Returns the bits of an ID that count within a grant: at most the 16 lowest of the sequence.
     pub(super) const fn grant_mask(&self) -> u64 {
         let sequence_max = self.layout.sequence_max();
         let counted =
@@ -65,12 +65,12 @@ impl Shape {
         counted.wrapping_shl(self.layout.shift(Field::Sequence) as u32)
     }
 
-    /// How far apart neighbours of one tick are.
+    /// Returns the difference between adjacent IDs of one tick.
     pub(super) const fn stride(&self) -> u64 {
         1_u64.wrapping_shl(self.layout.shift(Field::Sequence) as u32)
     }
 
-    /// IDs of one tick, from `id` on.
+    /// Writes IDs of one tick, from `id` on.
     #[inline]
     pub(super) fn write(&self, mut id: u64, out: &mut [u64]) {
         let stride = self.stride();
@@ -94,13 +94,13 @@ impl Shape {
         }
     }
 
-    /// The ticks that lie wholly inside a window.
+    /// Returns the ticks that lie wholly inside a window.
     pub(super) fn ticks_of(&self, window: Window) -> TickWindow {
         let floor_ms = window.floor.since(self.layout.epoch());
         TickWindow { floor: floor_ms.div_ceil(self.unit_ms), end: self.end_tick(window.mark) }
     }
 
-    /// The first tick that does not end at or before `mark`.
+    /// Returns the first tick that ends after `mark`.
     pub(super) fn end_tick(&self, mark: UnixMillis) -> u64 {
         mark.since(self.layout.epoch()).checked_div(self.unit_ms).unwrap_or(0)
     }

@@ -12,46 +12,46 @@ use super::refusal::{Refusal, Short};
 use super::settings::Settings;
 use super::shape::Shape;
 
-/// From here on `next` belongs to a closed generator. No layout's ID sets the highest bit.
+/// Lowest value of `next` in a closed generator. No layout's ID sets the highest bit.
 const CLOSED: u64 = 1 << 63;
 
-/// No wall time opens the fast path.
+/// Opening time of a shut fast path: no wall time lies within one unit of it.
 const SHUT: u64 = 1 << 63;
 
-/// How many IDs are taken at most without a look at the clock behind a cache.
+/// Maximum number of IDs taken between two reads of the clock behind a cache.
 pub const GRANT_MAX: u64 = 1 << 16;
 
 /// A generator for any number of threads.
 ///
-/// - **Lock-free**: a thread that loses a race has seen another one win.
+/// - **Lock-free**: a thread that loses a race does so because another thread succeeded.
 /// - **Strictly increasing** over all threads, whatever the clock does.
 /// - **Non-persistent**: a restart needs a window that begins above everything taken.
 ///
 /// While the clock stays within a tick, threads count by one `fetch_add` inside a range that
 /// [`advance`](crate::advance()) granted; everything else goes through `advance`.
 ///
-/// The word that they count in is the next ID itself, so that nothing is left to compute. A counter
-/// that runs over the end of its grant has a number with other bits above the counted ones: no grant
-/// of this generator matches it, then or later, unless it is one that the grant holds.
+/// Threads count in the next ID itself, so that nothing is left to compute. A counter that runs
+/// over the end of its grant gets other bits above the counted ones. No grant of this generator
+/// matches such a number, then or later, unless the grant contains it.
 #[derive(Debug)]
 pub struct Generator<C, O = ()> {
     /// The next ID: the one word that all threads write.
     next: Padded<AtomicU64>,
     hot: Padded<Hot>,
-    /// Every ID issued has an ordinal below. Only grows.
+    /// Upper bound (exclusive) of the ordinals of issued IDs. Only grows.
     granted: AtomicU64,
     closed: AtomicBool,
     engine: Engine<O>,
     clock: C,
 }
 
-/// Read by every mint, written once a grant.
+/// Data that every mint reads, and that is written once a grant.
 #[derive(Debug)]
 struct Hot {
     /// The wall time at which the fast path opened; it holds for one unit from there.
     open_from_ms: AtomicU64,
-    /// The bits above the counted ones that every granted ID has. Only grows, and means nothing until
-    /// the fast path is opened for the first time.
+    /// The bits above the counted ones that every granted ID has. Only grows, and is meaningless
+    /// until the fast path opens for the first time.
     prefix: AtomicU64,
     unit_ms: u64,
     stride: u64,
@@ -69,22 +69,22 @@ pub(super) struct Block {
     pub(super) open_from_ms: u64,
 }
 
-/// Where a generator stands.
+/// The position of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stats {
     /// The end of the last tick that anything was taken from.
     pub taken_until: UnixMillis,
-    /// Where the granted window ends.
+    /// The end of the granted window.
     pub mark: UnixMillis,
-    /// How far the last tick taken lies ahead of the clock now.
+    /// Milliseconds by which the last tick taken leads the clock now.
     pub lead_ms: u64,
-    /// Steps back met so far.
+    /// Clock steps back observed so far.
     pub steps_back: u64,
-    /// Steps ahead met so far.
+    /// Clock steps forward observed so far.
     pub steps_ahead: u64,
 }
 
-/// The generator's clock, for a [`Refresher`](crate::clock::CachedClock) of it.
+/// Gives a [`Refresher`](crate::clock::CachedClock) access to the generator's clock.
 impl<C, O> AsRef<C> for Generator<C, O> {
     fn as_ref(&self) -> &C {
         &self.clock
@@ -92,7 +92,8 @@ impl<C, O> AsRef<C> for Generator<C, O> {
 }
 
 impl<C: Clock> Generator<C> {
-    /// A generator of `worker`'s IDs from `window`, that reports clock steps only in its statistics.
+    /// Returns a generator of `worker`'s IDs from `window`, which reports clock steps only in its
+    /// statistics.
     ///
     /// # Errors
     /// [`OutOfRange`] when the worker does not fit the layout.
@@ -108,8 +109,8 @@ impl<C: Clock> Generator<C> {
 }
 
 impl<C: Clock, O: Observer> Generator<C, O> {
-    /// A generator with a clock value (0 where the layout has no clock bits) that tells `observer`
-    /// of every clock step.
+    /// Returns a generator with a clock value (0 if the layout has no clock bits), which reports
+    /// every clock step to `observer`.
     ///
     /// # Errors
     /// [`OutOfRange`] when the worker or the clock value does not fit the layout.
@@ -140,10 +141,10 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         })
     }
 
-    /// One ID, without ever waiting.
+    /// Mints one ID, without ever waiting.
     ///
     /// # Errors
-    /// [`Refusal`], which says when another try may help.
+    /// [`Refusal`], with the time after which a retry may help.
     #[inline]
     pub fn try_mint(&self) -> Result<u64, Refusal> {
         match self.try_open() {
@@ -155,12 +156,12 @@ impl<C: Clock, O: Observer> Generator<C, O> {
     /// Fills the whole buffer with increasing IDs, without ever waiting.
     ///
     /// # Errors
-    /// [`Short`], which says how many IDs were written and why there are no more.
+    /// [`Short`], with the number of IDs written and the error that ended the batch.
     pub fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
         let mut made = 0;
         while let Some(rest) = out.get_mut(made..).filter(|rest| !rest.is_empty()) {
             let block = self.take_block(rest.len()).map_err(|why| Short { made, why })?;
-            // At most the length that was asked for.
+            // At most the requested length.
             let count = usize::try_from(block.count).unwrap_or(rest.len());
             self.engine.shape.write(block.first_id, rest.get_mut(..count).unwrap_or_default());
             made = made.saturating_add(count);
@@ -168,18 +169,19 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         Ok(())
     }
 
-    /// A lane for the calling thread: it takes `block` IDs at a time and counts locally.
+    /// Returns a lane for the calling thread: it takes `block` IDs at a time and counts locally.
     pub fn lane(&self, block: usize) -> Lane<&Self> {
         Lane::new(self, block)
     }
 
-    /// The store granted more: IDs may be minted up to `mark`. Never takes anything back.
+    /// Extends the window after the store's grant: IDs may be minted up to `mark`. Never shrinks
+    /// it.
     pub fn extend_to(&self, mark: UnixMillis) {
         self.engine.extend_to(mark);
     }
 
-    /// Closes the generator for good. Answers the end of everything taken: blocks, lanes and calls in
-    /// progress count as taken. Another call answers the same or later.
+    /// Closes the generator for good. Returns the end of everything taken: blocks, lanes and calls
+    /// in progress count as taken. Another call returns the same or a later time.
     pub fn close(&self) -> UnixMillis {
         self.closed.store(true, Ordering::Release);
         self.hot.0.open_from_ms.store(SHUT, Ordering::Relaxed);
@@ -187,40 +189,40 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         self.taken_until()
     }
 
-    /// The end of the last tick that anything was taken from.
+    /// Returns the end of the last tick that anything was taken from.
     pub fn taken_until(&self) -> UnixMillis {
         let next = self.next.0.load(Ordering::Acquire) & !CLOSED;
         self.engine.taken_until(self.state(next).next)
     }
 
-    /// Where the granted window ends.
+    /// Returns the end of the granted window.
     pub fn mark(&self) -> UnixMillis {
         self.engine.mark()
     }
 
-    /// While a clock that went back is held: the time that the next ID would say. It runs on, at half
+    /// Returns the time of the next ID while a clock that was set back is held. It advances at half
     /// speed, also while nothing is minted, and a window must reach it.
     pub fn held_at(&self) -> Option<UnixMillis> {
         self.engine.held_at(self.clock.read())
     }
 
-    /// The layout.
+    /// Returns the layout.
     pub const fn layout(&self) -> &Layout {
         self.engine.shape.layout()
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub const fn settings(&self) -> &Settings {
         &self.engine.settings
     }
 
-    /// The clock.
+    /// Returns the clock.
     pub const fn clock(&self) -> &C {
         &self.clock
     }
 
-    /// Looks at the clock, so that a step is reported even while nobody mints: with what comes of it
-    /// for the next ID.
+    /// Reads the clock, so that a step is reported even while nothing is minted. The report has the
+    /// outcome for the next ID.
     pub fn check_clock(&self) {
         let reading = self.clock.read();
         let step = self.engine.notice(reading);
@@ -235,7 +237,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         self.engine.report(step, decided.map(|grant| grant.outcome));
     }
 
-    /// Where the generator stands.
+    /// Returns the position of the generator.
     pub fn stats(&self) -> Stats {
         let taken_until = self.taken_until();
         let (steps_back, steps_ahead) = self.engine.steps();
@@ -249,12 +251,12 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         }
     }
 
-    /// One ID of the range that is open, if any.
+    /// Takes one ID of the open range, if any.
     #[inline]
     pub(super) fn try_open(&self) -> Option<u64> {
         self.open_since()?;
-        // Relaxed: the word alone decides who gets an ID. A prefix only ever names a granted range,
-        // so whichever one is read here admits nothing else.
+        // Relaxed: the word alone decides which thread gets an ID. A prefix only ever names a
+        // granted range, so whichever prefix is read here admits nothing else.
         let id = self.next.0.fetch_add(self.hot.0.stride, Ordering::Relaxed);
         if id & !self.hot.0.mask == self.hot.0.prefix.load(Ordering::Relaxed) {
             return Some(id);
@@ -263,8 +265,8 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         None
     }
 
-    /// Puts back a number that was not granted, unless somebody has taken a later one: then it is
-    /// spent. Either way nobody gets an ID of it.
+    /// Undoes the draw of an ungranted number, unless another thread has drawn a later one; then
+    /// the number is spent. Either way, no ID of it is issued.
     #[cold]
     fn give_back(&self, id: u64) {
         let _ = self.next.0.compare_exchange(
@@ -275,7 +277,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         );
     }
 
-    /// When the fast path was opened, if the clock is still in the same tick.
+    /// Returns the time at which the fast path opened, if the clock is still in the same tick.
     #[inline]
     fn open_since(&self) -> Option<u64> {
         let open_from_ms = self.hot.0.open_from_ms.load(Ordering::Relaxed);
@@ -298,7 +300,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         self.take_block(wanted)
     }
 
-    /// Whether the clock is still in the span that is open from `open_from_ms` on.
+    /// Returns whether the clock is still in the span that is open from `open_from_ms` on.
     #[cold]
     #[inline(never)]
     pub(super) fn is_open_cold(&self, open_from_ms: u64) -> bool {
@@ -310,7 +312,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         &self.engine.shape
     }
 
-    /// Takes from what is granted already.
+    /// Takes IDs from the range that is already granted.
     fn take_open(&self, wanted: u64) -> Option<Block> {
         let open_from_ms = self.open_since()?;
         let Hot { stride, mask, prefix, .. } = &self.hot.0;
@@ -340,7 +342,8 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         taken.map(|(block, _)| block)
     }
 
-    /// Asks `advance` for a new range, takes up to `wanted` of it, and opens the rest to everybody.
+    /// Gets a new range from `advance`, takes up to `wanted` of it, and opens the rest to all
+    /// threads.
     pub(super) fn take_at(
         &self,
         reading: Reading,
@@ -354,7 +357,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
             }
             let state = self.state(next);
             let grant = self.engine.decide(state, GRANT_MAX, reading).inspect_err(|_| {
-                // Counters that overshoot may burn a number each: shut the fast path until a tick is
+                // Each overshooting counter may burn a number: shut the fast path until a tick is
                 // granted again.
                 self.hot.0.open_from_ms.store(SHUT, Ordering::Relaxed);
             })?;
@@ -373,13 +376,13 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         }
     }
 
-    /// Where the word `next` says that the generator stands.
+    /// Returns the state that the word `next` means.
     fn state(&self, next: u64) -> State {
         let next = self.engine.shape.ordinal_from(next);
         State { next, issued: next.min(Ordinal::new(self.granted.load(Ordering::Acquire))) }
     }
 
-    /// Why `next` has its highest bit set.
+    /// Returns the error for a `next` with its highest bit set.
     fn ended(&self) -> Refusal {
         if self.closed.load(Ordering::Acquire) {
             return Refusal::Closed;
@@ -388,7 +391,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         Refusal::EpochSpent { end: self.layout().end() }
     }
 
-    /// How many IDs from `first_id` on differ in the counted bits alone.
+    /// Returns how many IDs from `first_id` on differ only in the counted bits.
     fn to_end_of_range(&self, first_id: u64) -> u64 {
         let Hot { mask, stride, .. } = self.hot.0;
         (mask & !first_id).checked_div(stride).unwrap_or(0).saturating_add(1)
@@ -397,7 +400,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
     fn open(&self, granted: u64, first_id: u64, open_seen: u64, open_from_ms: u64) {
         self.granted.fetch_max(granted, Ordering::Release);
         self.hot.0.prefix.fetch_max(first_id & !self.hot.0.mask, Ordering::Release);
-        // When another thread has opened or shut since, it knew better.
+        // If another thread has opened or shut it since, its decision stands.
         let _ = self.hot.0.open_from_ms.compare_exchange(
             open_seen,
             open_from_ms,

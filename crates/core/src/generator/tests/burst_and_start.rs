@@ -1,4 +1,4 @@
-//! The burst span, and with which sequence number a tick begins.
+//! The burst span, and the sequence number with which a tick begins.
 
 use super::*;
 use crate::advance::SequenceStart;
@@ -7,7 +7,7 @@ use crate::advance::SequenceStart;
 fn a_burst_uses_the_ticks_just_past_in_order_and_no_future_ones() {
     let clock = clock();
     let ids = generator(NARROW, Settings { burst_ms: 10, ..Settings::DEFAULT }, &clock);
-    // 11 ticks of 4: ten past and the present one.
+    // 11 ticks of 4 IDs: ten past ticks and the present one.
     for n in 0..44 {
         assert_eq!(since_start(&NARROW, ids.try_mint().unwrap()), n / 4 - 10);
     }
@@ -16,7 +16,7 @@ fn a_burst_uses_the_ticks_just_past_in_order_and_no_future_ones() {
     for _ in 0..4 {
         assert_eq!(since_start(&NARROW, ids.try_mint().unwrap()), 1);
     }
-    // After idling it serves ten ticks back again, and no further.
+    // After idling, it serves the last ten ticks again, and no earlier ones.
     clock.advance_ms(1_000);
     assert_eq!(since_start(&NARROW, ids.try_mint().unwrap()), 991);
 }
@@ -30,7 +30,7 @@ fn a_burst_never_reaches_below_the_floor() {
     assert_eq!(since_start(&NARROW, ids.try_mint().unwrap()), -3);
 }
 
-/// How unevenly `id % n` falls at one ID a tick: the fullest class over the mean.
+/// Measures how unevenly `id % n` falls at one ID a tick: the fullest class over the mean.
 fn skew(start: SequenceStart, n: u64) -> f64 {
     const IDS: u32 = 8_192;
     let clock = clock();
@@ -49,11 +49,12 @@ fn skew(start: SequenceStart, n: u64) -> f64 {
 fn carried_and_random_starts_spread_the_remainders() {
     let random = SequenceStart::RandomBelow { bound: 4_096, seed: 1 };
     for n in 2..64 {
-        // From tick to tick a carried ID grows by 2^22 + 1, which 5 divides: those stay together.
+        // From tick to tick a carried ID grows by 2^22 + 1, which 5 divides: multiples of 5 do not
+        // spread.
         assert!(n % 5 == 0 || skew(SequenceStart::Carried, n) < 1.15, "carried, {n}");
         assert!(skew(random, n) < 1.7, "random, {n}: {}", skew(random, n));
     }
-    // What they are for: from zero, powers of two get everything in one class.
+    // From zero, powers of two put every ID in one class; the other starts prevent this.
     assert!(skew(SequenceStart::Zero, 16) > 15.9);
 }
 

@@ -1,5 +1,5 @@
 //! Generators under every clock. One file for each question.
-// Tests panic where something is wrong, as they should.
+// A panic is how these tests report a failure.
 #![allow(clippy::arithmetic_side_effects, clippy::unwrap_used)]
 
 mod batches;
@@ -45,13 +45,13 @@ fn with(rollback: Rollback) -> Settings {
     Settings::with_rollback(rollback)
 }
 
-/// The ID's time less [`START`], in milliseconds.
+/// Returns the ID's time minus [`START`], in milliseconds.
 fn since_start(layout: &Layout, id: u64) -> i64 {
     let ms = layout.time_of(id).unwrap().get();
     i64::try_from(ms).unwrap() - i64::try_from(START.get()).unwrap()
 }
 
-/// Remembers every step it is told.
+/// Records every reported step.
 #[derive(Debug, Default)]
 struct Steps(Mutex<Vec<ClockStep>>);
 

@@ -1,4 +1,4 @@
-//! The policies for a clock that goes back, each at its limit -1, 0, +1.
+//! The policies for a clock that is set back, each at its limit -1, 0, +1.
 
 use super::*;
 use crate::clock::{Clock, Pause};
@@ -90,7 +90,7 @@ fn borrow_leads_up_to_its_limit_and_says_when() {
     assert_eq!(refusal, Refusal::TickFull { next: START.saturating_add(1), retry_after_ms: 1 });
     clock.advance_ms(1);
     assert!(ids.try_mint().unwrap() > last);
-    // A rollback is one more lead: refused with the time until it is within the limit again.
+    // A rollback adds to the lead: the error has the time until the lead is within the limit again.
     clock.step_back_ms(5);
     let refusal = ids.try_mint().unwrap_err();
     assert_eq!(refusal.retry_after_ms(), Some(5), "{refusal:?}");
@@ -107,7 +107,7 @@ fn hold_runs_at_half_speed_until_the_clock_has_caught_up() {
         let id = ids.try_mint().unwrap();
         assert!(id > last);
         last = id;
-        // Held from when it was noticed, after the first of these.
+        // The hold starts when the first of these mints detects the step.
         let expected = ((passed_ms - 1) / 2).max(passed_ms - 100);
         assert_eq!(since_start(&LAYOUT, id), expected, "after {passed_ms} ms");
     }
@@ -171,7 +171,7 @@ fn five_rollbacks_in_a_row_never_repeat_or_go_back() {
                 last = id;
             }
         }
-        // The sixth would lead by more than 5 s: refused, and well again when the clock is.
+        // A sixth would lead by more than 5 s: it fails, until the clock has caught up.
         if rollback == Rollback::HOLD {
             clock.step_back_ms(900);
             assert!(matches!(ids.try_mint(), Err(Refusal::ClockBehind { .. })));
@@ -201,7 +201,7 @@ fn an_oscillating_clock_never_repeats() {
 
 #[test]
 fn a_leap_second_repeats_no_id() {
-    // 23:59:59 counted twice: the wall clock goes back by one second at midnight.
+    // 23:59:59 is counted twice: the wall clock steps back by one second at midnight.
     let clock = ManualClock::new(UnixMillis::new(1_767_225_600_000 + 86_399_500));
     let ids = generator(LAYOUT, Settings::DEFAULT, &clock);
     let mut last = 0;
@@ -218,7 +218,7 @@ fn a_leap_second_repeats_no_id() {
 
 #[test]
 fn nothing_waits_without_a_bound() {
-    /// Sets itself back whenever somebody waits on it.
+    /// A clock that is set back during every wait.
     struct Sinking(ManualClock);
     impl Clock for Sinking {
         fn unix_ms(&self) -> UnixMillis {

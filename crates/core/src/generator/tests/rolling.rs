@@ -79,7 +79,7 @@ fn the_ninth_rollback_is_refused_rather_than_wrapped() {
     assert_eq!(told.len(), 9);
     assert!(told[..8].iter().all(|step| step.outcome == Outcome::Moved));
     assert_eq!(told[8].outcome, Outcome::Refused);
-    // Well again when the clock has caught up.
+    // Minting works again when the clock has caught up.
     clock.advance_ms(500);
     mint().unwrap();
 }
@@ -88,11 +88,11 @@ fn the_ninth_rollback_is_refused_rather_than_wrapped() {
 fn marks_of_clock_values_outlive_the_process() {
     let clock = clock();
     let late = START.saturating_add(60_000);
-    // Values 0 to 5 were used in a future that the clock has come back from.
+    // Values 0 to 5 were used in a future from which the clock was set back.
     let marks = [late, late, late, late, late, late, START, START];
     let ids = ClockSequence::new(values(&clock, marks), &clock, ());
     assert_eq!(layout().unpack(ids.try_mint().unwrap()).unwrap().clock, 6);
-    // Value 7 would serve from the next tick on; two ticks back, none does.
+    // Value 7 would serve from the next tick on; after two ticks back, no value does.
     clock.step_back_ms(2);
     assert_eq!(ids.try_mint(), Err(Refusal::NoClockValue { values: 8, by_ms: 1 }));
 }
@@ -119,7 +119,7 @@ fn the_ring_goes_on_counting_in_the_ticks_that_come_again() {
             assert!(seen.insert(id));
             assert_eq!(since_start(&NARROW, id), ms, "the tick itself, not a later one");
         }
-        // All four of the tick are gone now.
+        // All four IDs of the tick are used up now.
         assert!(matches!(ids.try_mint(), Err(Refusal::TickFull { .. })));
         clock.advance_ms(1);
     }
@@ -128,7 +128,8 @@ fn the_ring_goes_on_counting_in_the_ticks_that_come_again() {
 
 #[test]
 fn the_ring_beyond_its_cells_leads_within_a_bound() {
-    // 25 times round the ring: the cell of the present tick remembers one that is 5 s ahead.
+    // 5 s are 25 rounds of the ring: the cell of the present tick remembers a tick that is 5 s
+    // ahead.
     for (lead_max_ms, minted) in [(4_999, false), (5_000, true), (5_001, true)] {
         let clock = clock();
         let ids = Ring::new(NARROW, 7, Some(lead_max_ms), Window::UNBOUNDED, &clock, ()).unwrap();
@@ -183,7 +184,7 @@ fn a_closed_ring_says_what_was_taken() {
     ids.try_mint().unwrap();
     assert_eq!(ids.close(), START.saturating_add(301));
     assert_eq!(ids.try_mint(), Err(Refusal::Closed));
-    // The next process begins above it.
+    // The next process begins above everything taken.
     let ids =
         Ring::new(NARROW, 7, None, Window::new(ids.close(), UnixMillis::MAX), &clock, ()).unwrap();
     let behind = Refusal::ClockBehind { by_ms: 100, limit_ms: 5_000, retry_after_ms: 1 };
