@@ -64,8 +64,8 @@ pub enum SequenceStart {
     },
     /// The number after the previous tick's last one, or 0 once half of the sequence is used up
     /// (CosId's reset threshold). At one ID a tick, `id % n` then takes turns. Exception: `n`
-    /// shares a factor with the step between the IDs of two ticks (5, in layouts with 22 bits below
-    /// the time).
+    /// shares a factor with the difference between IDs of consecutive ticks (5, in layouts with 22
+    /// bits below the time).
     Carried,
 }
 

@@ -1,19 +1,18 @@
-//! What a distributed ID is, and how to make one that nobody else has.
+//! Distributed IDs, and how to mint unique ones.
 //!
 //! The problem: a 64-bit ID made of time, worker and sequence is small, sortable and needs no
-//! coordination per ID. The easy implementation trusts a clock, and repeats IDs when the clock
-//! steps back, when a tick is full, or when a process restarts too early.
+//! coordination per ID. The easy implementation trusts a clock. It repeats IDs when the clock steps
+//! back, when a tick is full, or when a process restarts too early.
 //!
-//! What this crate does: every decision is one pure function, [`advance`], over plain values. It
-//! never moves backwards, never wraps, and never leaves the [`Window`] that somebody with authority
-//! granted. The generators only retry it. Clocks decide how fresh an ID's time is, never whether it
-//! is unique.
+//! The solution: every decision is one pure function, [`advance`], over plain values. It never
+//! moves backwards, never wraps, and never leaves the [`Window`] that an authority granted. The
+//! generators only retry it. Clocks decide how fresh an ID's time is, never whether it is unique.
 //!
-//! What it does not do: it grants no windows. A worker number that two processes use at once
-//! makes duplicates here as anywhere; `snowmint-coord` keeps that from happening.
+//! The limit: this crate grants no windows. A worker number that two processes use at once makes
+//! duplicates, here as anywhere; `snowmint-coord` prevents this.
 //!
-//! `no_std`, no dependencies, no `unsafe`, no allocation. The feature `std` (on by default) adds the
-//! system clock, its refresher thread and blocking waits.
+//! `no_std`, no dependencies, no `unsafe`, no allocation. The feature `std` (on by default) adds
+//! the system clock, its refresher thread and blocking waits.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![warn(
@@ -48,7 +47,7 @@ pub use generator::{
 pub use layout::{Layout, LayoutError, OutOfRange, Parts};
 pub use time::{ElapsedMillis, Tick, UnixMillis, Window};
 
-/// The examples of the README, which are tested as those of this crate.
+/// The examples of the README, tested together with those of this crate.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,5 +1,5 @@
-//! The atomics that the generators use: core's, or loom's when the model checker runs
-//! (`--cfg snowmint_loom`, a private name so that no other crate's loom mode is switched on).
+//! The atomics of the generators: core's, or loom's when the model checker runs
+//! (`--cfg snowmint_loom`, a private name that switches on the loom mode of no other crate).
 
 #[cfg(not(snowmint_loom))]
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,7 +7,7 @@ pub(crate) use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[cfg(snowmint_loom)]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Keeps a value on cache lines of its own: two of 64 bytes, because processors fetch in pairs.
+/// A value on cache lines of its own: two of 64 bytes, because processors fetch in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Padded<T>(pub(crate) T);

@@ -1,49 +1,49 @@
 //! The two kinds of time, and the window between two wall times.
 //!
-//! Wall time goes into IDs; elapsed time decides pacing and leases. There is no conversion between
-//! the two, so that a lease cannot be extended by a clock step.
+//! Wall time goes into IDs; elapsed time decides pacing and leases. No conversion between the two
+//! exists, so that a clock step cannot extend a lease.
 
 use core::fmt;
 
-/// Wall time: milliseconds since 1970-01-01T00:00:00Z, leap seconds not counted. May step.
+/// Wall time: milliseconds since 1970-01-01T00:00:00Z, leap seconds not counted. It may step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixMillis(u64);
 
 impl UnixMillis {
     /// 1970-01-01T00:00:00Z.
     pub const ZERO: Self = Self(0);
-    /// Later than any layout reaches.
+    /// A time later than any layout reaches.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// Milliseconds since the Unix epoch.
+    /// Returns the time of this many milliseconds since the Unix epoch.
     #[inline]
     #[must_use]
     pub const fn new(ms: u64) -> Self {
         Self(ms)
     }
 
-    /// The number of milliseconds since the Unix epoch.
+    /// Returns the number of milliseconds since the Unix epoch.
     #[inline]
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// Later by `ms`, and [`UnixMillis::MAX`] past the end.
+    /// Returns the time later by `ms`, at most [`UnixMillis::MAX`].
     #[inline]
     #[must_use]
     pub const fn saturating_add(self, ms: u64) -> Self {
         Self(self.0.saturating_add(ms))
     }
 
-    /// Earlier by `ms`, and zero before the Unix epoch.
+    /// Returns the time earlier by `ms`, at least the Unix epoch.
     #[inline]
     #[must_use]
     pub const fn saturating_sub(self, ms: u64) -> Self {
         Self(self.0.saturating_sub(ms))
     }
 
-    /// Milliseconds from `earlier` to `self`; zero when `earlier` is later.
+    /// Returns the milliseconds from `earlier` to `self`; zero when `earlier` is later.
     #[inline]
     #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {
@@ -57,34 +57,34 @@ impl fmt::Display for UnixMillis {
     }
 }
 
-/// Elapsed time: milliseconds since an arbitrary start, never going back. Where the clock can, it
-/// counts the time that the machine was suspended. Never goes into an ID.
+/// Elapsed time: milliseconds since an arbitrary start, never going back. If the clock can, it
+/// counts the time of a suspended machine. Never goes into an ID.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ElapsedMillis(u64);
 
 impl ElapsedMillis {
-    /// Milliseconds since the clock's own start.
+    /// Returns the time of this many milliseconds since the clock's own start.
     #[inline]
     #[must_use]
     pub const fn new(ms: u64) -> Self {
         Self(ms)
     }
 
-    /// The number of milliseconds since the clock's own start.
+    /// Returns the number of milliseconds since the clock's own start.
     #[inline]
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// Later by `ms`.
+    /// Returns the time later by `ms`.
     #[inline]
     #[must_use]
     pub const fn saturating_add(self, ms: u64) -> Self {
         Self(self.0.saturating_add(ms))
     }
 
-    /// Milliseconds from `earlier` to `self`; zero when `earlier` is later.
+    /// Returns the milliseconds from `earlier` to `self`; zero when `earlier` is later.
     #[inline]
     #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {
@@ -100,14 +100,14 @@ impl Tick {
     /// The first tick of an epoch.
     pub const ZERO: Self = Self(0);
 
-    /// The tick with this number.
+    /// Returns the tick with this number.
     #[inline]
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// How many units have passed since the epoch.
+    /// Returns how many units have passed since the epoch.
     #[inline]
     #[must_use]
     pub const fn get(self) -> u64 {
@@ -121,21 +121,21 @@ impl fmt::Display for Tick {
     }
 }
 
-/// What a lease may mint from: wall times from `floor` (inclusive) to `mark` (exclusive). A tick
-/// may be minted only if it lies wholly inside.
+/// The range that a lease mints from: wall times from `floor` (inclusive) to `mark` (exclusive). A
+/// tick may be minted only if it lies wholly inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Everything before it has been promised to somebody else.
+    /// Start of the range: every earlier time has been promised to another lease.
     pub floor: UnixMillis,
-    /// Everything from here on has been promised to nobody yet.
+    /// End of the range: no time from here on has been promised yet.
     pub mark: UnixMillis,
 }
 
 impl Window {
-    /// No bound at all: for a worker number that its user vouches for.
+    /// A window without bounds, for a worker number that its user keeps unique.
     pub const UNBOUNDED: Self = Self { floor: UnixMillis::ZERO, mark: UnixMillis::MAX };
 
-    /// From `floor` to `mark`; empty when `mark` is not above `floor`.
+    /// Returns the window from `floor` to `mark`; empty when `mark` is not above `floor`.
     #[must_use]
     pub const fn new(floor: UnixMillis, mark: UnixMillis) -> Self {
         Self { floor, mark }

@@ -1,6 +1,6 @@
-//! Properties of the one decision, and of generators that only retry it.
+//! Properties of [`advance`], and of generators that only retry it.
 
-#![allow(clippy::unwrap_used)] // Tests panic where something is wrong, as they should.
+#![allow(clippy::unwrap_used)] // A panic is how these tests report a failure.
 
 use proptest::prelude::*;
 use snowmint_core::layout::Field;
@@ -27,7 +27,7 @@ fn rules() -> impl Strategy<Value = Rules> {
     )
 }
 
-/// Ticks that are near each other more often than not.
+/// Generates ticks that are often close to each other.
 fn tick() -> impl Strategy<Value = u64> {
     prop_oneof![0_u64..300, Just(u64::MAX >> 23), any::<u64>().prop_map(|tick| tick >> 22)]
 }
@@ -67,7 +67,7 @@ proptest! {
             }
             Advance::ClockBehind { by_ticks } => {
                 prop_assert!(by_ticks > 0);
-                // When the clock has caught up by that much, it is no longer behind.
+                // When the clock has advanced by that much, it is no longer behind.
                 let later = now.saturating_add(by_ticks);
                 let then = advance(State { next, issued }, later, wanted, window, &rules);
                 let behind = matches!(then, Advance::ClockBehind { .. });
@@ -85,7 +85,7 @@ proptest! {
     }
 }
 
-/// What can happen to a generator and its clock.
+/// An event of a generator and its clock.
 #[derive(Clone, Debug)]
 enum Event {
     Mint(u8),
@@ -122,7 +122,8 @@ fn policy() -> impl Strategy<Value = Rollback> {
     ]
 }
 
-/// Small workers and sequences in both orders, so that counters run over into every neighbour.
+/// Generates small workers and sequences in both orders, so that counters run over into all other
+/// fields.
 fn layout() -> impl Strategy<Value = (Layout, u64)> {
     let shape = (any::<bool>(), 0_u8..=3, 1_u8..=6, 0_u8..=2, any::<u64>());
     shape.prop_map(|(worker_first, worker_bits, sequence_bits, clock_bits, worker)| {

@@ -1,4 +1,4 @@
-//! Every line of `vectors/layouts.json`, which was worked out apart from this code.
+//! Checks of every line of `vectors/layouts.json`, which was computed independently of this code.
 
 use serde_json::Value;
 use snowmint_core::disguise::{Disguise, Key, Keyring};

@@ -1,4 +1,4 @@
-//! Minting allocates nothing: not per ID, not at a tick's end, not when it refuses.
+//! Minting allocates nothing: not per ID, not at a tick's end, not when it fails.
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use snowmint_core::{
     Ring, Rollback, Settings, SystemClock, UnixMillis, Window,
 };
 
-/// 4 IDs a tick, so that most of what is minted here meets a new tick or a full one.
+/// 4 IDs a tick, so that most mints here meet a new tick or a full one.
 const NARROW: Layout = match Layout::new(41, 10, 2) {
     Ok(layout) => layout,
     Err(_) => panic!("41 + 10 + 2 bits make a layout"),
@@ -20,14 +20,14 @@ const START: UnixMillis = UnixMillis::new(1_767_225_600_000 + 86_400_000);
 
 const POLICIES: [Rollback; 4] = [Rollback::HOLD, Rollback::WAIT, Rollback::Fail, Rollback::BORROW];
 
-/// Fails when `work` allocates on its second run; the first may set up what stays.
+/// Fails when `work` allocates on its second run; the first run may set up lasting state.
 fn allocates_nothing(what: &str, mut work: impl FnMut()) {
     work();
     let seen = measure(&mut work);
     assert_eq!((seen.count_total, seen.bytes_total), (0, 0), "{what}");
 }
 
-/// Ten thousand tries, over full ticks, new ticks and clock steps.
+/// Makes ten thousand attempts to mint, over full ticks, new ticks and clock steps.
 fn mint_over_steps(clock: &ManualClock, mut try_mint: impl FnMut() -> Result<u64, Refusal>) {
     let mut minted = 0_u32;
     for round in 0..10_000_u32 {
@@ -126,7 +126,7 @@ fn text_allocates_nothing() {
 
 #[test]
 fn sizes_are_what_the_documents_say() {
-    // Three pairs of cache lines that threads write apart from each other, and what never changes.
+    // Three pairs of cache lines that threads write independently, and the constant rest.
     assert!(size_of::<Layout>() <= 32, "{}", size_of::<Layout>());
     assert!(size_of::<Refusal>() <= 32, "{}", size_of::<Refusal>());
     let generator = size_of::<Generator<SystemClock>>();

@@ -1,4 +1,4 @@
-//! What must hold of every legal layout, and of every text that somebody may send.
+//! Properties of every legal layout, and of every text that a client may send.
 
 use proptest::prelude::*;
 use snowmint_core::disguise::{Disguise, DisguiseError, Key, Keyring};
@@ -6,7 +6,7 @@ use snowmint_core::layout::{Field, UNIT_MS_MAX};
 use snowmint_core::text::{Format, Radix, Text, TextError};
 use snowmint_core::{Layout, OutOfRange, Parts, Rfc3339, Tick, UnixMillis};
 
-/// Every legal layout: any widths and order below the time, any split, unit and epoch.
+/// Generates every legal layout: any widths and order below the time, any split, unit and epoch.
 fn layouts() -> impl Strategy<Value = Layout> {
     let widths = (2_u8..=64)
         .prop_flat_map(|total| (Just(total), 1..total))
@@ -30,7 +30,8 @@ fn layouts() -> impl Strategy<Value = Layout> {
             let layout = Layout::from_fields(&fields).expect("legal widths");
             let layout = layout.with_unit_ms(unit_ms).unwrap_or(layout);
             let span_ms = (layout.tick_max().get() + 1) * u64::from(layout.unit_ms());
-            // The default epoch leaves room for what `from_fields` took; this one must, too.
+            // The default epoch leaves room for the span that `from_fields` accepted; so must this
+            // one.
             let epoch = epoch.min(u64::MAX - span_ms);
             let layout = layout.with_epoch(UnixMillis::new(epoch)).expect("an epoch with room");
             if worker < 2 {
@@ -41,7 +42,7 @@ fn layouts() -> impl Strategy<Value = Layout> {
     )
 }
 
-/// A layout and an ID of it, from anywhere in its range, its ends included.
+/// Generates a layout and an ID of it, from anywhere in its range, its ends included.
 fn layouts_and_ids() -> impl Strategy<Value = (Layout, u64)> {
     layouts().prop_flat_map(|layout| {
         let max = layout.id_max();
@@ -69,7 +70,7 @@ fn with(mut parts: Parts, field: Field, value: u64) -> Parts {
     parts
 }
 
-/// Texts that are nearly right: those that strictness is about.
+/// Generates valid and nearly valid texts, to test that parsing is strict.
 fn near_texts() -> impl Strategy<Value = String> {
     prop_oneof![
         "[0-9a-zA-Z]{0,21}",
@@ -82,7 +83,7 @@ fn near_texts() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Texts that are nearly layouts.
+/// Generates texts that are nearly layouts.
 fn near_layouts() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         "(time|clock|worker|sequence)=[0-9]{1,3}",

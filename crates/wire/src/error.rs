@@ -1,20 +1,20 @@
-//! One table of every error that a caller can be answered with, and its form in each protocol.
+//! One table of every error that a caller can get, with its form in each protocol.
 
-/// The first word of an error in RESP: what Redis clients act on.
+/// The first word of an error in RESP, on which Redis clients act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RespPrefix {
-    /// `-ERR`: asking the same again gives the same answer.
+    /// `-ERR`: the same request gives the same error again.
     Err,
     /// `-NOAUTH`: no token, or a wrong one.
     NoAuth,
-    /// `-NOPERM`: the token lacks the right.
+    /// `-NOPERM`: the token lacks the permission.
     NoPerm,
     /// `-TRYAGAIN`: a retry may help.
     TryAgain,
 }
 
 impl RespPrefix {
-    /// The word itself, without the leading dash.
+    /// Returns the word itself, without the leading dash.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -26,7 +26,7 @@ impl RespPrefix {
     }
 }
 
-/// A row of the table: what one [`Code`] is in every protocol.
+/// A row of the table: the form of one [`Code`] in every protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The code in JSON: stable, lower case.
@@ -35,8 +35,8 @@ pub struct Row {
     pub http: u16,
     /// RESP prefix.
     pub resp: RespPrefix,
-    /// Exit code of the command line: 1 the answer is no, 2 wrong usage or configuration,
-    /// 3 refused for safety, 4 not available.
+    /// Exit code of the command line: 1 negative result, 2 wrong usage or configuration, 3 rejected
+    /// for safety, 4 not available.
     pub exit: u8,
     /// gRPC status code, as numbered in the gRPC core documentation ("Status codes and their use").
     pub grpc: u32,
@@ -44,7 +44,7 @@ pub struct Row {
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $http:literal, $resp:ident, $exit:literal, $grpc:literal;)*) => {
-        /// What went wrong, as callers are told.
+        /// The code of an error that a caller gets.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Code {
             $($(#[$doc])* $variant,)*
@@ -54,7 +54,7 @@ macro_rules! codes {
             /// Every code, in the table's order.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// This code's row of the table.
+            /// Returns this code's row of the table.
             #[must_use]
             pub const fn row(self) -> Row {
                 match self {
@@ -73,47 +73,47 @@ macro_rules! codes {
 
 codes! {
     //                          name                  HTTP RESP     exit gRPC
-    /// The request is wrong in itself.
+    /// The request itself is invalid.
     BadRequest =                "bad_request",        400, Err,      2,   3;
-    /// The request asks for something that this version does not have.
+    /// The request needs something that this version does not have.
     Unsupported =               "unsupported",        400, Err,      2,  12;
     /// No token, or a wrong one.
     Unauthenticated =           "unauthenticated",    401, NoAuth,   2,  16;
-    /// The token lacks the right.
+    /// The token lacks the permission.
     Forbidden =                 "forbidden",          403, NoPerm,   1,   7;
-    /// No source of that name.
+    /// No source has this name.
     UnknownSource =             "unknown_source",     404, Err,      1,   5;
-    /// No such path, layout or other thing that is not a source.
+    /// The requested path, layout or other item, which is not a source, does not exist.
     NotFound =                  "not_found",          404, Err,      1,   5;
-    /// The path exists, the method does not.
+    /// The path exists, but not with this method.
     MethodNotAllowed =          "method_not_allowed", 405, Err,      2,  12;
     /// The request took too long to arrive.
     TooSlow =                   "too_slow",           408, Err,      4,   4;
-    /// The catalog says otherwise.
+    /// The catalog contradicts the request.
     Conflict =                  "conflict",           409, Err,      2,   9;
-    /// The source is there, and switched off.
+    /// The source exists, but is disabled.
     Disabled =                  "disabled",           409, Err,      1,   9;
-    /// More at once than the limit.
+    /// The request asks for more at once than the limit.
     TooMany =                   "too_many",           413, Err,      2,   8;
-    /// The body has a media type or an encoding that is not read.
+    /// The body has a media type or an encoding that the server cannot read.
     UnsupportedMediaType =      "unsupported_media_type", 415, Err,  2,   3;
-    /// The request names a host that this server does not answer for.
+    /// The request names a host that this server does not serve.
     Misdirected =               "misdirected",        421, Err,      2,   7;
-    /// Over the agreed rate.
+    /// The caller is over the agreed rate.
     RateLimited =               "rate_limited",       429, TryAgain, 4,   8;
-    /// A fault of the program; the log has the details.
+    /// The program has a fault; the log has the details.
     Internal =                  "internal",           500, Err,      4,  13;
-    /// Something needed, such as the store, does not answer now.
+    /// Something needed, such as the store, is not reachable now.
     Unavailable =               "unavailable",        503, TryAgain, 4,  14;
-    /// The server holds as many unsent answers as it may.
+    /// The server holds the maximum of unsent responses.
     Overloaded =                "overloaded",         503, TryAgain, 4,  14;
     /// The server is stopping.
     Closed =                    "closed",             503, TryAgain, 4,  14;
-    /// Every worker number is held by somebody.
+    /// Every worker number is in use.
     PoolFull =                  "pool_full",          503, TryAgain, 4,  14;
-    /// Another member took the right over; this one is claiming anew.
+    /// Another member took over the slot; this one is claiming again.
     Fenced =                    "fenced",             503, TryAgain, 4,  14;
-    /// Another server answers for this key.
+    /// Another server is the section owner of this key.
     Elsewhere =                 "elsewhere",          503, TryAgain, 4,  14;
     /// Another call moved the mark first.
     MarkMoved =                 "mark_moved",         503, TryAgain, 4,  14;
@@ -129,34 +129,34 @@ codes! {
     Exhausted =                 "exhausted",          503, Err,      1,   8;
     /// The layout's years have run out.
     EpochSpent =                "epoch_spent",        503, Err,      1,   8;
-    /// The store shows an older state than was seen before.
+    /// The store shows an older state than seen before.
     StoreWentBack =             "store_went_back",    503, Err,      3,  14;
-    /// The store is not the one that was used before.
+    /// The store is not the one used before.
     OtherStore =                "other_store",        503, Err,      3,  14;
     /// The local journal does not belong to this machine, directory or store.
     JournalRefused =            "journal_refused",    503, Err,      3,  14;
     /// Another process uses the data directory.
     Locked =                    "locked",             503, Err,      3,  14;
-    /// Stored data does not read as what it should be.
+    /// Stored data does not have its expected form.
     Corrupt =                   "corrupt",            503, Err,      3,  14;
-    /// The disk under the store is full.
+    /// The store's disk is full.
     StorageFull =               "storage_full",       503, TryAgain, 4,  14;
-    /// The store cannot be written by this process.
+    /// This process cannot write the store.
     Unwritable =                "unwritable",         503, Err,      4,  14;
-    /// The user as whom the store is asked lacks a right there.
+    /// The user with which the server connects lacks a permission in the store.
     NoRight =                   "no_right",           503, Err,      2,  14;
-    /// The store is set to lose what it acknowledged.
+    /// The store is configured so that it may lose acknowledged writes.
     UnsafeStore =               "unsafe_store",       503, Err,      2,  14;
 }
 
 impl Code {
-    /// The code in JSON.
+    /// Returns the code's name in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         self.row().name
     }
 
-    /// The code with this name, as a client reads it from an answer.
+    /// Returns the code with this name, as a client reads it from a response.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|code| code.row().name == name)
@@ -187,14 +187,15 @@ mod tests {
 
     #[test]
     fn rows_hold_what_the_interface_promises() {
-        // INTERFACE: these statuses, these prefixes, exit 1 to 4. 405, 408, 415, 421 and 500 are HTTP's own.
+        // Required by INTERFACE: these statuses, these prefixes, exit 1 to 4. 405, 408, 415, 421
+        // and 500 are HTTP's own.
         let statuses = [400, 401, 403, 404, 405, 408, 409, 413, 415, 421, 429, 500, 503];
         for &code in Code::ALL {
             let row = code.row();
             assert!(statuses.contains(&row.http), "{code}: {}", row.http);
             assert!((1..=4).contains(&row.exit), "{code}: {}", row.exit);
             assert!((1..=16).contains(&row.grpc), "{code}: {}", row.grpc);
-            // A retry helps only where the answer is "not now".
+            // A retry helps only if the error means "not now".
             if row.resp == RespPrefix::TryAgain {
                 assert!(matches!(row.http, 429 | 503), "{code}");
             }

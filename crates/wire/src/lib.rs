@@ -1,12 +1,14 @@
-//! What is said between Snowmint and its callers: RESP frames, HTTP bodies, gRPC messages, error codes.
+//! The wire formats of Snowmint: RESP frames, HTTP bodies, gRPC messages, error codes.
 //!
-//! The problem: bytes from a socket are an attack until proven otherwise, and three protocols that
-//! each invent their own error names drift apart. What this crate does: parsers without I/O that
-//! check every length before they believe it, bodies as plain data, and one table ([`error`]) from
-//! which every protocol takes its form of the same error.
+//! The problem: bytes from a socket are an attack until proven otherwise. Three protocols that each
+//! invent their own error names drift apart.
 //!
-//! What it does not do: no sockets, no clocks, no decisions. `snowmint-server` answers; this crate
-//! only knows how answers look.
+//! The solution: parsers without I/O that check every length before they use it, bodies as plain
+//! data, and one table of errors ([`error`]). Every protocol takes its form of an error from this
+//! table.
+//!
+//! The limit: no sockets, no clocks, no decisions. `snowmint-server` responds; this crate only
+//! defines the form of responses.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod error;
@@ -16,7 +18,7 @@ pub mod http;
 mod lines;
 pub mod resp;
 
-/// The examples of the README, which are tested as those of this crate.
+/// The examples of the README, tested together with those of this crate.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

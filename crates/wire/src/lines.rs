@@ -1,20 +1,20 @@
 //! Many numbers in decimal, each between the same bytes.
 //!
-//! IDs of one batch follow one another, so that nearly all of them differ from the one before in their last two
-//! digits only: those are written over, and the rest stays.
+//! IDs of one batch follow one another, so nearly all of them differ from the previous ID only in
+//! their last two digits. Only these digits are overwritten; the rest of the line stays.
 
-/// Room for the longest number of 64 bits, and what is put around it.
+/// Length of the line buffer: the longest number of 64 bits, and the bytes before and after it.
 const BYTES: usize = 32;
 const AROUND_BYTES_MAX: usize = (BYTES - 20) / 2;
 
-/// Writes numbers between a beginning and an end.
+/// A writer of numbers, each between the same beginning and end.
 #[derive(Clone, Debug)]
 pub(crate) struct Lines {
     begin: &'static [u8],
     end: &'static [u8],
-    /// The number before without its last two digits; 0 before the first.
+    /// The previous number without its last two digits; 0 before the first.
     hundreds: u64,
-    /// Its line, and how long that is.
+    /// The line of the previous number; `length` bytes of it are used.
     line: [u8; BYTES],
     length: usize,
 }
@@ -25,7 +25,7 @@ impl Lines {
         Self { begin, end, hundreds: 0, line: [0; BYTES], length: 0 }
     }
 
-    /// Makes the line of a number.
+    /// Sets the line to a number.
     #[inline]
     fn set(&mut self, number: u64) {
         let hundreds = number / 100;
@@ -55,14 +55,14 @@ impl Lines {
         }
     }
 
-    /// The lines of all these numbers, after what there is.
+    /// Appends the lines of all these numbers to `out`.
     pub(crate) fn append(mut self, numbers: &[u64], out: &mut Vec<u8>) {
         let longest = 20 + self.begin.len() + self.end.len();
         out.reserve(numbers.len().saturating_mul(longest).saturating_add(BYTES));
         for &number in numbers {
             self.set(number);
             let length = out.len().saturating_add(self.length);
-            // More than the line: a copy whose length is known is no call.
+            // Copies more than the line: a copy of constant length needs no call.
             out.extend_from_slice(&self.line);
             out.truncate(length);
         }

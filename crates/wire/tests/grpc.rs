@@ -1,4 +1,4 @@
-//! The code in `generated/` is what the compiler makes of `proto/`.
+//! The code in `generated/` matches the compiler's output for `proto/`.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
 use std::collections::BTreeMap;
@@ -7,20 +7,20 @@ use std::path::Path;
 
 use protox::prost::Message as _;
 
-/// Set to write the files anew, instead of comparing.
+/// The variable that makes the test write the files, instead of comparing them.
 const WRITE: &str = "SNOWMINT_WRITE_GENERATED";
 
-/// What belongs into `generated/`: names and contents.
+/// Returns the files of `generated/`: names and contents.
 fn made() -> BTreeMap<String, Vec<u8>> {
     let home = Path::new(env!("CARGO_MANIFEST_DIR"));
-    // Not that of another run.
+    // A directory that no other run uses.
     let scratch = format!("grpc-{}", std::process::id());
     let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join(scratch);
     fs::create_dir_all(&scratch).unwrap();
     let mut compiler = protox::Compiler::new([home.join("proto")]).unwrap();
     compiler.include_imports(true);
     compiler.open_files(["snowmint/v1/mint.proto", "snowmint/store/v1/store.proto"]).unwrap();
-    // Reflection goes without the comments, the code does not.
+    // The reflection data omits the comments; the code keeps them.
     compiler.include_source_info(false);
     let described = compiler.file_descriptor_set().encode_to_vec();
     compiler.include_source_info(true);

@@ -1,4 +1,4 @@
-//! RESP requests: bytes in, arguments out; redis-protocol is the judge.
+//! RESP requests: bytes in, arguments out; redis-protocol is the reference.
 
 use proptest::prelude::*;
 use redis_protocol::resp2;
@@ -11,7 +11,8 @@ use snowmint_wire::resp::{
 
 type Args = Vec<Vec<u8>>;
 
-/// One request from the front of `bytes`, and how long it is; None when it is not complete.
+/// Reads one request from the front of `bytes`. Returns it with its length; `None` when it is not
+/// complete.
 fn one(parser: &mut Parser, bytes: &[u8]) -> Result<Option<(Args, usize)>, ProtocolError> {
     Ok(match parser.next(bytes)? {
         Next::Incomplete { missing_min } => {
@@ -54,10 +55,10 @@ fn whole_requests() {
     for (bytes, expected) in cases {
         let shown = bytes.escape_ascii();
         assert_eq!(fresh(bytes).unwrap(), Some((expected.clone(), bytes.len())), "{shown}");
-        // Whatever follows belongs to the next request.
+        // All further bytes belong to the next request.
         let longer = [bytes, &b"*1\r\n"[..]].concat();
         assert_eq!(fresh(&longer).unwrap(), Some((expected.clone(), bytes.len())), "{shown}");
-        // Every shorter piece is a beginning, not an error.
+        // Every shorter piece is incomplete, not an error.
         for end in 0..bytes.len() {
             assert_eq!(fresh(&bytes[..end]).unwrap(), None, "{shown} cut at {end}");
         }
@@ -134,7 +135,7 @@ fn limits_at_minus_one_zero_plus_one() {
     assert_eq!(fresh(frame(last + 1).as_bytes()), Err(ProtocolError::FrameTooLong));
 }
 
-/// A declared length is refused when it is read, long before its bytes arrive.
+/// A declared length is rejected when it is read, long before its bytes arrive.
 #[test]
 fn a_gigabyte_is_refused_at_its_declaration() {
     let mut parser = Parser::new();
@@ -142,7 +143,7 @@ fn a_gigabyte_is_refused_at_its_declaration() {
     assert_eq!(one(&mut parser, b"*1\r\n$1073741824\r\n"), Err(ProtocolError::BulkLength));
 }
 
-/// The parser looks at each byte a bounded number of times, however the bytes arrive.
+/// The parser reads each byte a bounded number of times, however the bytes arrive.
 #[test]
 fn a_request_in_single_bytes_is_understood_once() {
     let mut parser = Parser::new();
@@ -170,7 +171,8 @@ fn encoded(args: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// What redis-protocol reads from the front of `bytes`, if that is a flat array of strings.
+/// Returns the request that redis-protocol reads from the front of `bytes`, if it is a flat array
+/// of strings.
 fn oracle(bytes: &[u8]) -> Option<(Args, usize)> {
     let (frame, used) = resp2::decode::decode(bytes).ok()??;
     let OwnedFrame::Array(items) = frame else { return None };
@@ -191,7 +193,7 @@ fn args() -> impl Strategy<Value = Args> {
 }
 
 proptest! {
-    /// A pipeline cut anywhere gives the arguments that redis-protocol gives.
+    /// A pipeline cut anywhere gives the same arguments as redis-protocol.
     #[test]
     fn agrees_with_redis_protocol(commands in prop::collection::vec(args(), 1..6), cuts in prop::collection::vec(1usize..40, 1..60)) {
         let bytes: Vec<u8> = commands.iter().flat_map(|command| encoded(command)).collect();
@@ -210,7 +212,8 @@ proptest! {
         prop_assert_eq!(found, commands);
     }
 
-    /// A damaged request never panics, and is never read as something that redis-protocol reads otherwise.
+    /// A damaged request never panics, and is never read as a different request than redis-protocol
+    /// reads.
     #[test]
     fn damage_is_an_error_or_agreed_on(command in args(), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<prop::sample::Index>()) {
         let mut bytes = encoded(&command);
@@ -224,7 +227,7 @@ proptest! {
         }
     }
 
-    /// Any bytes: no panic, nothing beyond the limits, and in pieces the same as at once.
+    /// Any bytes give no panic and nothing beyond the limits, and in pieces the same as at once.
     #[test]
     fn any_bytes(bytes in prop::collection::vec(prop_oneof![Just(b'*'), Just(b'$'), Just(b'\r'), Just(b'\n'), Just(b'1'), Just(b'"'), any::<u8>()], 0..300)) {
         let whole = fresh(&bytes);
@@ -236,11 +239,11 @@ proptest! {
                 break;
             }
         }
-        // In pieces, an error or a request is seen at the first byte that makes it one.
+        // In pieces, an error or a request appears at the first byte that completes it.
         prop_assert_eq!(pieces, whole);
     }
 
-    /// What the encoder writes, redis-protocol reads back, in both versions.
+    /// Redis-protocol reads back the encoder's output, in both versions.
     #[test]
     fn replies_are_readable(text in "[ -~]{0,40}", number in any::<i64>(), blob in prop::collection::vec(any::<u8>(), 0..100)) {
         let mut out = Vec::new();

@@ -4,7 +4,7 @@ use super::{Clock, Pause, Reading};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, Padded};
 use crate::time::UnixMillis;
 
-/// Marks an empty cache: reads go to the underlying clock.
+/// Value of an empty cache: reads go to the underlying clock.
 const EMPTY: u64 = 0;
 
 /// A cached wall time, for a hot path in which a clock read costs more than the ID (about 21 ns
@@ -30,7 +30,7 @@ pub struct CachedClock<C> {
 /// Signals between readers and the refresher.
 #[derive(Debug)]
 struct Idle {
-    /// Set by each read of the underlying clock, cleared by [`CachedClock::take_used`].
+    /// A reader read the underlying clock since the last [`CachedClock::take_used`].
     used: AtomicBool,
     /// The refresher is parked, and the next use must wake it.
     #[cfg(feature = "std")]
@@ -70,7 +70,7 @@ impl<C: Clock> CachedClock<C> {
         self.stored_ms.0.store(EMPTY, Ordering::Relaxed);
     }
 
-    /// Returns whether the underlying clock was read since the last call. Generators read it at
+    /// Returns whether a reader read the underlying clock since the last call. Generators do so at
     /// least once a tick; a refresher that calls this less often can detect idleness.
     pub fn take_used(&self) -> bool {
         self.idle.0.used.swap(false, Ordering::SeqCst)

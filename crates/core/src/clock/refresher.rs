@@ -1,4 +1,4 @@
-//! A thread that keeps a [`CachedClock`] fresh, for embedders without a loop of their own.
+//! A thread that keeps a [`CachedClock`] fresh, for embedders that want one.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
@@ -14,7 +14,7 @@ pub const REFRESH_EVERY_US: u64 = 500;
 /// Time without a use after which the refresher parks, in microseconds.
 const IDLE_US: u64 = 100_000;
 
-/// Refreshes a [`CachedClock`] until it is dropped.
+/// A thread that refreshes a [`CachedClock`] until this handle is dropped.
 ///
 /// **Freshness.** A cached time is at most `every` old, plus the scheduler's delay in waking the
 /// thread; [`Refresher::gap_us_max`] is the longest gap seen. **Idle.** After 0.1 s without a use

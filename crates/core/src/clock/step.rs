@@ -71,8 +71,8 @@ impl fmt::Display for ClockStep {
     }
 }
 
-/// Receives every clock step once, also when the policy hides it from callers. Runs on the thread
-/// that met the step, while it mints: it must be short.
+/// A receiver of clock steps: each step once, also when the policy hides it from callers. It runs
+/// on the thread that met the step, while that thread mints: it must be short.
 pub trait Observer {
     /// Receives one clock step.
     fn clock_step(&self, step: &ClockStep);
@@ -110,7 +110,8 @@ const STEP_US_MIN: u64 = 500;
 /// No reading yet.
 const NEVER: u64 = u64::MAX;
 
-/// Detects wall time moving against elapsed time. Each step is returned to exactly one caller.
+/// A detector of wall time moving against elapsed time. Each step is returned to exactly one
+/// caller.
 #[derive(Debug)]
 pub(crate) struct StepWatch {
     /// Wall minus elapsed time at the last reading, in microseconds, wrapping.

@@ -19,7 +19,7 @@ pub const WAITING_MAX: usize = 16;
 /// Counter value of a closed cursor: above every number, with room for all later draws.
 const CLOSED: u64 = 1 << 63;
 
-/// Hands out the numbers of segments, each once and in rising order.
+/// A cursor that hands out the numbers of segments, each once and in rising order.
 ///
 /// - **Shared**: any number of threads.
 /// - **Increasing**: a number is greater than every number handed out before its call began.

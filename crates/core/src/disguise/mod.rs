@@ -16,7 +16,7 @@
 //! Two keys are two permutations: the same disguised ID could come out of both. Each kind keeps
 //! them apart in its own way:
 //! - *ordered*: the tick shows, and only the key in force at the tick can have been used. Keys can
-//!   change at any rate.
+//!   change as often as needed.
 //! - *full*: the key's number stands in clear above the layout's bits, so the layout must leave
 //!   room: at most 62 bits for two keys, 60 for eight. A layout without room keeps one key for
 //!   ever.
@@ -118,7 +118,7 @@ impl Disguise {
         Self { ring, since_ids, newest_since_id, id_max: layout.id_max(), cut, kind }
     }
 
-    /// Returns the disguised ID.
+    /// Returns the disguised ID, which readers without the key see in place of the ID.
     ///
     /// # Errors
     /// [`DisguiseError::OutOfRange`] when the ID exceeds the layout or the width.

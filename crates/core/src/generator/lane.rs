@@ -8,7 +8,7 @@ use crate::time::UnixMillis;
 use super::refusal::Refusal;
 use super::shared::Generator;
 
-/// Takes blocks from a shared generator and counts locally.
+/// A lane takes blocks from a shared generator and counts locally.
 ///
 /// - **Unshared**: one thread each; any number of lanes on one generator.
 /// - **Increasing** within the lane. Between lanes, order is by tick.

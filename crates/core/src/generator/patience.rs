@@ -24,14 +24,15 @@ pub struct Patience {
 /// The wait before the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// Wait until the wall clock may show `wall`, and no longer than `at_most_ms` of elapsed time.
+    /// A wait until the wall clock may show `wall`, and no longer than `at_most_ms` of elapsed
+    /// time.
     Until {
         /// Start of the next tick.
         wall: UnixMillis,
         /// Milliseconds after which the clock must be read again.
         at_most_ms: u64,
     },
-    /// Wait by elapsed time alone: the wall clock cannot be trusted now.
+    /// A wait by elapsed time alone: the wall clock cannot be trusted now.
     For {
         /// Milliseconds to wait; at least 1.
         ms: u64,

@@ -1,4 +1,4 @@
-//! The errors of minting, each with the time after which a retry may help.
+//! The errors of minting, with the time after which a retry may help.
 
 use core::fmt;
 

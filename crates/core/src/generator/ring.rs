@@ -15,21 +15,19 @@ pub const RING_CELLS: usize = 200;
 
 const CLOSED: u64 = 1 << 63;
 
-/// No tick was minted in yet.
+/// No tick was seen yet.
 const NO_TICK: u64 = u64::MAX;
 
-/// Remembers the last ID of each of the last ticks, so that after a clock rollback counting
-/// continues where the tick left off.
+/// A generator that remembers the last ID of each of the last ticks. After a clock rollback,
+/// counting continues where the tick left off.
 ///
 /// Cell `n` holds the next ordinal of the latest tick that is `n` modulo the number of cells. A
 /// cell only grows, and no two cells share a tick: each ordinal is taken once.
 ///
-/// Differences from the article's version:
-/// - A lead over the clock is bounded. There, a rollback beyond the ring silently mints future
-///   times.
-/// - A full tick returns an error with the time of the next tick. There, it spins.
-/// - The window carries over restarts. There, nothing does.
-/// - The worker number is leased. There, it is random.
+/// Differences from the article's version: a lead over the clock is bounded (there, a rollback
+/// beyond the ring silently mints future times). A full tick returns an error with the time of the
+/// next tick (there, it spins). The window carries over restarts (there, nothing does). The worker
+/// number is leased (there, it is random).
 ///
 /// - **Lock-free**.
 /// - **Increasing** until the clock steps back; then it steps back too.
@@ -184,7 +182,7 @@ impl<C: Clock, O: Observer> Ring<C, O> {
         let rules: &Rules = &self.engine.rules;
         let window: TickWindow = self.engine.window();
         let reached = next.get().checked_sub(1).map_or(0, |last| Ordinal::new(last).tick(rules));
-        // A cell at the floor has minted nothing, so its tick does not count as reached.
+        // A cell at the floor has minted nothing: a clock behind it is behind the window.
         let reached = if next == self.engine.floor() { tick } else { reached };
         let lead_ms = self.engine.shape.start_of(reached).since(wall);
         if reached > tick && lead_ms > self.lead_max_ms {

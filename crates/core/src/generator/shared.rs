@@ -69,7 +69,7 @@ pub(super) struct Block {
     pub(super) open_from_ms: u64,
 }
 
-/// The position of a generator.
+/// A generator's progress, and its clock steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stats {
     /// The end of the last tick that anything was taken from.
@@ -237,7 +237,7 @@ impl<C: Clock, O: Observer> Generator<C, O> {
         self.engine.report(step, decided.map(|grant| grant.outcome));
     }
 
-    /// Returns the position of the generator.
+    /// Returns the generator's progress, and its clock steps.
     pub fn stats(&self) -> Stats {
         let taken_until = self.taken_until();
         let (steps_back, steps_ahead) = self.engine.steps();

@@ -1,4 +1,4 @@
-//! Minting that waits: always up to a bound, never holding anything.
+//! Blocking mints: every wait has a bound, and nothing is held during it.
 
 use crate::clock::{Clock, Observer, Pause};
 use crate::time::ElapsedMillis;
@@ -10,13 +10,13 @@ use super::ring::Ring;
 use super::settings::{MINT_WAIT_MAX_MS, Settings};
 use super::shared::Generator;
 
-/// Waits as long as [`Settings::wait_max_ms`] says, and at least two ticks.
+/// Returns a policy that waits at most [`Settings::wait_max_ms`], or two ticks if those are longer.
 fn patience<C: Clock>(clock: &C, settings: &Settings, unit_ms: u64) -> Patience {
     let wait_ms = settings.wait_max_ms.max(unit_ms.saturating_mul(2));
     Patience::until(clock.read().elapsed().saturating_add(wait_ms), settings)
 }
 
-/// Waits for what the refusal needs, or hands it back.
+/// Waits until a retry may help, or returns the error.
 fn wait_out<C: Pause>(patience: &mut Patience, clock: &C, why: Refusal) -> Result<(), Refusal> {
     patience.rest(why, clock.read().elapsed())?.take(clock);
     Ok(())
@@ -36,15 +36,15 @@ fn mint_with<C: Pause>(
 }
 
 impl<C: Clock, O: Observer> Generator<C, O> {
-    /// The patience of [`Generator::mint`], for callers that wait in a way of their own.
+    /// Returns the wait policy of [`Generator::mint`], for callers with their own way of waiting.
     pub fn patience(&self) -> Patience {
         patience(self.clock(), self.settings(), self.shape().unit_ms)
     }
 }
 
 impl<C: Pause, O: Observer> Generator<C, O> {
-    /// One ID, waiting at most [`Settings::wait_max_ms`] (or two ticks, where they are longer) for a
-    /// free tick.
+    /// Mints one ID, waiting at most [`Settings::wait_max_ms`] (or two ticks, if those are longer)
+    /// for a free tick.
     ///
     /// # Errors
     /// The last [`Refusal`], when the time is up or no wait helps.
@@ -60,20 +60,20 @@ impl<C: Pause, O: Observer> Generator<C, O> {
         mint_with(patience, self.clock(), || self.try_mint())
     }
 
-    /// One ID, waiting until `deadline` of the generator's own elapsed clock at most.
+    /// Mints one ID, waiting at most until `deadline` of the generator's own elapsed clock.
     ///
     /// # Errors
-    /// As [`Generator::mint`].
+    /// The same as [`Generator::mint`].
     pub fn mint_by(&self, deadline: ElapsedMillis) -> Result<u64, Refusal> {
         let patience = Patience::until(deadline, self.settings());
         mint_with(patience, self.clock(), || self.try_mint())
     }
 
-    /// Fills the whole buffer with increasing IDs, waiting as [`Generator::mint`] does for each tick
-    /// that it needs.
+    /// Fills the whole buffer with increasing IDs. For each tick that it needs, it waits like
+    /// [`Generator::mint`].
     ///
     /// # Errors
-    /// [`Short`], which says how many IDs were written and why there are no more.
+    /// [`Short`], with the number of IDs written and the error that ended the batch.
     pub fn fill(&self, out: &mut [u64]) -> Result<(), Short> {
         let mut made = 0;
         while let Some(rest) = out.get_mut(made..) {
@@ -86,7 +86,7 @@ impl<C: Pause, O: Observer> Generator<C, O> {
     }
 }
 
-/// The bound of the generators that have no settings of their own.
+/// The wait bound of the generators without settings of their own.
 const ROLLED: Settings = Settings { wait_max_ms: MINT_WAIT_MAX_MS, ..Settings::DEFAULT };
 
 impl<V, C, O> ClockSequence<V, C, O>
@@ -95,7 +95,7 @@ where
     C: Pause,
     O: Observer,
 {
-    /// One ID, waiting a bounded time for a free tick.
+    /// Mints one ID, waiting a bounded time for a free tick.
     ///
     /// # Errors
     /// The last [`Refusal`], when the time is up or no wait helps.
@@ -106,7 +106,7 @@ where
 }
 
 impl<C: Pause, O: Observer> Ring<C, O> {
-    /// One ID, waiting a bounded time for a free tick.
+    /// Mints one ID, waiting a bounded time for a free tick.
     ///
     /// # Errors
     /// The last [`Refusal`], when the time is up or no wait helps.

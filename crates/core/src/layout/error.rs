@@ -1,4 +1,4 @@
-//! What can be wrong with a layout, or with a value that is to go into one.
+//! The errors of layouts, and of values that do not fit one.
 
 use core::fmt;
 
@@ -11,9 +11,9 @@ use crate::time::UnixMillis;
 pub enum Field {
     /// The ticks since the epoch.
     Time,
-    /// The clock sequence: raised when the clock goes back (article 000).
+    /// The clock sequence: raised when the clock steps back (article 000).
     Clock,
-    /// Who minted the ID.
+    /// The worker number of the minter.
     Worker,
     /// The counter within one tick.
     Sequence,
@@ -22,7 +22,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// The name that the layout grammar and messages use.
+    /// Returns the name that the layout grammar and messages use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,29 +41,29 @@ impl fmt::Display for Field {
     }
 }
 
-/// A value that does not fit its layout. Nothing was packed.
+/// The error of a value that does not fit its layout. Nothing was packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutOfRange {
     /// A field's value is above what its bits can hold.
     Field {
-        /// Which field.
+        /// The field.
         field: Field,
-        /// What it was given.
+        /// The value that was given.
         value: u64,
         /// The highest value that fits.
         max: u64,
     },
-    /// A time before the layout's epoch.
+    /// The time is before the layout's epoch.
     BeforeEpoch {
-        /// What it was given.
+        /// The time that was given.
         time: UnixMillis,
         /// The first time that fits.
         epoch: UnixMillis,
     },
-    /// A time after the last tick: the layout's years have run out.
+    /// The time is after the last tick: the layout's years have run out.
     AfterEnd {
-        /// What it was given.
+        /// The time that was given.
         time: UnixMillis,
         /// The first time that no longer fits.
         end: UnixMillis,
@@ -91,40 +91,40 @@ impl fmt::Display for OutOfRange {
 
 impl core::error::Error for OutOfRange {}
 
-/// A layout that cannot be.
+/// The error of an invalid layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// More than 64 bits in all.
+    /// The fields have more than 64 bits in all.
     TooWide {
         /// The sum of the widths.
         bits: u16,
     },
     /// A field that every layout needs has no bits.
     Missing {
-        /// Which field.
+        /// The field without bits.
         field: Field,
     },
     /// A field is named twice.
     Twice {
-        /// Which field.
+        /// The field named twice.
         field: Field,
     },
-    /// Time must come first, or IDs would not sort by time.
+    /// Time is not the first field. IDs would not sort by time otherwise.
     TimeNotFirst,
-    /// The time unit must be 1 ms to 1 day.
+    /// The time unit is not 1 ms to 1 day.
     Unit {
-        /// What it was given, in milliseconds.
+        /// The unit that was given, in milliseconds.
         unit_ms: u32,
     },
-    /// The low part of a split worker must be smaller than the worker field.
+    /// The low part of a split worker is not smaller than the worker field, or has no bits.
     Split {
         /// Bits of the low part.
         low_bits: u8,
         /// Bits of the worker field.
         worker_bits: u8,
     },
-    /// The last tick would lie beyond what a 64-bit count of milliseconds can hold.
+    /// The last tick lies beyond what a 64-bit count of milliseconds can hold.
     EndBeyondTime,
 }
 

@@ -1,4 +1,4 @@
-//! What a layout can do, how long it lasts, and which layout would do.
+//! The capacity and lifetime of a layout, and proposals of layouts for a need.
 
 use core::fmt;
 
@@ -9,33 +9,33 @@ use crate::time::UnixMillis;
 /// A mean Gregorian year of 365.2425 days, in milliseconds.
 pub const YEAR_MS: u64 = 31_556_952_000;
 
-/// A layout that ends sooner than this is not to be used unless somebody insists.
+/// Shortest usable lifetime in milliseconds; a shorter one needs an operator's override.
 pub const LIFETIME_MS_MIN: u64 = YEAR_MS;
 
-/// A layout that ends sooner than this is worth a warning.
+/// Lifetime in milliseconds below which a layout deserves a warning.
 pub const LIFETIME_WARN_MS: u64 = 5 * YEAR_MS;
 
 impl Layout {
-    /// How many workers there can be.
+    /// Returns the number of workers that the layout has room for.
     #[must_use]
     pub const fn workers(&self) -> u64 {
         // Worker bits leave room for time and sequence, so this cannot overflow.
         self.worker_max().saturating_add(1)
     }
 
-    /// How many IDs one worker can mint in one tick.
+    /// Returns how many IDs one worker can mint in one tick.
     #[must_use]
     pub const fn ids_per_tick(&self) -> u64 {
         self.sequence_max().saturating_add(1)
     }
 
-    /// How many IDs one worker can mint per second, rounded down.
+    /// Returns how many IDs one worker can mint per second, rounded down.
     #[must_use]
     pub const fn ids_per_second_per_worker(&self) -> u128 {
         per_second(self.ids_per_tick() as u128, self.unit_ms())
     }
 
-    /// How many IDs all workers together can mint per second, rounded down.
+    /// Returns how many IDs all workers together can mint per second, rounded down.
     #[must_use]
     pub const fn ids_per_second(&self) -> u128 {
         // At most 2^63 in all, as time has at least one bit.
@@ -45,13 +45,13 @@ impl Layout {
         )
     }
 
-    /// When the last tick begins.
+    /// Returns the start of the last tick.
     #[must_use]
     pub const fn last_tick_at(&self) -> UnixMillis {
         self.start_of(self.tick_max())
     }
 
-    /// How much of the layout's time is left at `now`.
+    /// Returns the layout's remaining time at `now`.
     #[must_use]
     pub const fn lifetime_at(&self, now: UnixMillis) -> Lifetime {
         let end = self.end();
@@ -79,37 +79,37 @@ const fn per_second(per_tick: u128, unit_ms: u32) -> u128 {
     }
 }
 
-/// How much of a layout's time is left.
+/// The remaining time of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lifetime {
     /// The epoch lies ahead: no tick exists yet.
     NotBegun {
-        /// When the first tick begins.
+        /// Start of the first tick.
         epoch: UnixMillis,
     },
-    /// Every tick is over.
+    /// Every tick has ended.
     Spent {
-        /// When the last tick ended.
+        /// End of the last tick.
         end: UnixMillis,
     },
-    /// Less than [`LIFETIME_MS_MIN`]: refuse it unless somebody insists.
+    /// Less than [`LIFETIME_MS_MIN`] is left: reject the layout unless an operator overrides it.
     EndsWithinYear {
-        /// When the last tick ends.
+        /// End of the last tick.
         end: UnixMillis,
         /// Milliseconds until then.
         left_ms: u64,
     },
-    /// Less than [`LIFETIME_WARN_MS`]: time to plan the next layout.
+    /// Less than [`LIFETIME_WARN_MS`] is left: time to plan the next layout.
     EndsSoon {
-        /// When the last tick ends.
+        /// End of the last tick.
         end: UnixMillis,
         /// Milliseconds until then.
         left_ms: u64,
     },
-    /// Years to go.
+    /// [`LIFETIME_WARN_MS`] or more is left.
     Long {
-        /// When the last tick ends.
+        /// End of the last tick.
         end: UnixMillis,
         /// Milliseconds until then.
         left_ms: u64,
@@ -117,7 +117,7 @@ pub enum Lifetime {
 }
 
 impl Lifetime {
-    /// Milliseconds until the last tick ends; 0 when nothing can be minted.
+    /// Returns the milliseconds until the last tick ends; 0 when nothing can be minted.
     #[must_use]
     pub const fn left_ms(self) -> u64 {
         match self {
@@ -128,13 +128,13 @@ impl Lifetime {
         }
     }
 
-    /// Years of 365.2425 days until the last tick ends, in tenths, rounded down.
+    /// Returns the years of 365.2425 days until the last tick ends, in tenths, rounded down.
     #[must_use]
     pub const fn left_tenths_of_year(self) -> u64 {
         self.left_ms() / (YEAR_MS / 10)
     }
 
-    /// Whether a source may be started with the layout without anybody insisting.
+    /// Returns whether a source may be started with the layout without an operator's override.
     #[must_use]
     pub const fn is_enough(self) -> bool {
         matches!(self, Self::EndsSoon { .. } | Self::Long { .. })
@@ -169,18 +169,18 @@ impl fmt::Display for Lifetime {
     }
 }
 
-/// What somebody wants from a layout.
+/// The requirements for a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// How many workers there will be.
+    /// Number of workers.
     pub workers: u64,
-    /// How many IDs each worker must be able to mint per second.
+    /// IDs per second that each worker must be able to mint.
     pub ids_per_second_per_worker: u64,
-    /// For how many years from now.
+    /// Years that the layout must last from now.
     pub years: u32,
 }
 
-/// No layout fulfils the need.
+/// The error when no layout meets the need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoLayout {
     /// The bits that the need takes with the coarsest unit offered, 1 s; layouts offered have 63.
@@ -199,27 +199,28 @@ impl fmt::Display for NoLayout {
 
 impl core::error::Error for NoLayout {}
 
-/// Layouts that fulfil a need, the most usual first.
+/// Layouts that meet a need, the most usual first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proposals {
     layouts: [Option<Layout>; PROPOSALS_MAX],
 }
 
 impl Proposals {
-    /// The layouts.
+    /// Returns the layouts.
     pub fn iter(&self) -> impl Iterator<Item = Layout> + '_ {
         self.layouts.iter().copied().flatten()
     }
 }
 
-/// Widths in all, and units in milliseconds, that [`propose`] tries, in this order.
+/// Total widths in bits, and units in milliseconds, that [`propose`] tries in this order.
 const SHAPES: [(u8, u32); PROPOSALS_MAX] =
     [(63, 1), (63, 10), (63, 1_000), (53, 1), (53, 10), (53, 1_000)];
 const PROPOSALS_MAX: usize = 6;
 
-/// Layouts with 63 bits, and with 53 for JavaScript readers, that fulfil the need from `now` on.
+/// Proposes layouts with 63 bits, and with 53 for JavaScript readers, that meet the need from `now`
+/// on.
 ///
-/// Bits to spare go to sequence, time and worker in turn. The epoch is
+/// Spare bits go to sequence, time and worker in turn. The epoch is
 /// [`EPOCH_DEFAULT`](super::EPOCH_DEFAULT).
 ///
 /// # Errors
@@ -249,7 +250,7 @@ fn needed_bits(need: Need, now: UnixMillis, unit_ms: u32) -> [(Field, u8); 3] {
     ]
 }
 
-/// How many bits hold `count` different values.
+/// Returns how many bits hold `count` different values.
 fn bits_for(count: u128) -> u8 {
     let bits = u128::BITS.saturating_sub(count.saturating_sub(1).leading_zeros());
     // At most 128.

@@ -1,8 +1,8 @@
-//! How the bits of an ID are divided.
+//! The bit layouts of IDs.
 //!
-//! A [`Layout`] is a small run-time value, because operators choose it, not compilers. It is checked
-//! once, where it is made; `const` layouts that are wrong do not compile. Packing is checked in every
-//! build: nothing is masked, wrapped or truncated.
+//! A [`Layout`] is a small run-time value, because operators choose it, not compilers. It is
+//! checked once, where it is made; invalid `const` layouts do not compile. Packing is checked in
+//! every build: nothing is masked, wrapped or truncated.
 
 mod error;
 mod forecast;
@@ -24,12 +24,12 @@ pub const EPOCH_DEFAULT: UnixMillis = UnixMillis::new(1_767_225_600_000);
 /// The largest time unit: one day, in milliseconds.
 pub const UNIT_MS_MAX: u32 = 86_400_000;
 
-/// One field's place in an ID.
+/// The position of one field in an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place {
-    /// How far its lowest bit is from the ID's lowest bit.
+    /// Position of the field's lowest bit, counted from the ID's lowest bit.
     shift: u8,
-    /// How many bits it has; 0 when the layout has no such field.
+    /// Width in bits; 0 when the layout has no such field.
     bits: u8,
 }
 
@@ -45,13 +45,13 @@ impl Place {
     }
 }
 
-/// The `bits` lowest bits set; `bits` is at most 64.
+/// Returns a number with the `bits` lowest bits set; `bits` is at most 64.
 const fn low_bits(bits: u8) -> u64 {
     if bits == 0 { 0 } else { u64::MAX >> 64_u32.saturating_sub(bits as u32) }
 }
 
-/// How the bits of an ID are divided: time first, then clock bits (if any), worker and sequence in
-/// any order; a time unit and an epoch.
+/// The division of an ID's bits: time first, then clock bits (if any), worker and sequence in any
+/// order; a time unit and an epoch.
 ///
 /// 64-bit layouts are legal (Discord, Instagram): they end when the top bit would be set, so that
 /// every ID stays a positive signed number.
@@ -74,14 +74,15 @@ pub struct Parts {
     pub tick: Tick,
     /// The clock sequence; 0 where the layout has none.
     pub clock: u64,
-    /// Who minted the ID; 0 where the layout has no worker.
+    /// The worker number of the minter; 0 where the layout has no worker.
     pub worker: u64,
     /// The counter within the tick.
     pub sequence: u64,
 }
 
 impl Layout {
-    /// Time, worker and sequence in this order, with a unit of 1 ms and [`EPOCH_DEFAULT`].
+    /// Returns the layout of time, worker and sequence in this order, with a unit of 1 ms and
+    /// [`EPOCH_DEFAULT`].
     ///
     /// # Errors
     /// [`LayoutError`] when the widths do not make a layout.
@@ -97,8 +98,8 @@ impl Layout {
         ])
     }
 
-    /// The given fields from the highest bits to the lowest, with a unit of 1 ms and
-    /// [`EPOCH_DEFAULT`]. Fields of no bits may be left out, but for time and sequence.
+    /// Returns the layout of the given fields from the highest bits to the lowest, with a unit of
+    /// 1 ms and [`EPOCH_DEFAULT`]. Fields without bits may be left out, except time and sequence.
     ///
     /// # Errors
     /// [`LayoutError`] when time is not first, a field is missing or named twice, or there are more
@@ -150,7 +151,7 @@ impl Layout {
         layout.checked()
     }
 
-    /// The same layout with another epoch.
+    /// Returns the same layout with another epoch.
     ///
     /// # Errors
     /// [`LayoutError::EndBeyondTime`] when the last tick no longer fits 64 bits of milliseconds.
@@ -159,7 +160,7 @@ impl Layout {
         self.checked()
     }
 
-    /// The same layout with another time unit, in milliseconds.
+    /// Returns the same layout with another time unit, in milliseconds.
     ///
     /// # Errors
     /// [`LayoutError::Unit`] outside 1 to [`UNIT_MS_MAX`]; [`LayoutError::EndBeyondTime`] when the
@@ -169,8 +170,8 @@ impl Layout {
         self.checked()
     }
 
-    /// The same layout with its worker split for display into a high part and a low part of
-    /// `low_bits`, as Twitter's 5 + 5.
+    /// Returns the same layout with its worker split for display into a high part and a low part of
+    /// `low_bits`, as in Twitter's 5 + 5.
     ///
     /// # Errors
     /// [`LayoutError::Split`] when either part would have no bits.
@@ -198,14 +199,14 @@ impl Layout {
         Ok(self)
     }
 
-    /// The layout's bits in all.
+    /// Returns the total number of bits.
     #[must_use]
     pub const fn total_bits(&self) -> u8 {
-        // Time is first, so it ends the ID. At most 64.
+        // Time is the highest field, so its end is the ID's width. At most 64.
         self.time.shift.saturating_add(self.time.bits)
     }
 
-    /// How many bits a field has; 0 when the layout has none of it.
+    /// Returns the width of a field in bits; 0 when the layout does not have it.
     #[must_use]
     pub const fn bits(&self, field: Field) -> u8 {
         match field {
@@ -217,7 +218,7 @@ impl Layout {
         }
     }
 
-    /// The fields that have bits, and how many, from the highest to the lowest.
+    /// Returns the fields that have bits, with their widths, from the highest to the lowest.
     pub fn fields(&self) -> impl Iterator<Item = (Field, u8)> + use<> {
         let mut fields = [
             (Field::Time, self.time),
@@ -232,7 +233,7 @@ impl Layout {
             .map(|(field, place)| (field, place.bits))
     }
 
-    /// How far a field's lowest bit is from the ID's lowest bit.
+    /// Returns the position of a field's lowest bit, counted from the ID's lowest bit.
     #[must_use]
     pub const fn shift(&self, field: Field) -> u8 {
         match field {
@@ -244,25 +245,26 @@ impl Layout {
         }
     }
 
-    /// Bits of the low part of a split worker; 0 when it is one number.
+    /// Returns the bits of the low part of a split worker; 0 when it is one number.
     #[must_use]
     pub const fn worker_low_bits(&self) -> u8 {
         self.worker_low_bits
     }
 
-    /// The length of a tick, in milliseconds.
+    /// Returns the length of a tick, in milliseconds.
     #[must_use]
     pub const fn unit_ms(&self) -> u32 {
         self.unit_ms
     }
 
-    /// When tick 0 begins.
+    /// Returns the start of tick 0.
     #[must_use]
     pub const fn epoch(&self) -> UnixMillis {
         self.epoch
     }
 
-    /// The last tick. In a 64-bit layout, the last one that leaves the top bit clear.
+    /// Returns the last tick. In a 64-bit layout, this is the last one that leaves the top bit
+    /// clear.
     #[must_use]
     pub const fn tick_max(&self) -> Tick {
         let bits =
@@ -270,43 +272,44 @@ impl Layout {
         Tick::new(low_bits(bits))
     }
 
-    /// The highest clock sequence.
+    /// Returns the highest clock sequence.
     #[must_use]
     pub const fn clock_max(&self) -> u64 {
         self.clock.max()
     }
 
-    /// The highest worker number.
+    /// Returns the highest worker number.
     #[must_use]
     pub const fn worker_max(&self) -> u64 {
         self.worker.max()
     }
 
-    /// The highest sequence number.
+    /// Returns the highest sequence number.
     #[must_use]
     pub const fn sequence_max(&self) -> u64 {
         self.sequence.max()
     }
 
-    /// The highest ID.
+    /// Returns the highest ID.
     #[must_use]
     pub const fn id_max(&self) -> u64 {
         if self.total_bits() == 64 { low_bits(63) } else { low_bits(self.total_bits()) }
     }
 
-    /// When the layout's years have run out: the first time after the last tick.
+    /// Returns the end of the layout's years: the first time after the last tick.
     #[must_use]
     pub const fn end(&self) -> UnixMillis {
         self.start_of(Tick::new(self.tick_max().get().saturating_add(1)))
     }
 
-    /// When a tick begins. Ticks past the end give times past the end, at most [`UnixMillis::MAX`].
+    /// Returns the start of a tick. Ticks past the end give times past the end, at most
+    /// [`UnixMillis::MAX`].
     #[must_use]
     pub const fn start_of(&self, tick: Tick) -> UnixMillis {
         self.epoch.saturating_add(tick.get().saturating_mul(self.unit_ms as u64))
     }
 
-    /// The tick that `time` lies in.
+    /// Returns the tick that contains `time`.
     ///
     /// # Errors
     /// [`OutOfRange::BeforeEpoch`] and [`OutOfRange::AfterEnd`].
@@ -314,7 +317,7 @@ impl Layout {
         let Some(since_ms) = time.get().checked_sub(self.epoch.get()) else {
             return Err(OutOfRange::BeforeEpoch { time, epoch: self.epoch });
         };
-        // The unit is never 0: `checked` saw to it.
+        // The unit is never 0: `checked` rejects it.
         #[allow(clippy::arithmetic_side_effects)]
         let tick = since_ms / self.unit_ms as u64;
         if tick > self.tick_max().get() {
@@ -323,7 +326,7 @@ impl Layout {
         Ok(Tick::new(tick))
     }
 
-    /// Puts the parts into one ID.
+    /// Packs the parts into one ID.
     ///
     /// # Errors
     /// [`OutOfRange::Field`], in release builds too, when a part does not fit its bits.
@@ -346,7 +349,7 @@ impl Layout {
             | place(parts.sequence, self.sequence))
     }
 
-    /// Takes an ID apart.
+    /// Unpacks an ID into its parts.
     ///
     /// # Errors
     /// [`OutOfRange::Field`] for [`Field::Id`] when the ID has more bits than the layout.
@@ -362,7 +365,7 @@ impl Layout {
         })
     }
 
-    /// The ID of a time, worker and sequence, with clock sequence 0.
+    /// Returns the ID of a time, worker and sequence, with clock sequence 0.
     ///
     /// # Errors
     /// [`OutOfRange`] for a time outside the layout's years or a part that does not fit.
@@ -378,10 +381,10 @@ impl Layout {
         }
     }
 
-    /// When the ID's tick began.
+    /// Returns the start of the ID's tick.
     ///
     /// # Errors
-    /// As [`Layout::unpack`].
+    /// The same as [`Layout::unpack`].
     pub const fn time_of(&self, id: u64) -> Result<UnixMillis, OutOfRange> {
         match self.unpack(id) {
             Ok(parts) => Ok(self.start_of(parts.tick)),
@@ -389,7 +392,7 @@ impl Layout {
         }
     }
 
-    /// The worker's high and low part, where the layout splits it.
+    /// Returns the worker's high and low part, if the layout splits it.
     #[must_use]
     pub const fn split_worker(&self, worker: u64) -> Option<(u64, u64)> {
         if self.worker_low_bits == 0 {

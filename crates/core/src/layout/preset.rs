@@ -1,14 +1,14 @@
-//! Layouts that the world already uses, by name.
+//! Layouts that other systems use, by name.
 //!
-//! Where a scheme publishes an epoch, the preset has it, to the millisecond, so that IDs made
-//! elsewhere decode to the right time. Where it publishes none, the preset counts from
-//! [`EPOCH_DEFAULT`](super::EPOCH_DEFAULT). Epochs published as a local midnight in China are what
-//! they are: 16:00 UTC of the day before.
+//! If a scheme publishes an epoch, the preset has it, to the millisecond, so that IDs of that
+//! scheme decode to the right time. If it publishes none, the preset counts from
+//! [`EPOCH_DEFAULT`](super::EPOCH_DEFAULT). Epochs published as a local midnight in China lie at
+//! 16:00 UTC of the day before.
 
 use super::{Field, Layout, LayoutError};
 use crate::time::UnixMillis;
 
-/// Only for constants: a wrong preset does not compile.
+/// Unwraps a constant layout: a wrong preset does not compile.
 const fn must(layout: Result<Layout, LayoutError>) -> Layout {
     match layout {
         Ok(layout) => layout,
@@ -27,7 +27,8 @@ impl Layout {
     /// Source: `IdWorker.scala` of `twitter-archive/snowflake`.
     pub const TWITTER: Self = with_epoch_ms(must(Self::new(41, 10, 12)), 1_288_834_974_657);
 
-    /// As [`Layout::TWITTER`], with the worker shown as 5 bits of data centre and 5 of machine.
+    /// The layout of [`Layout::TWITTER`], with the worker shown as 5 bits of data centre and 5 of
+    /// machine.
     ///
     /// Source: `IdWorker.scala` of `twitter-archive/snowflake`.
     pub const TWITTER_DC: Self = must(Self::TWITTER.with_worker_split(5));
@@ -35,13 +36,13 @@ impl Layout {
     /// Baidu's uid-generator with its default widths: 28 bits of seconds, 22 of worker, 13 of
     /// sequence.
     ///
-    /// Epoch: not Baidu's own, which ended on 2024-11-20 ([`Layout::BAIDU_2016`]), but
-    /// 2026-01-01T00:00:00Z. 28 bits of seconds last 8.5 years, so this one ends in July 2034.
+    /// Epoch: 2026-01-01T00:00:00Z, not Baidu's own, with which the layout ended on 2024-11-20
+    /// ([`Layout::BAIDU_2016`]). 28 bits of seconds last 8.5 years, so this one ends in July 2034.
     /// Source: `DefaultUidGenerator` of `baidu/uid-generator`.
     pub const BAIDU: Self = must(must(Self::new(28, 22, 13)).with_unit_ms(1_000));
 
-    /// Baidu's uid-generator as shipped, to decode the IDs it made. Nothing can be minted with it:
-    /// its last second was 2024-11-20T13:24:15Z, and the original goes negative from there.
+    /// Baidu's uid-generator as shipped, to decode the IDs it made. It cannot mint: its last second
+    /// was 2024-11-20T13:24:15Z, and the original's IDs are negative from there on.
     ///
     /// Epoch: 1463673600 s, midnight of 2016-05-20 at +08:00.
     /// Source: `DefaultUidGenerator` of `baidu/uid-generator`.
@@ -53,11 +54,11 @@ impl Layout {
     /// Epoch: 1577808000000, midnight of 2020-01-01 at +08:00, the article's own. Ends in 2089.
     pub const REDIS: Self = with_epoch_ms(must(Self::new(41, 12, 10)), 1_577_808_000_000);
 
-    /// The layout of the article on the clock sequence (000): Twitter's, with 3 of the worker's bits
-    /// counting how often the clock went back: 41 bits of milliseconds, 3 of clock sequence, 7 of
-    /// worker, 12 of sequence.
+    /// The layout of the article on the clock sequence (000): 41 bits of milliseconds, 3 of clock
+    /// sequence, 7 of worker, 12 of sequence. It is Twitter's, except that 3 of the worker's bits
+    /// count how often the clock stepped back.
     ///
-    /// Epoch: the article gives no number, so 2026-01-01T00:00:00Z. Ends in 2095.
+    /// Epoch: 2026-01-01T00:00:00Z, as the article gives no number. Ends in 2095.
     pub const CLOCK_SEQUENCE: Self = must(Self::from_fields(&[
         (Field::Time, 41),
         (Field::Clock, 3),
@@ -65,8 +66,9 @@ impl Layout {
         (Field::Sequence, 12),
     ]));
 
-    /// For readers that hold numbers as JavaScript does, exactly up to 2^53 - 1: 33 bits of seconds,
-    /// 4 of worker, 15 of sequence. These are 52 bits; the article (003) counts a sign bit as the 53rd.
+    /// A layout for readers that hold numbers as JavaScript does, exactly up to 2^53 - 1: 33 bits
+    /// of seconds, 4 of worker, 15 of sequence. These are 52 bits; the article (003) counts a sign
+    /// bit as the 53rd.
     ///
     /// Epoch: 1970-01-01T00:00:00Z, as the article shifts plain Unix seconds. Ends in 2242.
     pub const JS53: Self = with_epoch_ms(must(must(Self::new(33, 4, 15)).with_unit_ms(1_000)), 0);
@@ -116,12 +118,12 @@ impl Layout {
     /// Yitter's IdGenerator with its default widths: milliseconds, 6 bits of worker, 6 of sequence.
     /// It leaves all other bits to the time, here 51.
     ///
-    /// Epoch: 1582136402000, 2020-02-19T18:20:02Z; its JavaScript and C# editions count from other
-    /// times, so say `yitter,epoch=1577836800000` or `yitter,epoch=1582165202020` for theirs.
+    /// Epoch: 1582136402000, 2020-02-19T18:20:02Z. The JavaScript and C# editions count from other
+    /// times: write `yitter,epoch=1577836800000` or `yitter,epoch=1582165202020` for them.
     /// Source: `IdGeneratorOptions` of `yitter/IdGenerator`.
     pub const YITTER: Self = with_epoch_ms(must(Self::new(51, 6, 6)), 1_582_136_402_000);
 
-    /// The first preset with exactly these bits, unit and epoch.
+    /// Returns the first preset with exactly these bits, unit and epoch.
     #[must_use]
     pub fn preset(&self) -> Option<&'static Preset> {
         PRESETS.iter().find(|preset| preset.layout == *self)
@@ -146,32 +148,32 @@ impl Preset {
         Self { can_mint: false, ..self }
     }
 
-    /// The preset of this name.
+    /// Returns the preset of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         PRESETS.iter().find(|preset| preset.name == name)
     }
 
-    /// What configuration and commands call it.
+    /// Returns the preset's name in configuration and commands.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Whose layout it is, in one line.
+    /// Returns the layout's origin in one line.
     #[must_use]
     pub const fn about(&self) -> &'static str {
         self.about
     }
 
-    /// Its bits, unit and epoch.
+    /// Returns the preset's bits, unit and epoch.
     #[must_use]
     pub const fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// Whether IDs may be minted with it. `baidu-2016` only decodes what was minted before its time
-    /// ran out.
+    /// Returns whether IDs may be minted with the preset. `baidu-2016` only decodes IDs minted
+    /// before its time ran out.
     #[must_use]
     pub const fn can_mint(&self) -> bool {
         self.can_mint

@@ -1,4 +1,4 @@
-//! What can be wrong with an ID's text.
+//! The errors of an ID's text.
 
 use core::fmt;
 
@@ -6,77 +6,78 @@ use super::Format;
 use crate::civil::TimeError;
 use crate::layout::{Field, OutOfRange};
 
-/// A text that is not an ID in the format asked for, or an ID that has no text in it.
+/// The error of a text that is not an ID in the requested format, or of an ID without a text in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TextError {
-    /// Nothing to read.
+    /// The text is empty.
     Empty,
-    /// More characters than the highest number has.
+    /// The text has more characters than the highest number.
     TooLong {
-        /// How many bytes there are.
+        /// Length of the text in bytes.
         bytes: usize,
-        /// How many there may be.
+        /// Maximum length in bytes.
         bytes_max: usize,
     },
-    /// A padded form has exactly one length.
+    /// The text of a padded form does not have its exact length.
     Length {
-        /// How many bytes there are.
+        /// Length of the text in bytes.
         bytes: usize,
-        /// How many there must be.
+        /// Required length in bytes.
         bytes_wanted: usize,
     },
-    /// A character that the format does not use.
+    /// The format does not use this character.
     BadCharacter {
-        /// Where, in bytes from the start.
+        /// Position in bytes from the start.
         position: usize,
         /// The character.
         found: char,
     },
-    /// A character that some decoders take for another. Here, one number has one text.
+    /// Some decoders read this character as another one. Here, one number has one text.
     Alias {
-        /// Where, in bytes from the start.
+        /// Position in bytes from the start.
         position: usize,
         /// The character.
         found: char,
-        /// The character that the format writes for it.
+        /// The character that the format writes instead.
         canonical: char,
     },
-    /// A zero that the format would not write.
+    /// The text has a zero that the format would not write.
     LeadingZero {
-        /// Where, in bytes from the start.
+        /// Position in bytes from the start.
         position: usize,
     },
-    /// A number above 2^64 - 1.
+    /// The number is above 2^64 - 1.
     Overflow,
-    /// The friendly forms need the ID's layout.
+    /// The layout is missing: the friendly forms need it.
     NeedsLayout,
-    /// The friendly forms write years with four digits.
+    /// The year has more than four digits, which the friendly forms cannot write.
     YearPast9999,
-    /// A friendly text has one part for the time and one for each other field of the layout.
+    /// The number of parts is wrong: a friendly text has one for the time and one for each other
+    /// field.
     Parts {
-        /// How many parts there are.
+        /// Number of parts in the text.
         parts: usize,
-        /// How many the layout has.
+        /// Number of parts that the layout needs.
         parts_wanted: usize,
     },
-    /// The first part of a friendly text is no date and time.
+    /// The first part of a friendly text is not a date and time.
     Time(TimeError),
     /// A friendly text's time lies within a tick: the layout's ticks start at other times.
     WithinTick {
         /// The length of a tick, in milliseconds.
         unit_ms: u32,
-        /// Milliseconds since the tick began.
+        /// Milliseconds since the start of the tick.
         after_start_ms: u64,
     },
-    /// One field of a friendly text is not a number as the format writes it.
+    /// One field of a friendly text is not a number in the format's form.
     Field {
-        /// Which field.
+        /// The field.
         field: Field,
-        /// Where its part starts, in bytes.
+        /// Start of the field's part, in bytes.
         position: usize,
     },
-    /// A value that the layout does not hold.
+    /// The layout cannot hold the value.
     OutOfRange(OutOfRange),
 }
 
@@ -133,7 +134,7 @@ impl fmt::Display for TextError {
 
 impl core::error::Error for TextError {}
 
-/// No format has this name.
+/// The error of a name that no format has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownFormat;
 

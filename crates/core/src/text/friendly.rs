@@ -1,6 +1,6 @@
 //! The friendly form: the time in UTC, then the layout's other fields in the order of their bits.
 //!
-//! Always UTC: local time repeats an hour when summer ends, and with it the text.
+//! The time is always UTC: local time repeats an hour when summer ends, and with it the text.
 #![allow(
     clippy::arithmetic_side_effects,
     reason = "lengths are at most 48; the time has 17 digits, and the other fields have 63 bits at most, so 22 digits and 3 hyphens"
@@ -13,7 +13,7 @@ use crate::time::UnixMillis;
 
 const TIME_DIGITS: usize = 17;
 
-/// The first time whose year has five digits.
+/// The first time with a five-digit year.
 const YEAR_10000: UnixMillis = UnixMillis::new(253_402_300_800_000);
 
 struct Writer {
@@ -29,7 +29,7 @@ impl Writer {
         }
     }
 
-    /// The number with at least `width` digits.
+    /// Writes the number with at least `width` digits.
     fn number(&mut self, value: u64, width: usize) {
         let mut digits = [0; super::DIGITS_MAX];
         let written = Radix::Decimal.write_padded(value, &mut digits);
@@ -118,7 +118,7 @@ pub(super) fn decode(text: &str, layout: &Layout, padded: bool) -> Result<u64, T
     Ok(layout.pack(parts)?)
 }
 
-/// A number as the format writes it.
+/// Reads a number in the format's form.
 fn read(word: &str, padded: bool, max: u64) -> Option<u64> {
     if !padded {
         return Radix::Decimal.decode(word).ok();
@@ -130,7 +130,7 @@ fn read(word: &str, padded: bool, max: u64) -> Option<u64> {
 }
 
 impl Civil {
-    /// A time as 17 digits.
+    /// Parses a time of 17 digits.
     fn from_digits(word: &str) -> Result<UnixMillis, TimeError> {
         let fine = word.bytes().take(TIME_DIGITS).take_while(u8::is_ascii_digit).count();
         if fine < TIME_DIGITS {

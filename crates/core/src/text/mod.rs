@@ -1,12 +1,13 @@
 //! IDs as text, and back.
 //!
-//! Every form has exactly one text for a number, and decoding takes no other: no plus sign, no spaces,
-//! no leading zeros (but in padded forms, which have all of them), one case of letters. Two systems
-//! that compare texts then never see one ID as two.
+//! Every form has exactly one text for a number, and decoding accepts no other. It rejects plus
+//! signs, spaces, the other case of letters, and leading zeros (except in padded forms, which have
+//! all of them). So systems that compare texts never see one ID as two.
 //!
-//! Padded forms have one length, so that they sort as the numbers do, byte by byte.
+//! Texts of a padded form all have one length, so that they sort byte by byte as the numbers do.
 //!
-//! Nothing allocates: [`Radix::write`] fills a buffer on the caller's stack, [`Text`] is such a buffer.
+//! Nothing allocates: [`Radix::write`] fills a buffer on the caller's stack, and [`Text`] is such a
+//! buffer.
 
 mod error;
 mod friendly;
@@ -20,7 +21,7 @@ pub use radix::{DIGITS_MAX, Digits, Radix};
 
 use crate::layout::Layout;
 
-/// The longest text of all: a friendly one.
+/// Length of the longest text in bytes: a friendly one.
 const TEXT_BYTES_MAX: usize = 48;
 
 /// A text on the stack.
@@ -32,14 +33,14 @@ pub struct Text {
 }
 
 impl Text {
-    /// The text, as bytes of ASCII. Free of cost.
+    /// Returns the text as ASCII bytes, at no cost.
     #[inline]
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(usize::from(self.start)..usize::from(self.end)).unwrap_or_default()
     }
 
-    /// The text. Checks once more that it is one, which takes some nanoseconds.
+    /// Returns the text. Checks again that it is valid UTF-8, which takes some nanoseconds.
     #[must_use]
     pub fn as_str(&self) -> &str {
         // Only ASCII is ever written.
@@ -93,24 +94,25 @@ impl fmt::Debug for Text {
     }
 }
 
-/// How an ID is written.
+/// The text format of an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
-    /// A number, as short as it gets.
+    /// The shortest form of a number.
     Number(Radix),
-    /// A number with leading zeros up to the length of the highest, which sorts as numbers do.
+    /// A number with leading zeros up to the length of the highest; its texts sort as the numbers
+    /// do.
     Padded(Radix),
     /// The time in UTC and the layout's other fields, in the order of their bits:
     /// `20160430111825796-1-7`. Needs the layout.
     Friendly,
-    /// As [`Format::Friendly`], with leading zeros, which sorts as numbers do:
+    /// The form of [`Format::Friendly`] with leading zeros; its texts sort as the numbers do:
     /// `20160430111825796-0001-0007`.
     FriendlyPadded,
 }
 
 impl Default for Format {
-    /// Decimal.
+    /// Returns the decimal format.
     fn default() -> Self {
         Self::Number(Radix::Decimal)
     }
@@ -135,7 +137,7 @@ impl Format {
         Self::FriendlyPadded,
     ];
 
-    /// What configuration and commands call it.
+    /// Returns the format's name in configuration and commands.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -151,7 +153,7 @@ impl Format {
         }
     }
 
-    /// The same format with leading zeros, so that texts sort as the numbers do.
+    /// Returns the same format with leading zeros, so that texts sort as the numbers do.
     #[must_use]
     pub const fn padded(self) -> Self {
         match self {
@@ -160,17 +162,17 @@ impl Format {
         }
     }
 
-    /// Whether encoding and decoding need the ID's layout.
+    /// Returns whether encoding and decoding need the ID's layout.
     #[must_use]
     pub const fn needs_layout(self) -> bool {
         matches!(self, Self::Friendly | Self::FriendlyPadded)
     }
 
-    /// Writes an ID. Only the friendly forms look at the layout.
+    /// Writes an ID. Only the friendly forms use the layout.
     ///
     /// # Errors
-    /// Only in the friendly forms: [`TextError::NeedsLayout`], [`TextError::OutOfRange`] for an ID that
-    /// is not of the layout, [`TextError::YearPast9999`].
+    /// Only in the friendly forms: [`TextError::NeedsLayout`], [`TextError::OutOfRange`] for an ID
+    /// outside the layout, [`TextError::YearPast9999`].
     pub fn encode(self, id: u64, layout: Option<&Layout>) -> Result<Text, TextError> {
         match self {
             Self::Number(radix) => Ok(radix.encode(id)),
@@ -182,10 +184,10 @@ impl Format {
         }
     }
 
-    /// Reads what [`Format::encode`] wrote, and nothing else.
+    /// Parses the text that [`Format::encode`] writes, and no other.
     ///
     /// # Errors
-    /// [`TextError`] with the place of what is wrong.
+    /// [`TextError`] with the position of the error.
     pub fn decode(self, text: &str, layout: Option<&Layout>) -> Result<u64, TextError> {
         match self {
             Self::Number(radix) => radix.decode(text),

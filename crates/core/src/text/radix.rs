@@ -1,7 +1,7 @@
 //! Numbers in six bases, two digits at a time.
 //!
-//! Each base has a table of all pairs of its digits. A number is cut into blocks that fit 32 bits by
-//! one division each; the blocks are independent, so that a processor works on them at once.
+//! Each base has a table of all pairs of its digits. A number is cut into blocks that fit 32 bits
+//! by one division each; the blocks are independent, so that a processor works on them in parallel.
 #![allow(
     clippy::arithmetic_side_effects,
     reason = "divisors are constants above 0, lengths are at most 20, sums of digits are checked"
@@ -9,13 +9,13 @@
 
 use super::{Text, TextError};
 
-/// The digits of the highest number in the base that needs most: decimal.
+/// Digits of the highest number in the base that needs most: decimal.
 pub const DIGITS_MAX: usize = 20;
 
 /// A buffer for the digits of one number.
 pub type Digits = [u8; DIGITS_MAX];
 
-/// A base that numbers can be written in.
+/// A base in which numbers can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Radix {
@@ -25,12 +25,12 @@ pub enum Radix {
     Hex,
     /// Base 36, digits `0-9a-z`, as JavaScript's and Java's own conversions write it.
     Base36,
-    /// Base 62, digits `0-9A-Za-z`: the order of their bytes, so that padded texts sort.
+    /// Base 62, digits `0-9A-Za-z`: in byte order, so that padded texts sort.
     Base62,
-    /// Crockford's base 32: digits and capitals without `I`, `L`, `O`, `U`. Its decoding of small
-    /// letters and of `I`, `L`, `O` as digits is not done here: one number has one text.
+    /// Crockford's base 32: digits and capitals without `I`, `L`, `O`, `U`. Unlike Crockford's,
+    /// decoding rejects small letters, and `I`, `L`, `O` as digits: one number has one text.
     Base32,
-    /// Base 58 as Bitcoin writes it: no `0`, `O`, `I`, `l`; zero is `1`.
+    /// Base 58 as Bitcoin writes it: without `0`, `O`, `I`, `l`; zero is `1`.
     Base58,
 }
 
@@ -61,11 +61,11 @@ const fn pairs<const SQUARE: usize>(alphabet: &[u8]) -> Pairs<SQUARE> {
     pairs
 }
 
-/// What a byte means as a digit: its value, or one of the two below.
+/// The value of each byte as a digit, or one of the two below.
 type Values = [u8; 256];
-/// Not used by the base.
+/// A byte that the base does not use.
 const BAD: u8 = 0xFF;
-/// Another way to write a digit, which a base that is not strict would take.
+/// Another character for a digit, which a lenient decoder would accept.
 const ALIAS: u8 = 0xFE;
 
 static DECIMAL_VALUES: Values = values(DECIMAL);
@@ -78,7 +78,7 @@ static BASE58_VALUES: Values = values(BASE58);
 #[allow(clippy::cast_possible_truncation, reason = "the longest alphabet has 62 characters")]
 const fn values(alphabet: &[u8]) -> Values {
     let mut values = [BAD; 256];
-    // Bases that use one case only are often written in the other.
+    // Bases that use only one case are often written in the other.
     if alphabet.len() <= 36 {
         let mut index = 0;
         while index < alphabet.len() {
@@ -101,7 +101,7 @@ const fn values(alphabet: &[u8]) -> Values {
     values
 }
 
-/// What must be flipped to change a letter's case; nothing for digits.
+/// Returns the bits to flip to change a letter's case; 0 for other characters.
 const fn case_bit(byte: u8) -> u8 {
     if byte.is_ascii_alphabetic() { 0x20 } else { 0 }
 }
@@ -114,7 +114,7 @@ const CROCKFORD_ALIASES: [(u8, u8); 6] =
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, reason = "a base's square is at most 3,844")]
 fn write_block<const SQUARE: usize>(pairs: &Pairs<SQUARE>, value: u32, out: &mut [u8]) {
-    // In 32 bits: dividing by a constant takes one short multiplication there.
+    // In 32 bits, where division by a constant takes one short multiplication.
     let mut rest = value;
     for slot in out.rchunks_exact_mut(2) {
         slot.copy_from_slice(&pairs[(rest % SQUARE as u32) as usize]);
@@ -122,7 +122,7 @@ fn write_block<const SQUARE: usize>(pairs: &Pairs<SQUARE>, value: u32, out: &mut
     }
 }
 
-/// The lowest block of `value`, which is left with the rest.
+/// Takes the lowest block out of `value`, which keeps the rest.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, reason = "a block is below 2^32 in every base")]
 fn take_block<const BLOCK: u64>(value: &mut u64) -> u32 {
@@ -132,7 +132,7 @@ fn take_block<const BLOCK: u64>(value: &mut u64) -> u32 {
     block
 }
 
-/// Eleven digits in a base of which four fit a block: 58 and 62.
+/// Writes eleven digits in a base of which four digits fit a block: 58 and 62.
 #[inline(always)]
 fn write_4_4_3<const SQUARE: usize, const BLOCK: u64>(
     pairs: &Pairs<SQUARE>,
@@ -147,7 +147,7 @@ fn write_4_4_3<const SQUARE: usize, const BLOCK: u64>(
     write_block(pairs, high, &mut out[8..12]);
 }
 
-/// Digits in a base whose pairs are whole bits.
+/// Writes digits in a base in which a pair of digits is a whole number of bits.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, reason = "only the low bits are looked at")]
 fn write_bits<const SQUARE: usize>(pairs: &Pairs<SQUARE>, pair_bits: u32, id: u64, out: &mut [u8]) {
@@ -158,7 +158,7 @@ fn write_bits<const SQUARE: usize>(pairs: &Pairs<SQUARE>, pair_bits: u32, id: u6
     }
 }
 
-/// `base`^0, `base`^1, and so on, as far as a number goes.
+/// Returns `base`^0, `base`^1, and so on, up to the highest power below 2^64.
 const fn powers(base: u64) -> [u64; DIGITS_MAX] {
     let mut powers = [u64::MAX; DIGITS_MAX];
     let mut power = 1_u64;
@@ -174,7 +174,7 @@ const fn powers(base: u64) -> [u64; DIGITS_MAX] {
     powers
 }
 
-/// How many digits `id` has, at least 1 and at most `width`.
+/// Returns how many digits `id` has, at least 1 and at most `width`.
 #[inline(always)]
 fn length(id: u64, powers: &[u64; DIGITS_MAX], width: usize) -> usize {
     let mut length = width;
@@ -194,7 +194,7 @@ impl Radix {
     pub const ALL: [Self; 6] =
         [Self::Decimal, Self::Hex, Self::Base36, Self::Base62, Self::Base32, Self::Base58];
 
-    /// What configuration and commands call it.
+    /// Returns the base's name in configuration and commands.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -207,7 +207,7 @@ impl Radix {
         }
     }
 
-    /// How many digits the highest number has; the length of every padded text.
+    /// Returns how many digits the highest number has; the length of every padded text.
     #[must_use]
     pub const fn width(self) -> usize {
         match self {
@@ -240,7 +240,8 @@ impl Radix {
         }
     }
 
-    /// Fills the end of `digits` with all [`Radix::width`] digits, and says how many count.
+    /// Fills the end of `digits` with all [`Radix::width`] digits. Returns how many of them are
+    /// significant.
     #[inline(always)]
     fn fill(self, id: u64, digits: &mut Digits) -> usize {
         match self {
@@ -283,8 +284,8 @@ impl Radix {
         }
     }
 
-    /// Writes the number, as short as it gets, into `digits`, and returns the part that was filled:
-    /// ASCII.
+    /// Writes the shortest form of the number into `digits`, and returns the part that was filled,
+    /// in ASCII.
     #[inline]
     #[must_use]
     pub fn write(self, id: u64, digits: &mut Digits) -> &[u8] {
@@ -292,7 +293,7 @@ impl Radix {
         &digits[DIGITS_MAX.saturating_sub(length)..]
     }
 
-    /// As [`Radix::write`], with leading zeros up to [`Radix::width`].
+    /// Writes the number like [`Radix::write`], with leading zeros up to [`Radix::width`].
     #[inline]
     #[must_use]
     pub fn write_padded(self, id: u64, digits: &mut Digits) -> &[u8] {
@@ -300,7 +301,7 @@ impl Radix {
         &digits[DIGITS_MAX - self.width()..]
     }
 
-    /// The number, as short as it gets.
+    /// Returns the shortest form of the number.
     ///
     /// ```
     /// use snowmint_core::text::Radix;
@@ -313,7 +314,8 @@ impl Radix {
         Text::of_digits(&digits, length)
     }
 
-    /// The number with leading zeros up to [`Radix::width`]: texts that sort as the numbers do.
+    /// Returns the number with leading zeros up to [`Radix::width`]: texts that sort as the numbers
+    /// do.
     #[must_use]
     pub fn encode_padded(self, id: u64) -> Text {
         let mut digits = [0; DIGITS_MAX];
@@ -321,11 +323,11 @@ impl Radix {
         Text::of_digits(&digits, self.width())
     }
 
-    /// Reads what [`Radix::encode`] wrote, and nothing else.
+    /// Parses the text that [`Radix::encode`] writes, and no other.
     ///
     /// # Errors
-    /// [`TextError`]: nothing or too much to read, a character that the base does not use, another
-    /// way to write a digit, a leading zero, a number that does not fit.
+    /// [`TextError`]: an empty or too long text, a character that the base does not use, another
+    /// character for a digit, a leading zero, or a number that does not fit.
     pub fn decode(self, text: &str) -> Result<u64, TextError> {
         if text.is_empty() {
             return Err(TextError::Empty);
@@ -340,10 +342,10 @@ impl Radix {
         Ok(number)
     }
 
-    /// Reads what [`Radix::encode_padded`] wrote, and nothing else.
+    /// Parses the text that [`Radix::encode_padded`] writes, and no other.
     ///
     /// # Errors
-    /// As [`Radix::decode`], and [`TextError::Length`] when zeros are missing.
+    /// The same as [`Radix::decode`], and [`TextError::Length`] when zeros are missing.
     pub fn decode_padded(self, text: &str) -> Result<u64, TextError> {
         if text.is_empty() {
             return Err(TextError::Empty);
@@ -357,7 +359,7 @@ impl Radix {
     fn read(self, text: &str) -> Result<u64, TextError> {
         let values = self.values();
         let base = self.alphabet().len() as u64;
-        // Texts are no longer than the highest number, so only the last digit can be too much.
+        // Texts are no longer than the highest number, so only the last digit can overflow.
         let (mut number, mut before_last, mut last) = (0_u64, 0_u64, 0_u64);
         for (position, byte) in text.bytes().enumerate() {
             let value = values[usize::from(byte)];
@@ -375,7 +377,7 @@ impl Radix {
 
     #[cold]
     fn refuse(self, text: &str, position: usize, byte: u8) -> TextError {
-        // Everything before it was ASCII, so a character starts here.
+        // All bytes before this one are ASCII, so a character starts here.
         let found = text.get(position..).and_then(|rest| rest.chars().next()).unwrap_or('\u{FFFD}');
         if self.values()[usize::from(byte)] == BAD {
             return TextError::BadCharacter { position, found };
@@ -389,7 +391,7 @@ impl Radix {
     }
 }
 
-/// How many digits of `digit_bits` the number has, at least 1.
+/// Returns how many digits of `digit_bits` the number has, at least 1.
 #[inline(always)]
 fn bits_length(id: u64, digit_bits: u32) -> usize {
     ((id | 1).ilog2() / digit_bits + 1) as usize
@@ -427,7 +429,7 @@ mod tests {
         u64::MAX,
     ];
 
-    /// The plainest way there is, to compare with.
+    /// Converts by plain division, for comparison.
     fn plain(mut id: u64, alphabet: &[u8]) -> Vec<u8> {
         let base = alphabet.len() as u64;
         let mut digits = Vec::new();

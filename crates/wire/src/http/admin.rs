@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The body of `POST /v1/sources`: a name, and beside it the keys of the source.
+/// The body of `POST /v1/sources`: a name, and the keys of the source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SourceRequest {
@@ -19,31 +19,31 @@ pub struct SourceRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AlterRequest {
-    /// Only if the source still has this version.
+    /// Expected version of the source; nothing changes if the source has another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(maximum = 18_446_744_073_709_551_615_u64))]
     pub version: Option<u64>,
-    /// The keys that change; one that is null is taken away.
+    /// The keys to change; a null removes the key.
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", schema(value_type = std::collections::HashMap<String, Value>))]
     pub changes: Map<String, Value>,
 }
 
-/// A source as the catalog has it.
+/// A source in its catalog state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SourceBody {
     /// The name.
     pub name: String,
-    /// Rises with each change of the definition.
+    /// Version of the definition; rises with each change.
     pub version: u64,
-    /// The lowest number of a segment source that nobody was given; none when they are spent.
+    /// The lowest number of a segment source that is not reserved yet; absent when none are left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// Each of its stores, of a source that has several, as this server finds them.
+    /// The stores of a source that has several, in the state that this server sees.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<ShareBody>,
-    /// The source's keys, defaults written out.
+    /// The source's keys, including defaults.
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", schema(value_type = std::collections::HashMap<String, Value>))]
     pub keys: Map<String, Value>,
@@ -53,40 +53,40 @@ pub struct SourceBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ShareBody {
-    /// Its name.
+    /// The store's name.
     pub store: String,
-    /// Whether it hands out numbers; what is in stock counts.
+    /// Whether the store issues numbers; prefetched numbers count.
     pub serves: bool,
-    /// Which stripe of the numbers it has, if that is known.
+    /// The stripe of the numbers that the store issues, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// How many stripes there are.
+    /// Number of stripes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub increment: Option<u64>,
-    /// The worker number in its IDs, where the stores mint and if it is known.
+    /// The worker number in the store's IDs, if the stores mint and it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<u64>,
-    /// What is wrong with it, as when it is away.
+    /// The store's error, for example when it is unreachable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
 
-/// The body of `POST /v1/sources/{name}/restripe`: which stripe a segment source gets.
+/// The body of `POST /v1/sources/{name}/restripe`: the new stripe of a segment source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RestripeRequest {
-    /// Which, 1 to `increment`.
+    /// The stripe, 1 to `increment`.
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 18_446_744_073_709_551_615_u64))]
     pub offset: u64,
-    /// How many there are.
+    /// Number of stripes.
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 18_446_744_073_709_551_615_u64))]
     pub increment: u64,
-    /// Where it begins; without it, where the old one is now.
+    /// Start of the new stripe; default: the current position of the old one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(maximum = 18_446_744_073_709_551_615_u64))]
     pub first: Option<u64>,
-    /// Only if the source still has this version.
+    /// Expected version of the source; nothing changes if the source has another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(maximum = 18_446_744_073_709_551_615_u64))]
     pub version: Option<u64>,
@@ -98,22 +98,23 @@ pub struct RestripeRequest {
 pub struct SourcesBody {
     /// Every source of the namespace, by name.
     pub sources: Vec<SourceBody>,
-    /// Those whose definition this server cannot read, such as what a newer version has defined.
+    /// The sources with a definition that this server cannot read, for example from a newer
+    /// version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<UnreadableBody>,
 }
 
-/// A source whose definition cannot be read.
+/// A source with an unreadable definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UnreadableBody {
     /// The name.
     pub name: String,
-    /// What cannot be read.
+    /// The reason that the definition cannot be read.
     pub why: String,
 }
 
-/// The query of `GET /v1/decode/{id}`: one of both.
+/// The query of `GET /v1/decode/{id}`: either a source or a layout.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
 #[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
@@ -122,31 +123,31 @@ pub struct DecodeQuery {
     /// The source that minted the ID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The layout to read it by.
+    /// The layout to decode with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<String>,
 }
 
-/// What an ID says: the body of `GET /v1/decode/{id}`. What the source or layout does not have is
-/// left out.
+/// The parts of an ID: the body of `GET /v1/decode/{id}`. Parts that the source or layout does not
+/// have are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DecodedBody {
-    /// The ID as it was sent.
+    /// The ID as sent.
     pub id: String,
     /// The number in it, before any disguise or text form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<String>,
-    /// The day, month or year of a serial, in whose row the number is.
+    /// The day, month or year of a serial to which the number belongs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<String>,
-    /// When its tick began.
+    /// Start of the ID's tick.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// Ticks since the layout's epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tick: Option<u64>,
-    /// Who minted it.
+    /// The worker number of the minter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<u64>,
     /// The parts of a worker that the layout splits, the high part first.
@@ -158,7 +159,7 @@ pub struct DecodedBody {
     /// The counter within its tick.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
-    /// The layout that it was read with, in full.
+    /// The layout used for decoding, in full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<String>,
     /// The version of a UUID.
@@ -166,11 +167,11 @@ pub struct DecodedBody {
     pub uuid_version: Option<u8>,
 }
 
-/// How many bits each field of a layout has.
+/// The bits of each field of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BitsBody {
-    /// All together.
+    /// All fields together.
     pub total: u8,
     /// Time.
     pub time: u8,
@@ -182,31 +183,31 @@ pub struct BitsBody {
     pub sequence: u8,
 }
 
-/// What a layout can do: the body of `GET /v1/layouts/{layout}`.
+/// The capacity of a layout: the body of `GET /v1/layouts/{layout}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LayoutBody {
-    /// Its name, where it has one.
+    /// The layout's name, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Written out in full: reads back as the same layout.
+    /// The layout written out in full, which parses to the same layout.
     pub layout: String,
-    /// Where it comes from.
+    /// The layout's origin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
     /// The bits of each field.
     pub bits: BitsBody,
     /// The length of a tick in milliseconds.
     pub unit_ms: u32,
-    /// When tick 0 begins.
+    /// Start of tick 0.
     pub epoch: String,
-    /// When its years have run out: the first time after the last tick.
+    /// End of the layout's years: the first time after the last tick.
     pub end: String,
-    /// How many workers can mint at once.
+    /// Number of workers that can mint at once.
     pub workers: u64,
-    /// How many IDs a worker can mint in a second, on average.
+    /// IDs that one worker can mint in a second, on average.
     pub ids_per_second: u64,
-    /// False for a layout that only reads old IDs.
+    /// Whether IDs can be minted; false for a layout that only decodes old IDs.
     pub can_mint: bool,
 }
 
@@ -214,11 +215,11 @@ pub struct LayoutBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LayoutsBody {
-    /// Every layout that has a name.
+    /// Every layout with a name.
     pub layouts: Vec<LayoutBody>,
 }
 
-/// A slot: who holds which number, until when.
+/// A worker slot: its number, its holder, and its mark.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkerBody {
@@ -232,28 +233,28 @@ pub struct WorkerBody {
     /// The holder's host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The holder's process number on its host.
+    /// The holder's process ID on its host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
-    /// When the holder was launched: when it joined the store.
+    /// Time at which the holder joined the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launched: Option<String>,
     /// The fencing number.
     pub term: u64,
-    /// The mark as time: everything before it has been promised.
+    /// The mark as a time: every earlier time has been promised.
     pub mark: String,
-    /// Since when it is held.
+    /// Start of the current holder's lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_since: Option<String>,
-    /// When the holder was last heard of.
+    /// Time of the holder's last renewal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_renewed: Option<String>,
-    /// Whether the holder is there.
+    /// Whether the holder is live.
     pub live: bool,
-    /// Whether the server that answers is the holder.
+    /// Whether the responding server is the holder.
     #[serde(default)]
     pub own: bool,
-    /// Whether nobody shall ever have it: another system's processes may mint from it.
+    /// Whether the number is excluded: never assigned, because another system may mint with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub avoided: bool,
 }
@@ -272,13 +273,14 @@ pub struct WorkersBody {
 pub struct ReadyBody {
     /// Whether IDs can be minted, with margin.
     pub ready: bool,
-    /// Why not, in sentences. Where tokens are required, only for a caller whose token has some right.
+    /// Reasons that the server is not ready, in sentences. If tokens are required, only a caller
+    /// with a token that has some permission gets them.
     pub reasons: Vec<String>,
-    /// The same as codes, for everybody.
+    /// The same reasons as codes, for every caller.
     #[serde(default)]
     pub codes: Vec<String>,
-    /// It has not met its store since it was started, and mints in what is left of the window that an
-    /// earlier process was granted: until then at most. Absent otherwise.
+    /// Latest time until which the server mints offline: it has not reached its store since its
+    /// start, and uses the rest of the window of an earlier process. Absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_store_until: Option<String>,
 }

@@ -1,43 +1,43 @@
-//! Bodies of the compatible doors: what Leaf, Tinyid and CosId's proxy answer, field by field in the
-//! order in which they write them.
+//! Bodies of the compatibility APIs: the responses of Leaf, Tinyid and CosId's proxy, with the
+//! fields in their order.
 //!
-//! IDs are JSON numbers here, since their clients read numbers.
+//! IDs are JSON numbers here, since the clients of these systems read numbers.
 
 use serde::{Deserialize, Serialize};
 
-/// The content type of JSON, as Leaf and Tinyid say it.
+/// The content type of JSON, as Leaf and Tinyid write it.
 pub const JSON_UTF8: &str = "application/json;charset=UTF-8";
-/// The content type of text, as all three say it. Nothing ends a line.
+/// The content type of text, as all three write it. The text has no line end.
 pub const TEXT_UTF8: &str = "text/plain;charset=UTF-8";
 
-/// Every JSON answer of Tinyid. It says in `code` what others say by the status.
+/// Every JSON response of Tinyid. Its `code` has the meaning that the HTTP status has elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TinyidBody<T> {
-    /// What was asked for; null in an error.
+    /// The result; null in an error.
     pub data: Option<T>,
     /// 200, or a `TINYID_` constant of this module.
     pub code: u32,
-    /// Empty, or what went wrong.
+    /// Empty, or the error in words.
     pub message: String,
 }
 
-/// [`TinyidBody::code`] of an answer that has what was asked for.
+/// [`TinyidBody::code`] of a successful response.
 pub const TINYID_OK: u32 = 200;
-/// [`TinyidBody::code`] of a request whose token may not ask for this.
+/// [`TinyidBody::code`] of a request that its token does not permit.
 pub const TINYID_TOKEN: u32 = 5;
-/// [`TinyidBody::message`] of it.
+/// [`TinyidBody::message`] of [`TINYID_TOKEN`].
 pub const TINYID_TOKEN_MESSAGE: &str = "token is error";
 /// [`TinyidBody::code`] of every other error.
 pub const TINYID_ERROR: u32 = 6;
 
 impl<T> TinyidBody<T> {
-    /// An answer.
+    /// Returns the body of a successful response.
     #[must_use]
     pub const fn of(data: T) -> Self {
         Self { data: Some(data), code: TINYID_OK, message: String::new() }
     }
 
-    /// An error.
+    /// Returns the body of an error.
     #[must_use]
     pub const fn error(code: u32, message: String) -> Self {
         Self { data: None, code, message }
@@ -48,51 +48,51 @@ impl<T> TinyidBody<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TinyidSegment {
-    /// None is higher.
+    /// Maximum of the numbers.
     pub max_id: u64,
-    /// From here on the client fetches the next.
+    /// The number at which the client fetches the next segment.
     pub loading_id: u64,
-    /// All are higher.
+    /// Exclusive minimum of the numbers.
     pub current_id: u64,
-    /// From each to the next.
+    /// Difference between adjacent numbers.
     pub delta: u32,
-    /// Of each divided by `delta`.
+    /// Remainder of each number when divided by `delta`.
     pub remainder: u32,
 }
 
-/// An error of Leaf: what its web framework (Spring Boot 1.5) makes of an exception.
+/// An error of Leaf, in the form in which its web framework (Spring Boot 1.5) writes an exception.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeafErrorBody {
-    /// When, in Unix milliseconds.
+    /// Time of the error, in Unix milliseconds.
     pub timestamp: u64,
-    /// The HTTP status once more.
+    /// The HTTP status, repeated.
     pub status: u16,
     /// The status in words.
     pub error: String,
     /// The name of the exception's class.
     pub exception: String,
-    /// Leaf's result, whose `id` says what went wrong.
+    /// Leaf's result, which has the error in its `id`.
     pub message: String,
-    /// What was asked for.
+    /// The path of the request.
     pub path: String,
-    /// What went wrong in words. Leaf has no such field.
+    /// The error in words. Leaf has no such field.
     pub reason: String,
 }
 
-/// What `/decodeSnowflakeId` of Leaf says of an ID. In Leaf the fields are a hash table's, which has
-/// them in this order.
+/// Leaf's decoding of an ID, from `/decodeSnowflakeId`. Leaf takes the fields from a hash table,
+/// which has them in this order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeafDecodedBody {
-    /// Who made it.
+    /// The worker number of the minter.
     pub worker_id: String,
-    /// Which of its millisecond.
+    /// The sequence number within its millisecond.
     pub sequence_id: String,
-    /// Unix milliseconds, and in brackets the local time.
+    /// Unix milliseconds, with the local time in brackets.
     pub timestamp: String,
 }
 
-/// What it says of what is no ID.
+/// Leaf's response for a text that is not an ID.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeafUndecodedBody {
@@ -100,7 +100,7 @@ pub struct LeafUndecodedBody {
     pub error_msg: String,
 }
 
-/// Leaf's words for an ID that cannot be read.
+/// Leaf's error text for an ID that cannot be read.
 pub const LEAF_UNDECODED: &str = "snowflake Id反解析发生异常!";
 
 /// An error of CosId's proxy.
@@ -108,28 +108,28 @@ pub const LEAF_UNDECODED: &str = "snowflake Id反解析发生异常!";
 pub struct CosIdErrorBody {
     /// `400`, `500`, or a code of its own.
     pub code: String,
-    /// What went wrong.
+    /// The error in words.
     pub msg: String,
-    /// More of it; none here.
+    /// Further errors; always empty here.
     pub errors: Vec<String>,
 }
 
-/// A machine ID, as CosId's proxy gives it to a client.
+/// A machine ID, as CosId's proxy sends it to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CosIdMachineBody {
     /// The number.
     #[serde(rename = "machineId")]
     pub machine_id: u64,
-    /// Unix milliseconds that the client's clock has to have passed before it mints.
+    /// Unix milliseconds that the client's clock must have passed before the client mints.
     #[serde(rename = "lastTimeStamp")]
     pub last_time_stamp: u64,
 }
 
 /// [`CosIdErrorBody::code`] when all machine IDs are in use.
 pub const COSID_OVERFLOW: &str = "M-01";
-/// [`CosIdErrorBody::code`] when an instance has no machine ID, as far as is known.
+/// [`CosIdErrorBody::code`] when no machine ID is known for an instance.
 pub const COSID_NOT_FOUND: &str = "M-02";
-/// [`CosIdErrorBody::code`] when another has the instance's machine ID.
+/// [`CosIdErrorBody::code`] when an instance has lost its machine ID to another instance.
 pub const COSID_LOST: &str = "M-03";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Asking for IDs and ranges, and the answers.
+//! Requests for IDs and ranges, and their responses.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::lines::Lines;
 
-/// How many are wanted: a whole number of at least 1, in JSON or in digits. What is too many for a
-/// number is not a mistake in form, and is [`Count::MAX`].
+/// The requested count: a whole number of at least 1, in JSON or in digits. A count of digits that
+/// exceeds 64 bits is not a format error: it reads as [`Count::MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(value_type = u64, minimum = 1, maximum = 18_446_744_073_709_551_615_u64))]
@@ -18,22 +18,22 @@ pub struct Count(u64);
 impl Count {
     /// One.
     pub const ONE: Self = Self(1);
-    /// More than any limit allows.
+    /// A count above every limit.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// This many; none for 0.
+    /// Returns this count; `None` for 0.
     #[must_use]
     pub const fn new(count: u64) -> Option<Self> {
         if count == 0 { None } else { Some(Self(count)) }
     }
 
-    /// How many.
+    /// Returns the count.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// Reads digits, as they stand in a query or a command.
+    /// Reads digits, as in a query or a command.
     #[must_use]
     pub fn from_digits(digits: &[u8]) -> Option<Self> {
         if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
@@ -83,10 +83,10 @@ impl<'de> Deserialize<'de> for Count {
 #[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub struct MintRequest {
-    /// How many; 1 when left out.
+    /// Number of IDs; 1 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<Count>,
-    /// The key of a counter, or the name that a UUID of version 3 or 5 is made from.
+    /// The key of a counter, or the name from which a UUID of version 3 or 5 is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The form of the IDs, instead of the source's own: `decimal`, `hex`, and so on; `number` for
@@ -95,7 +95,7 @@ pub struct MintRequest {
     pub format: Option<String>,
 }
 
-/// The answer: exactly as many IDs as were asked for.
+/// The response: exactly the requested number of IDs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -105,7 +105,7 @@ pub struct IdsBody {
     pub ids: Vec<String>,
 }
 
-/// What may stand there: who asks for `format=number` is answered with numbers.
+/// Returns the schema of the IDs: strings, or numbers for a request with `format=number`.
 #[cfg(feature = "openapi")]
 fn ids_as_sent() -> utoipa::openapi::schema::Array {
     use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, SchemaType, Type};
@@ -116,19 +116,19 @@ fn ids_as_sent() -> utoipa::openapi::schema::Array {
 }
 
 /// Writes an [`IdsBody`] of decimal numbers, without making a string of each. Unquoted, they are
-/// JSON numbers, for callers that asked for them.
+/// JSON numbers, for callers that requested them.
 pub fn write_ids(out: &mut Vec<u8>, ids: &[u64], quoted: bool) {
     out.extend_from_slice(b"{\"ids\":[");
     let lines = if quoted { Lines::new(b"\"", b"\",") } else { Lines::new(b"", b",") };
     lines.append(ids, out);
     if !ids.is_empty() {
-        // There is nothing behind the last one.
+        // The last ID has no comma behind it.
         out.pop();
     }
     out.extend_from_slice(b"]}");
 }
 
-/// What [`write_ids`] writes of one ID, in quotes, in exactly as much memory as it takes.
+/// Returns the output of [`write_ids`] for one ID, in quotes, allocated at its exact size.
 #[must_use]
 pub fn one_id(id: u64) -> Vec<u8> {
     let mut digits = itoa::Buffer::new();
@@ -140,18 +140,19 @@ pub fn write_id_lines(out: &mut Vec<u8>, ids: &[u64]) {
     Lines::new(b"", b"\n").append(ids, out);
 }
 
-/// The number that a text of these bodies holds: digits, and nothing else. The language's own reader would take a sign.
+/// Parses a number in these bodies: digits, and nothing else. Rust's own parser would accept a
+/// sign.
 #[must_use]
 pub fn number_in(digits: &str) -> Option<u64> {
     if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None }
 }
 
-/// The answer of `GET /v1/counters/{source}/{key}`, and the body and the answer of `PUT`, after which
-/// every number is greater.
+/// The response of `GET /v1/counters/{source}/{key}`, and the body and the response of `PUT`. Every
+/// number after a `PUT` is greater than its bound.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CounterBody {
-    /// The highest number that anybody may have been answered; 0 if there is none.
+    /// The highest number that the key may have returned; 0 if there is none.
     #[cfg_attr(feature = "openapi", schema(pattern = "^[0-9]{1,20}$"))]
     pub bound: String,
 }
@@ -161,11 +162,11 @@ pub struct CounterBody {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SegmentRequest {
-    /// How many numbers.
+    /// Count of numbers to reserve.
     pub length: Count,
 }
 
-/// A range for the caller to spend: `first`, `first + increment`, up to `last`.
+/// A range of numbers reserved for the caller: `first`, `first + increment`, up to `last`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SegmentBody {
@@ -173,7 +174,7 @@ pub struct SegmentBody {
     pub first: String,
     /// The last number, inclusive.
     pub last: String,
-    /// From each number to the next.
+    /// Difference between adjacent numbers.
     pub increment: u64,
 }
 

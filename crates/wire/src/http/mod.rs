@@ -30,7 +30,7 @@ pub const JSON: &str = "application/json";
 /// The content type of the text form: UTF-8, each line ended by a line feed.
 pub const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Every answer that is not a success.
+/// The body of every error response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorBody {
@@ -38,33 +38,33 @@ pub struct ErrorBody {
     pub error: ErrorInfo,
 }
 
-/// What went wrong.
+/// An error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorInfo {
-    /// The name of a [`Code`]. Text, so that a client can read codes of newer servers.
+    /// The name of a [`Code`]. It is text, so that a client can read codes of newer servers.
     pub code: String,
     /// A sentence for people: what happened, with which value and limit, and what to do.
     pub message: String,
-    /// In how many milliseconds the same request may succeed; none when a retry does not help.
+    /// Milliseconds until the same request may succeed; null when a retry does not help.
     pub retry_after_ms: Option<u64>,
-    /// Which server answers for the key instead, where that is what is wrong.
+    /// The section owner of the key, if the error is that another server owns it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<ElsewhereInfo>,
 }
 
-/// Which server answers for a key.
+/// The section owner of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ElsewhereInfo {
     /// The key's section: 0 to 16,383, its hash slot as in a Redis cluster.
     pub section: u16,
-    /// Where that server is reached: `resp=HOST:PORT http=HOST:PORT`, or `https=HOST:PORT`.
+    /// The address of that server: `resp=HOST:PORT http=HOST:PORT`, or `https=HOST:PORT`.
     pub address: String,
 }
 
 impl ErrorBody {
-    /// The body of an error.
+    /// Returns the body of an error.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>, retry_after_ms: Option<u64>) -> Self {
         let code = code.as_str().to_owned();

@@ -1,4 +1,4 @@
-//! What an operator asks and is told when a store is recovered.
+//! Requests and responses of the recovery of a store.
 
 use std::collections::BTreeMap;
 
@@ -9,45 +9,49 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct RecoveryRequest {
-    /// Only say what would be done.
+    /// Whether to report the changes without making them.
     pub dry_run: bool,
-    /// Worker marks go at least to this time (RFC 3339).
+    /// Time to which all worker marks move at least (RFC 3339).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(format = DateTime))]
     pub mark: Option<String>,
-    /// That time is meant, though it is more than a day ahead of the clock.
+    /// Confirms a `mark` more than a day ahead of the clock.
     pub far_ahead: bool,
-    /// The next number of sources, at least, by their names.
+    /// Lowest next number of each source, by source name.
     pub segments: BTreeMap<String, String>,
-    /// The IDs of journals that are lost: what they alone knew may come again.
+    /// The IDs of lost journals: IDs that only these journals knew may be issued again.
     pub without: Vec<String>,
-    /// The secondary store that is meant, by the name that sources call it by; absent: the server's own.
+    /// The secondary store to recover, by its name in sources; absent: the primary store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secondary: Option<String>,
 }
 
-/// What is known of a store, and where it is or would be moved.
+/// The known state of a store, and the state to which recovery moves it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RecoveryBody {
-    /// Why the store is in doubt. Absent when it is not: then there is nothing to recover.
+    /// Reason that the store is in doubt. Absent when it is not in doubt: then there is nothing to
+    /// recover.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
     /// The journals that have joined the store, by their IDs.
     pub journals: Vec<JournalBody>,
-    /// Why the store cannot be recovered yet: journals that have not said what they know. Absent when it can.
+    /// Reason that the store cannot be recovered yet: journals without a report. Absent when it
+    /// can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsaid: Option<String>,
-    /// No worker number has an earlier mark afterwards: minting by worker numbers begins at this time.
+    /// The lowest mark of any worker number afterwards: minting by worker numbers begins at this
+    /// time.
     pub marks_at_least: String,
     /// The next number of each source afterwards, at least.
     pub segments: BTreeMap<String, String>,
-    /// The sources that nobody defines, or that could not be defined: defined again as they were, they go on there.
+    /// Sources without a definition, or that could not be defined. Defined again unchanged, they
+    /// continue from the numbers in `segments`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undefined: Vec<String>,
     /// The store's count of writes afterwards, at least.
     pub writes_at_least: String,
-    /// Whether it was done.
+    /// Whether the recovery was done.
     pub done: bool,
     /// The store afterwards. Absent when nothing was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,16 +62,16 @@ pub struct RecoveryBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JournalBody {
-    /// Its own name, at random.
+    /// The journal's random ID.
     pub id: String,
-    /// The label of the process that has it; may be empty.
+    /// The label of the journal's process; may be empty.
     pub owner: String,
-    /// Where that runs.
+    /// The host of the journal's process.
     pub host: String,
-    /// When it joined or reported last.
+    /// Time at which the journal joined or last reported.
     pub last_seen: String,
-    /// `reported`, `read here`, `left out`, or `MISSING`: nobody has said what it knows. Behind it stands `, known only
-    /// from another journal` where the store has lost its join.
+    /// `reported`, `read here`, `left out`, or `MISSING`: no report of the journal exists. If the
+    /// store has lost the journal's join, `, known only from another journal` follows.
     pub state: String,
 }
 
@@ -75,8 +79,8 @@ pub struct JournalBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RecoveredBody {
-    /// Its identity.
+    /// The store's identity.
     pub id: String,
-    /// Its count of writes.
+    /// The store's count of writes.
     pub writes: String,
 }

@@ -2,61 +2,61 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The server that answers, and who asks: the body of `GET /v1/server`.
+/// The responding server, and the caller: the body of `GET /v1/server`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ServerBody {
     /// The version of the program.
     pub version: String,
-    /// The namespace whose sources it has.
+    /// The namespace of the server's sources.
     pub namespace: String,
-    /// Its label (`server.owner`).
+    /// The server's label (`server.owner`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// The host that it runs on.
+    /// The host on which the server runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Which member of the store it is: 32 hexadecimal digits, new with each start. Absent while it has not
-    /// joined, or is joining anew.
+    /// The server's member ID in the store: 32 hexadecimal digits, new with each start. Absent
+    /// until the server has joined, and while it rejoins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<String>,
-    /// Its store.
+    /// The server's store.
     pub store: StoreBody,
-    /// Whether it asks for tokens.
+    /// Whether the server requires tokens.
     pub asks_for_tokens: bool,
-    /// The caller's token; absent if none is needed.
+    /// The caller's token; absent if the server requires none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenBody>,
 }
 
-/// What a store can do, and what it must do without.
+/// The capabilities and limitations of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct StoreBody {
-    /// Whose clock decides whether a holder is gone: `store` or `caller`.
+    /// The clock that decides whether a holder is gone: `store` or `caller`.
     pub clock: String,
-    /// Whether what it acknowledged survives a loss of power.
+    /// Whether acknowledged writes survive a loss of power.
     pub durable_on_reply: bool,
-    /// Whether what it acknowledged survives the loss of the machine that did so.
+    /// Whether acknowledged writes survive the loss of the machine that acknowledged them.
     pub safe_over_failover: bool,
-    /// How it sees that a member is gone: by a `record` that is not renewed, or a `session` that ended.
+    /// The sign that a member is gone: a `record` that is not renewed, or a `session` that ended.
     pub presence: String,
-    /// What this server must do without, such as a right: sentences.
+    /// Warnings about limitations for this server, such as a missing permission, in sentences.
     pub cautions: Vec<String>,
 }
 
-/// A token, without what it is shown by.
+/// A token, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TokenBody {
-    /// Its name.
+    /// The token's name.
     pub name: String,
-    /// The name of the caller's certificate that stands for it: `CN=orders-service`. Absent where the token
-    /// itself was shown.
+    /// The name of the caller's certificate that stands for the token: `CN=orders-service`. Absent
+    /// if the caller sent the token itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<String>,
-    /// What it may do, as configured: `mint,decode orders-*`.
+    /// The token's permissions, as configured: `mint,decode orders-*`.
     pub grants: Vec<String>,
-    /// How much it may have, as configured: `1000/s orders-*`.
+    /// The token's rate limits, as configured: `1000/s orders-*`.
     pub rates: Vec<String>,
 }

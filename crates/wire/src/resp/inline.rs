@@ -1,12 +1,13 @@
-//! Splits a line of words as `redis-cli` and Redis do: blanks between words, quotes around them.
+//! Splits a line into words as `redis-cli` and Redis do: blanks separate words, quotes may enclose
+//! them.
 
 use super::request::{ARGS_MAX, ProtocolError, Span};
 
 /// Splits `line` (without its line feed) into words. Quotes and escapes are resolved into `words`,
-/// and `spans` tells where each word lies in it.
+/// and `spans` has the position of each word in it.
 ///
-/// Inside double quotes: `\n \r \t \b \a`, `\xHH`, and any other character after a backslash stands
-/// for itself. Inside single quotes only `\'`. A closing quote ends the word.
+/// Double quotes allow the escapes `\n \r \t \b \a` and `\xHH`; any other character after a
+/// backslash stands for itself. Single quotes allow only `\'`. A closing quote ends the word.
 pub(super) fn split(
     line: &[u8],
     words: &mut Vec<u8>,
@@ -30,7 +31,7 @@ pub(super) fn split(
     }
 }
 
-/// A word without quotes around it. A quote may open in its middle, as in Redis.
+/// Reads a word without quotes. A quote may open in its middle, as in Redis.
 fn bare<'a>(mut rest: &'a [u8], words: &mut Vec<u8>) -> Result<&'a [u8], ProtocolError> {
     while let Some((&byte, after)) = rest.split_first() {
         match byte {
@@ -43,7 +44,7 @@ fn bare<'a>(mut rest: &'a [u8], words: &mut Vec<u8>) -> Result<&'a [u8], Protoco
     Ok(rest)
 }
 
-/// The rest of a word from its opening quote on.
+/// Reads the rest of a word from its opening quote on.
 fn quoted<'a>(rest: &'a [u8], quote: u8, words: &mut Vec<u8>) -> Result<&'a [u8], ProtocolError> {
     let mut rest = rest.get(1..).unwrap_or_default();
     loop {
@@ -61,7 +62,7 @@ fn quoted<'a>(rest: &'a [u8], quote: u8, words: &mut Vec<u8>) -> Result<&'a [u8]
         }
         rest = match quote {
             b'"' => escape(rest, words)?,
-            // In single quotes a backslash is one, unless it stands before a quote.
+            // In single quotes a backslash is literal, unless a quote follows it.
             _ => match rest.split_first() {
                 Some((b'\'', after)) => {
                     words.push(b'\'');
@@ -76,7 +77,7 @@ fn quoted<'a>(rest: &'a [u8], quote: u8, words: &mut Vec<u8>) -> Result<&'a [u8]
     }
 }
 
-/// What stands behind a backslash in double quotes.
+/// Reads the rest of an escape after its backslash in double quotes.
 fn escape<'a>(rest: &'a [u8], words: &mut Vec<u8>) -> Result<&'a [u8], ProtocolError> {
     if let [b'x', high, low, after @ ..] = rest
         && let (Some(high), Some(low)) = (hex(*high), hex(*low))

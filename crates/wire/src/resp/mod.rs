@@ -1,7 +1,7 @@
 //! RESP versions 2 and 3, the protocol of Redis.
 //!
 //! Requests are the same in both versions: an array of bulk strings, or one line of words. Only the
-//! replies differ, and only after a client asked for version 3 with `HELLO 3`.
+//! replies differ, and only after a client requested version 3 with `HELLO 3`.
 
 mod inline;
 mod reply;

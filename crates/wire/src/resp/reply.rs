@@ -1,8 +1,8 @@
-//! Writes replies.
+//! Encodes replies.
 
 use crate::lines::Lines;
 
-/// The version of RESP that a connection speaks in replies.
+/// The version of RESP in which a connection gets replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// Version 2, with which every connection begins.
@@ -12,7 +12,8 @@ pub enum Protocol {
     Resp3,
 }
 
-/// Appends replies to a buffer. What only version 3 has is written in version 2 as Redis does.
+/// A writer that appends replies to a buffer. Types that only version 3 has are written in version
+/// 2 as Redis does.
 #[derive(Debug)]
 pub struct Encoder<'a> {
     out: &'a mut Vec<u8>,
@@ -20,25 +21,25 @@ pub struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    /// Writes to `out`, in the given version.
+    /// Returns an encoder that writes to `out` in the given version.
     #[inline]
     pub fn new(out: &'a mut Vec<u8>, protocol: Protocol) -> Self {
         Self { out, protocol }
     }
 
-    /// The version written.
+    /// Returns the version written.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// A short text such as `OK`. Line ends, which it cannot hold, become blanks.
+    /// Writes a short text such as `OK`. Line ends, which it cannot hold, become blanks.
     pub fn simple(&mut self, text: &str) {
         self.out.push(b'+');
         self.line(text);
     }
 
-    /// An error: a prefix such as `ERR`, and a sentence. Line ends become blanks.
+    /// Writes an error: a prefix such as `ERR`, and a sentence. Line ends become blanks.
     pub fn error(&mut self, prefix: &str, message: &str) {
         self.out.push(b'-');
         self.out.extend_from_slice(prefix.as_bytes());
@@ -46,7 +47,7 @@ impl<'a> Encoder<'a> {
         self.line(message);
     }
 
-    /// An integer.
+    /// Writes an integer.
     #[inline]
     pub fn integer(&mut self, value: i64) {
         let mut digits = itoa::Buffer::new();
@@ -58,7 +59,8 @@ impl<'a> Encoder<'a> {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// An ID: an integer. One above `i64::MAX`, which an integer cannot hold, goes as a string.
+    /// Writes an ID as an integer. An ID above `i64::MAX`, which an integer cannot hold, is written
+    /// as a string.
     #[inline]
     pub fn id(&mut self, id: u64) {
         match i64::try_from(id) {
@@ -67,7 +69,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// An array of IDs.
+    /// Writes an array of IDs.
     pub fn ids(&mut self, ids: &[u64]) {
         self.array(ids.len());
         if ids.iter().all(|&id| i64::try_from(id).is_ok()) {
@@ -76,14 +78,14 @@ impl<'a> Encoder<'a> {
         ids.iter().for_each(|&id| self.id(id));
     }
 
-    /// A string of any bytes.
+    /// Writes a string of any bytes.
     pub fn bulk(&mut self, bytes: &[u8]) {
         self.head(b'$', bytes.len());
         self.out.extend_from_slice(bytes);
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// A text for people, such as that of `INFO`: marked as text in version 3.
+    /// Writes a text for people, such as that of `INFO`: marked as text in version 3.
     pub fn verbatim(&mut self, text: &str) {
         match self.protocol {
             Protocol::Resp2 => self.bulk(text.as_bytes()),
@@ -96,7 +98,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// No value.
+    /// Writes a null.
     pub fn null(&mut self) {
         self.out.extend_from_slice(match self.protocol {
             Protocol::Resp2 => b"$-1\r\n",
@@ -104,12 +106,12 @@ impl<'a> Encoder<'a> {
         });
     }
 
-    /// The head of an array: `len` replies follow.
+    /// Writes the head of an array: `len` replies follow.
     pub fn array(&mut self, len: usize) {
         self.head(b'*', len);
     }
 
-    /// The head of a map: `pairs` times a key and a value follow. An array in version 2.
+    /// Writes the head of a map: `pairs` times a key and a value follow. An array in version 2.
     pub fn map(&mut self, pairs: usize) {
         match self.protocol {
             Protocol::Resp2 => self.head(b'*', pairs.saturating_mul(2)),
@@ -117,7 +119,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// The head of a set: `len` replies follow. An array in version 2.
+    /// Writes the head of a set: `len` replies follow. An array in version 2.
     pub fn set(&mut self, len: usize) {
         match self.protocol {
             Protocol::Resp2 => self.head(b'*', len),

@@ -1,10 +1,10 @@
-//! Reads requests out of borrowed bytes.
+//! Parses requests from borrowed bytes.
 
 use std::fmt;
 
 use super::inline;
 
-/// The longest request, in bytes. Every command that the server has fits many times over.
+/// The longest request, in bytes. Every command of the server fits many times over.
 pub const FRAME_BYTES_MAX: usize = 64 * 1024;
 /// The most arguments of a request, its name included.
 pub const ARGS_MAX: usize = 1024;
@@ -13,52 +13,52 @@ pub const BULK_BYTES_MAX: usize = 16 * 1024;
 /// The longest request written as a line of words, in bytes.
 pub const INLINE_BYTES_MAX: usize = 16 * 1024;
 
-/// How many arguments a parser at rest has room for, and bytes of a request written as a line.
+/// Capacity of an idle parser: arguments, and bytes of a request written as a line.
 const SPANS_KEPT: usize = 16;
 const WORDS_KEPT: usize = 256;
 
-/// More digits than any length that could be accepted; leading zeros are refused.
+/// More digits than any accepted length has; leading zeros are rejected.
 const LENGTH_DIGITS_MAX: usize = 10;
 
-/// Where an argument lies: `start..end`.
+/// The position of an argument: `start..end`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
-/// Reads requests one after the other, without I/O, and without an allocation for each.
+/// A parser of requests, one after the other, without I/O, and without an allocation for each.
 ///
-/// **Resumable:** what was understood of an unfinished request is kept, so that bytes arriving one
-/// at a time cost no more than all at once. **Bounded:** every declared length is checked before it
-/// is believed. **Flat:** requests do not nest; an array inside an array is an error.
+/// **Resumable:** the parsed part of an unfinished request is kept, so that bytes arriving one at a
+/// time cost no more than all at once. **Bounded:** every declared length is checked before it is
+/// used. **Flat:** requests do not nest; an array inside an array is an error.
 ///
-/// After a [`ProtocolError`] the stream has no known boundary any more: answer it and close.
+/// After a [`ProtocolError`] the next request's start is unknown: reply with the error and close.
 #[derive(Debug, Default)]
 pub struct Parser {
     /// The arguments found so far.
     spans: Vec<Span>,
     /// The words of an inline request, quotes resolved.
     words: Vec<u8>,
-    /// Bytes of the request that need not be looked at again.
+    /// Bytes of the request that are parsed already.
     at: usize,
-    /// Arguments still to come; 0 while the head has not been read.
+    /// Arguments still missing; 0 while the head has not been read.
     args_left: usize,
 }
 
-/// What [`Parser::next`] found.
+/// The result of [`Parser::next`].
 #[derive(Debug)]
 pub enum Next<'a> {
     /// A whole request.
     Command {
-        /// Its arguments. None at all for a blank line or an empty array, which ask for nothing.
+        /// The arguments. A blank line or an empty array requests nothing, and has none.
         command: Command<'a>,
-        /// How many bytes it took. The next request begins there.
+        /// Length of the request in bytes. The next request begins after it.
         bytes: usize,
     },
     /// The request is not complete.
     Incomplete {
-        /// At least this many bytes are missing.
+        /// Lower bound of the missing bytes.
         missing_min: usize,
     },
 }
@@ -71,21 +71,21 @@ pub struct Command<'a> {
 }
 
 impl<'a> Command<'a> {
-    /// How many arguments there are, the name included.
+    /// Returns the number of arguments, including the name.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether the request asks for nothing.
+    /// Returns whether the request has no arguments, and so requests nothing.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// An argument; 0 is the name of the command.
+    /// Returns an argument; 0 is the name of the command.
     #[inline]
     #[must_use]
     pub fn arg(&self, index: usize) -> Option<&'a [u8]> {
@@ -93,10 +93,10 @@ impl<'a> Command<'a> {
         self.bytes.get(span.start..span.end)
     }
 
-    /// The arguments in order, the name first.
+    /// Returns the arguments in order, the name first.
     pub fn args(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         let bytes = self.bytes;
-        // The spans were cut out of these very bytes.
+        // The spans were cut from these bytes.
         self.spans.iter().map(move |span| bytes.get(span.start..span.end).unwrap_or_default())
     }
 }
@@ -107,14 +107,15 @@ impl fmt::Debug for Command<'_> {
     }
 }
 
-/// Bytes that are no request. The words follow Redis, so that clients and people recognise them.
+/// The error of bytes that are not a request. Its texts follow Redis, so that clients and people
+/// recognise them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolError {
     /// The number of arguments is not a number, or more than [`ARGS_MAX`].
     ArrayLength,
     /// The length of an argument is not a number, negative, or more than [`BULK_BYTES_MAX`].
     BulkLength,
-    /// Something other than a bulk string inside a request.
+    /// An item inside a request is not a bulk string.
     NotABulk {
         /// The byte found.
         got: u8,
@@ -125,7 +126,7 @@ pub enum ProtocolError {
     FrameTooLong,
     /// A line of words is longer than [`INLINE_BYTES_MAX`], or has more than [`ARGS_MAX`] words.
     InlineTooLong,
-    /// A line of words with a quote that is not closed, or closed inside a word.
+    /// A line of words has a quote that is not closed, or is closed inside a word.
     Quotes,
 }
 
@@ -149,27 +150,27 @@ impl fmt::Display for ProtocolError {
 
 impl std::error::Error for ProtocolError {}
 
-/// A length line, read.
+/// The result of reading a length line.
 enum Line {
-    /// The number, and the index behind CR LF.
+    /// A number, and the index after its CR LF.
     Number { value: usize, after: usize },
-    /// A negative number, and the index behind CR LF.
+    /// A negative number, and the index after its CR LF.
     Negative { after: usize },
-    /// The line goes on.
+    /// The line is incomplete.
     Unfinished,
-    /// No number, or too long to be one that could be accepted.
+    /// The line is not a number, or too long for an accepted one.
     Wrong,
 }
 
 impl Parser {
-    /// A parser at the beginning of a request.
+    /// Returns a parser at the beginning of a request.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads one request from `frame`, which begins where the request begins: after
-    /// [`Next::Incomplete`], the same bytes with more behind them.
+    /// Reads one request from `frame`, which begins at the start of the request. After
+    /// [`Next::Incomplete`], pass the same bytes with more behind them.
     ///
     /// # Errors
     /// [`ProtocolError`] when the bytes cannot become a request, however many follow.
@@ -201,7 +202,8 @@ impl Parser {
         Ok(Next::Incomplete { missing_min })
     }
 
-    /// Gives back what long requests took, between two requests: a client that rests keeps no more than one of short ones.
+    /// Releases the memory of long requests, between two requests: an idle client keeps no more
+    /// than a client with short requests.
     pub fn rest(&mut self) {
         if self.args_left == 0 {
             self.spans.clear();
@@ -211,8 +213,8 @@ impl Parser {
         }
     }
 
-    /// Reads the arguments that are still to come. Answers how many bytes are missing at least: 0
-    /// when all of them are there.
+    /// Reads the missing arguments. Returns a lower bound of the missing bytes: 0 when all
+    /// arguments are complete.
     #[inline]
     fn bulks(&mut self, frame: &[u8]) -> Result<usize, ProtocolError> {
         let (mut at, mut args_left) = (self.at, self.args_left);
@@ -257,7 +259,7 @@ impl Parser {
         Next::Command { command: Command { bytes: frame, spans: &self.spans }, bytes }
     }
 
-    /// A request as a person types it: words on a line.
+    /// Reads a request as a person types it: words on a line.
     #[cold]
     fn inline<'a>(&'a mut self, frame: &'a [u8]) -> Result<Next<'a>, ProtocolError> {
         let unseen = frame.get(self.at..).unwrap_or_default();
@@ -292,7 +294,7 @@ fn number(frame: &[u8], from: usize) -> Line {
     longer_number(frame, from)
 }
 
-/// [`number`] without its short cut.
+/// Reads like [`number`], without its short cut.
 fn longer_number(frame: &[u8], from: usize) -> Line {
     let mut at = from;
     let mut value: usize = 0;
@@ -304,14 +306,14 @@ fn longer_number(frame: &[u8], from: usize) -> Line {
         if at.wrapping_sub(from) >= LENGTH_DIGITS_MAX {
             return Line::Wrong;
         }
-        // Ten digits may pass 32 bits: saturated, they are beyond every limit all the same.
+        // Ten digits may pass 32 bits: saturated, they are still beyond every limit.
         value = value.saturating_mul(10).saturating_add(usize::from(digit));
         at = at.wrapping_add(1);
     }
     Line::Unfinished
 }
 
-/// The part of [`longer_number`] behind the digits.
+/// Finishes [`longer_number`] after the digits.
 #[inline]
 fn number_end(frame: &[u8], from: usize, at: usize, value: usize) -> Line {
     let digits = at.wrapping_sub(from);
@@ -328,7 +330,7 @@ fn number_end(frame: &[u8], from: usize, at: usize, value: usize) -> Line {
     }
 }
 
-/// `-1` and the like: "no array" to Redis, which ignores it.
+/// Reads a negative number such as `-1`: "no array" to Redis, which ignores it.
 #[cold]
 fn negative(frame: &[u8], from: usize) -> Line {
     if frame.get(from) != Some(&b'-') {
@@ -341,7 +343,7 @@ fn negative(frame: &[u8], from: usize) -> Line {
     }
 }
 
-/// [`number`] without a sign, so that `--1` does not go round in circles.
+/// Reads like [`number`], but without a sign, so that `--1` does not recurse.
 fn number_of(frame: &[u8], from: usize) -> Line {
     if frame.get(from) == Some(&b'-') { Line::Wrong } else { number(frame, from) }
 }
@@ -362,7 +364,7 @@ mod tests {
         assert!(parser.spans.capacity() >= 1_000 && parser.words.capacity() >= 5_000);
         parser.rest();
         assert!(parser.spans.capacity() <= SPANS_KEPT && parser.words.capacity() <= WORDS_KEPT);
-        // What has come of a request is not lost.
+        // The parsed part of a request is not lost.
         let (part, whole) = (&b"*2\r\n$1\r\nx\r\n"[..], &b"*2\r\n$1\r\nx\r\n$1\r\ny\r\n"[..]);
         assert!(matches!(parser.next(part), Ok(Next::Incomplete { .. })));
         parser.rest();

@@ -51,7 +51,7 @@ fn since_start(layout: &Layout, id: u64) -> i64 {
     i64::try_from(ms).unwrap() - i64::try_from(START.get()).unwrap()
 }
 
-/// Records every reported step.
+/// A record of every reported step.
 #[derive(Debug, Default)]
 struct Steps(Mutex<Vec<ClockStep>>);
 

@@ -1,4 +1,4 @@
-//! Nothing leaves the window, and nothing after the end.
+//! No ID lies outside the window, and none is minted after its end.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn granted_before_minted() {
     assert_eq!(ids.try_mint(), Err(Refusal::WindowSpent { mark: START.saturating_add(3) }));
     ids.extend_to(START.saturating_add(4));
     assert!(ids.try_mint().is_ok());
-    // A late acknowledgement of an older mark takes nothing back, and gives nothing.
+    // A late acknowledgement of an older mark neither shrinks nor extends the window.
     ids.extend_to(START.saturating_add(1));
     assert!(ids.try_mint().is_ok());
     clock.advance_ms(1);
@@ -28,7 +28,7 @@ fn granted_before_minted() {
 fn a_tick_is_minted_only_wholly_inside_the_window() {
     let layout = NARROW.with_unit_ms(10).unwrap();
     let clock = clock();
-    // From 5 ms into a tick to 5 ms into the one after the next.
+    // From 5 ms into one tick to 5 ms into the second tick after it.
     let window = Window::new(START.saturating_add(5), START.saturating_add(25));
     let ids = Generator::new(layout, 7, Settings::DEFAULT, window, &clock).unwrap();
     clock.advance_ms(5);
@@ -68,7 +68,7 @@ fn an_unused_generator_took_nothing() {
     let clock = clock();
     let ids = windowed(Window::new(START, UnixMillis::MAX), &clock);
     assert_eq!(ids.close(), START);
-    // Also where the clock lies before the layout's epoch: nothing is claimed up to the epoch.
+    // A clock before the layout's epoch gives the same result: time up to the epoch is not taken.
     let early = UnixMillis::new(1_000);
     let before_epoch = ManualClock::new(early);
     let ids = windowed(Window::new(early, UnixMillis::MAX), &before_epoch);

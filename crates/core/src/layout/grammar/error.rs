@@ -1,4 +1,4 @@
-//! What can be wrong with a layout's text, and the words that help to mend it.
+//! The errors of a layout's text, with suggestions for correcting it.
 
 use core::fmt;
 
@@ -6,7 +6,7 @@ use super::KEYS;
 use crate::civil::TimeError;
 use crate::layout::{Field, LayoutError, PRESETS, Preset};
 
-/// Up to 32 bytes of a word that somebody wrote, kept to be shown to them.
+/// Up to 32 bytes of a word from a user's text, kept for error messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Word {
     bytes: [u8; Self::BYTES_MAX],
@@ -30,18 +30,18 @@ impl Word {
         Self { bytes, length: end.to_le_bytes()[0], cut: end < text.len() }
     }
 
-    /// The word's beginning: all of it, unless it is longer than 32 bytes.
+    /// Returns the beginning of the word: all of it, unless it is longer than 32 bytes.
     #[must_use]
     pub fn as_str(&self) -> &str {
         let bytes = self.bytes.get(..usize::from(self.length)).unwrap_or_default();
-        // Cut at a character's boundary, so always text.
+        // Cut at a character boundary, so always valid text.
         core::str::from_utf8(bytes).unwrap_or_default()
     }
 }
 
 impl fmt::Display for Word {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Escaped: what somebody sends must not steer the terminal that shows it.
+        // Escaped: user input must not control the terminal that shows it.
         write!(f, "`{}{}`", self.as_str().escape_debug(), if self.cut { "…" } else { "" })
     }
 }
@@ -52,27 +52,27 @@ impl fmt::Debug for Word {
     }
 }
 
-/// A text that is not a layout.
+/// The error of a text that is not a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseLayoutError {
-    /// Nothing stands where a word should: an empty text, or two commas in a row.
+    /// A word is missing: the text is empty, or has two commas in a row.
     EmptyWord {
-        /// The place in the text, in bytes.
+        /// Position in the text, in bytes.
         position: usize,
     },
-    /// The first word is no preset's name.
+    /// The first word is not the name of a preset.
     UnknownName {
         /// The word.
         word: Word,
-        /// The preset whose name is nearest.
+        /// The preset with the most similar name.
         nearest: Option<&'static str>,
     },
-    /// The word before `=` is no key.
+    /// The word before `=` is not a key.
     UnknownKey {
         /// The word.
         word: Word,
-        /// The key that is nearest.
+        /// The most similar key.
         nearest: Option<&'static str>,
     },
     /// A word after the first has no `=`.
@@ -80,30 +80,30 @@ pub enum ParseLayoutError {
         /// The word.
         word: Word,
     },
-    /// A key stands twice.
+    /// A key occurs twice.
     Repeated {
         /// The key.
         key: &'static str,
     },
-    /// A value is not a whole number, or not one that is possible.
+    /// A value is not a whole number, or out of range.
     Number {
         /// The key.
         key: &'static str,
         /// The value.
         word: Word,
-        /// The lowest number possible.
+        /// The lowest allowed number.
         min: u64,
-        /// The highest number possible.
+        /// The highest allowed number.
         max: u64,
     },
-    /// Only the worker can be split with `+`, into two parts of at least one bit.
+    /// A value has a `+` outside the worker, or splits the worker into parts without bits.
     Split {
         /// The key.
         key: &'static str,
         /// The value.
         word: Word,
     },
-    /// A unit is a number of `ms` or of `s`.
+    /// A unit is not a number of `ms` or of `s`.
     Unit {
         /// The value.
         word: Word,
@@ -112,17 +112,17 @@ pub enum ParseLayoutError {
     Epoch {
         /// The value.
         word: Word,
-        /// What is wrong with it as a time.
+        /// The error of the value as a time.
         error: TimeError,
     },
-    /// The preset has no such field whose width could change.
+    /// The preset does not have the field, so its width cannot change.
     NotInPreset {
         /// The field.
         field: Field,
         /// The preset.
         preset: &'static str,
     },
-    /// Every word is fine, but together they make no layout.
+    /// Every word is valid, but together they make no layout.
     Layout(LayoutError),
 }
 
@@ -190,7 +190,7 @@ fn suggest(
     Ok(())
 }
 
-/// The candidate that at most two slips of the keyboard turn into `word`.
+/// Returns the candidate that at most two typing errors turn into `word`.
 pub(super) fn nearest(
     word: &str,
     candidates: impl Iterator<Item = &'static str>,
@@ -202,7 +202,7 @@ pub(super) fn nearest(
         .map(|(_, candidate)| candidate)
 }
 
-/// How many bytes must be added, dropped or changed to turn `from` into `to`.
+/// Returns how many bytes must be added, dropped or changed to turn `from` into `to`.
 fn distance(from: &str, to: &str) -> usize {
     // One row of the usual table; the names known here have at most 14 bytes.
     let mut row = [0_usize; 16];

@@ -6,9 +6,9 @@
 //! time=41,clock=3,worker=7,sequence=12,unit=1ms,epoch=2024-01-01T00:00:00+08:00
 //! ```
 //!
-//! Fields stand in the order of their bits, highest first. `worker=5+5` splits the worker for display.
-//! `unit` is a number of `ms` or `s`; `epoch` is RFC 3339 or Unix milliseconds. After a preset, a field
-//! changes the width of the preset's own.
+//! Fields stand in the order of their bits, highest first. `worker=5+5` splits the worker for
+//! display. `unit` is a number of `ms` or `s`; `epoch` is RFC 3339 or Unix milliseconds. After a
+//! preset, a field changes the width of the preset's field.
 
 use core::fmt;
 use core::str::FromStr;
@@ -30,7 +30,7 @@ const FIELDS_MAX: usize = 4;
 /// The first time that RFC 3339 cannot write: the start of the year 10000.
 const YEAR_10000: UnixMillis = UnixMillis::new(253_402_300_800_000);
 
-/// What the words have said so far.
+/// The layout as described by the words read so far.
 struct Draft {
     preset: Option<&'static Preset>,
     fields: [(Field, u8); FIELDS_MAX],
@@ -148,7 +148,7 @@ impl Draft {
             *old = bits;
             return Ok(());
         }
-        // Each field once, so there is room.
+        // Each field occurs once, so there is room.
         if let Some(slot) = self.fields.get_mut(self.fields_len) {
             *slot = (field, bits);
             self.fields_len = self.fields_len.saturating_add(1);
@@ -167,7 +167,7 @@ impl Draft {
     }
 }
 
-/// Digits only: `parse` alone would also take a plus sign.
+/// Parses digits only: `parse` alone would also accept a plus sign.
 fn parse_digits(text: &str) -> Option<u64> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }
@@ -223,7 +223,7 @@ fn parse_epoch(text: &str) -> Result<UnixMillis, ParseLayoutError> {
     }
 }
 
-/// The full form, which parses back to the same layout.
+/// Writes the full form, which parses back to the same layout.
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (field, bits) in self.fields() {
