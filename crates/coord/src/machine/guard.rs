@@ -1,32 +1,33 @@
-//! Whether a wall clock may be believed when it jumps ahead.
+//! Limits on wall clocks that jump ahead.
 
 use snowmint_core::UnixMillis;
 
 use super::Now;
 use crate::error::ErrorKind;
 
-/// Holds a wall clock against elapsed time, for stores that have no clock of their own to do so.
+/// Check of a wall clock against elapsed time, for stores without a clock of their own.
 ///
-/// A clock that goes back harms nobody: marks do not follow it. A clock that jumps years ahead would
-/// push a slot's mark years ahead, and leave it there when the clock is corrected. So time that moves
-/// marks follows the wall clock only as far as elapsed time and one tolerance allow.
+/// A clock that steps back does no harm: marks do not follow it. A clock that jumps years ahead
+/// would push a slot's mark years ahead, and leave it there when the clock is corrected. So the
+/// time that moves marks follows the wall clock only as far as elapsed time plus one tolerance.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockGuard {
     tolerance_ms: u64,
-    /// The latest time believed, and when that was; none before the first look.
+    /// The latest accepted time, and the elapsed time at which it was accepted; none before the
+    /// first poll.
     anchor: Option<Now>,
 }
 
 impl ClockGuard {
-    /// A guard that believes jumps ahead of at most `tolerance_ms`.
+    /// Creates a guard that accepts jumps ahead of at most `tolerance_ms`.
     #[must_use]
     pub const fn new(tolerance_ms: u64) -> Self {
         Self { tolerance_ms, anchor: None }
     }
 
-    /// The part of the wall time that is believed, and by how much the clock lies beyond it.
+    /// Returns the accepted wall time, and by how many milliseconds the clock lies beyond it.
     ///
-    /// The first look believes what it sees: there is nothing to compare it with.
+    /// The first call accepts any time: there is nothing to compare it with.
     pub fn vet(&mut self, seen: Now) -> (UnixMillis, u64) {
         let Some(anchor) = self.anchor else {
             self.anchor = Some(seen);
@@ -37,25 +38,26 @@ impl ClockGuard {
         if seen.wall > limit {
             return (expected, seen.wall.since(expected));
         }
-        // A clock that was set back may return to where elapsed time says it would be by now.
+        // A clock that was set back may return to the time that elapsed time predicts.
         let wall = seen.wall.max(expected);
         self.anchor = Some(Now { wall, ..seen });
         (seen.wall, 0)
     }
 
-    /// How far ahead a jump is believed.
+    /// Returns the largest accepted jump ahead, in milliseconds.
     #[must_use]
     pub const fn tolerance_ms(&self) -> u64 {
         self.tolerance_ms
     }
 
-    /// Believes the clock as it is from here on: somebody who knows better says so.
+    /// Accepts the present time of the clock, and compares later times with it: a better source has
+    /// confirmed it.
     pub fn believe(&mut self, seen: Now) {
         self.anchor = Some(seen);
     }
 }
 
-/// Whether our clock is near enough to another.
+/// Checks that our clock is at most `limit_ms` from another.
 ///
 /// # Errors
 /// `ClockAhead`, `ClockBehind`.

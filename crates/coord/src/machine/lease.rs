@@ -1,4 +1,4 @@
-//! One claim and the windows that come of it.
+//! One claim, and the windows of its slots.
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
@@ -8,70 +8,70 @@ use super::{Now, Requests, backoff_ms};
 use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::lease::{Extended, Lease, Release};
 
-/// A refusal that no retry of ours can change is looked at again this often: an operator may have
-/// changed what it depends on.
+/// Retry interval, in milliseconds, after an error that no retry of ours can change: an operator
+/// may have changed its cause.
 const HOPELESS_RETRY_MS: u64 = 5_000;
-/// However long a full pool says that it will be, look again after this.
+/// Longest wait before a new claim on a full pool, even if the pool reports a longer one.
 const CLAIM_RETRY_MS_MAX: u64 = 5_000;
 
-/// A claimed slot, and where its generators may begin.
+/// Claimed slot, and the floor of its generators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Granted {
-    /// The lease.
+    /// Lease.
     pub lease: Lease,
-    /// The lease's floor, or a finer one that a journal proves.
+    /// Lease's floor, or a finer one that a journal proves.
     pub floor: UnixMillis,
 }
 
-/// What happened to a lease.
+/// Event of a lease.
 #[derive(Debug)]
 pub enum LeaseEvent<'a> {
     /// Time has passed. One position for each slot held; none while nothing is held.
     Look(&'a [Position]),
-    /// The answer to the claim with this request number.
+    /// Result of the claim with this request number.
     Claimed {
-        /// The claim's number.
+        /// Claim's request number.
         request: u64,
-        /// What the store said.
+        /// Store's result.
         answer: Result<Vec<Granted>>,
     },
-    /// The answer to an extend.
+    /// Result of an extend.
     Extended {
-        /// The slot.
+        /// Slot.
         slot: u64,
-        /// The extend's number.
+        /// Extend's request number.
         request: u64,
-        /// What the store said.
+        /// Store's result.
         answer: &'a Result<Extended>,
     },
-    /// The journal holds these marks, one for each slot held, durably.
+    /// The journal holds these marks durably, one for each slot held.
     Journalled(&'a [(u64, UnixMillis)]),
     /// The journal could not be written.
     JournalFailed,
 }
 
-/// What to do about a lease.
+/// Action due for a lease.
 #[derive(Clone, Debug)]
 pub enum LeaseAction {
-    /// Claim slots, under this request number, and hand in the answer.
+    /// Claim slots, under this request number, and report the result.
     Claim {
-        /// Identifies the claim when it is repeated.
+        /// Number that identifies the claim when it is repeated.
         request: u64,
     },
     /// Slots are held: make generators for them, from [`WindowMachine::floor`].
     Granted,
-    /// Something about the window of the slot with this index.
+    /// Action for the window of the slot with this index.
     Window {
-        /// Which of the slots held, in the order of the claim.
+        /// Index of the slot, in the order of the claim.
         index: usize,
-        /// What.
+        /// Action for the window.
         action: WindowAction,
     },
     /// All slots are lost: close all generators for good, now.
     Lost(Error),
 }
 
-/// A lease from the wish to its end.
+/// Lease from the first claim to its end.
 #[derive(Debug)]
 pub struct LeaseMachine {
     pace: Pace,
@@ -81,7 +81,6 @@ pub struct LeaseMachine {
 
 #[derive(Debug)]
 enum Phase {
-    /// Nothing is held.
     Wanting(Wanting),
     Holding(Vec<WindowMachine>),
     /// Lost, or given up.
@@ -90,7 +89,7 @@ enum Phase {
 
 #[derive(Debug)]
 struct Wanting {
-    /// Kept until its outcome is known: a repeat must be recognised.
+    /// Kept until the outcome is known: the store must recognise a repeat.
     request: u64,
     sent: bool,
     retry_at: ElapsedMillis,
@@ -99,7 +98,7 @@ struct Wanting {
 }
 
 impl LeaseMachine {
-    /// A lease that nothing has been asked for yet. `seed` is any random number.
+    /// Creates a lease without any claim yet. `seed` is any random number.
     #[must_use]
     pub fn new(pace: Pace, seed: u64) -> Self {
         let mut requests = Requests::new(seed);
@@ -114,7 +113,7 @@ impl LeaseMachine {
         Self { pace, requests, phase: Phase::Wanting(wanting) }
     }
 
-    /// The windows of the slots held, in the order of the claim.
+    /// Returns the windows of the slots held, in the order of the claim.
     #[must_use]
     pub fn windows(&self) -> &[WindowMachine] {
         match &self.phase {
@@ -123,7 +122,8 @@ impl LeaseMachine {
         }
     }
 
-    /// The journal is written anyway, with the generators at these positions.
+    /// Moves the journal marks for a write that happens anyway, with the generators at these
+    /// positions.
     pub fn journal(&mut self, now: Now, positions: &[Position]) {
         if let Phase::Holding(windows) = &mut self.phase {
             for (window, position) in windows.iter_mut().zip(positions) {
@@ -132,7 +132,7 @@ impl LeaseMachine {
         }
     }
 
-    /// Why nothing is held yet, as far as it is known.
+    /// Returns the last error of the claim, if nothing is held yet.
     #[must_use]
     pub const fn claim_error(&self) -> Option<&Error> {
         match &self.phase {
@@ -141,19 +141,19 @@ impl LeaseMachine {
         }
     }
 
-    /// Whether the answer to the claim with this request number is waited for.
+    /// Returns whether the result of the claim with this request number is pending.
     #[must_use]
     pub const fn awaits(&self, request: u64) -> bool {
         matches!(&self.phase, Phase::Wanting(wanting) if wanting.sent && wanting.request == request)
     }
 
-    /// Whether the lease has ended for good.
+    /// Returns whether the lease has ended for good.
     #[must_use]
     pub const fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over)
     }
 
-    /// Takes an event, and answers what is to be done about it.
+    /// Takes in an event, and returns the actions that are due.
     pub fn on(&mut self, now: Now, event: LeaseEvent<'_>) -> Vec<LeaseAction> {
         match event {
             LeaseEvent::Look(positions) => self.look(now, positions),
@@ -232,7 +232,7 @@ impl LeaseMachine {
                 vec![LeaseAction::Granted]
             }
             Ok(_) => self.claim_later(now, Error::internal("claim", "a claim got no slots")),
-            // The member is not known any more: everything must begin anew.
+            // The store no longer knows the member: everything must begin again.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => {
                 self.phase = Phase::Over;
                 vec![LeaseAction::Lost(error)]
@@ -246,16 +246,16 @@ impl LeaseMachine {
         wanting.sent = false;
         wanting.failures = wanting.failures.saturating_add(1);
         let wait_ms = match (error.kind(), error.retry()) {
-            // Not known whether it was done: the same request again.
+            // The outcome is unknown: repeat the same request.
             (ErrorKind::Unavailable { .. }, _) => backoff_ms(wanting.failures),
-            // It was done, and given up by us since: anew.
+            // The claim was granted, and this node has given it up since: use a new request.
             (ErrorKind::Fenced { .. }, _) => {
                 wanting.request = self.requests.next(now.chance);
                 backoff_ms(wanting.failures)
             }
             (kind, retry) => {
-                // The same again to a full pool too: an earlier one that is still on its way must be
-                // no second claim when it arrives.
+                // A full pool gets the same request again: an earlier copy in flight must not
+                // become a second claim when it arrives.
                 if !matches!(kind, ErrorKind::PoolFull(_)) {
                     wanting.request = self.requests.next(now.chance);
                 }
@@ -273,7 +273,7 @@ impl LeaseMachine {
         Vec::new()
     }
 
-    /// One lost slot ends the lease: the right to all of them came from one claim.
+    /// Ends the lease when one slot is lost: all slots come from one claim.
     fn take(&mut self, index: usize, actions: Vec<WindowAction>) -> Vec<LeaseAction> {
         let lost = actions.iter().find_map(|action| match action {
             WindowAction::Shut(error) => Some(error.clone()),
@@ -291,7 +291,7 @@ impl LeaseMachine {
         }
     }
 
-    /// From here on windows are kept at this pace.
+    /// Keeps windows by this policy from here on.
     pub fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
         if let Phase::Holding(windows) = &mut self.phase {
@@ -299,7 +299,7 @@ impl LeaseMachine {
         }
     }
 
-    /// Claims again at once: something that the last refusal depended on has changed.
+    /// Claims again at once, after a change to something that the last error depended on.
     pub fn hurry(&mut self) {
         if let Phase::Wanting(wanting) = &mut self.phase {
             wanting.retry_at = ElapsedMillis::default();
@@ -307,15 +307,15 @@ impl LeaseMachine {
         }
     }
 
-    /// Somebody wants to mint, and found the window spent.
+    /// Records that a caller wants to mint and found the window spent.
     pub fn stir(&mut self, now: Now) {
         if let Phase::Holding(windows) = &mut self.phase {
             windows.iter_mut().for_each(|window| window.stir(now));
         }
     }
 
-    /// Ends the lease: all generators are closed. `taken_until` says for each slot held what they have
-    /// taken. Answers how to give the slots up.
+    /// Ends the lease: all generators are closed. `taken_until` has, for each slot held, the end of
+    /// everything that its generators have taken. Returns the releases that give the slots up.
     pub fn close(&mut self, taken_until: &[UnixMillis]) -> Vec<Release> {
         let Phase::Holding(mut windows) = std::mem::replace(&mut self.phase, Phase::Over) else {
             return Vec::new();
@@ -324,7 +324,7 @@ impl LeaseMachine {
         windows.iter_mut().zip(ends).map(|(window, end)| window.close(end)).collect()
     }
 
-    /// In how many milliseconds to look again, if nothing happens until then.
+    /// Returns the milliseconds until the next poll, if nothing happens before.
     #[must_use]
     pub fn look_in_ms(&self, now: Now, positions: &[Position]) -> Option<u64> {
         match &self.phase {

@@ -1,8 +1,8 @@
-//! The decisions about members, leases and windows, without any I/O.
+//! Decisions about members, leases and windows, without any I/O.
 //!
-//! Time and events are arguments, what is to be done is the answer. One file of the
-//! [`node`](crate::node) drives them; the tests drive them through every order of events that they can
-//! think of, with clocks that step and stores that answer late, twice, or never.
+//! Time and events are arguments; the result is the list of actions. One file of the
+//! [`node`](crate::node) drives the machines. Tests drive them through many orders of events, with
+//! clocks that step and stores that respond late, twice, or never.
 
 mod guard;
 mod lease;
@@ -29,21 +29,22 @@ pub(crate) use serving::{Reasons, Serving};
 pub(crate) use voices::{LOOK_AT_REST_MS, Verdict, Voices};
 pub use window::{Position, WindowAction, WindowMachine};
 
-/// What one decision is given from outside: both kinds of time, and chance.
+/// Inputs of one decision: both kinds of time, and randomness.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
-    /// Wall time, which marks are made of. Vetted by a [`ClockGuard`] where the store cannot do so.
+    /// Wall time, from which marks are made. Vetted by a [`ClockGuard`] where the store cannot do
+    /// so.
     pub wall: UnixMillis,
-    /// Elapsed time, which waits are made of.
+    /// Elapsed time, from which waits are made.
     pub elapsed: ElapsedMillis,
-    /// Draws a random number, which a request number is made of. Only when there is a request: a copy of this
-    /// process's memory that runs elsewhere draws another, so that its requests are not taken for
-    /// repeats of ours.
+    /// Source of a random number for each request number. It is called only when there is a
+    /// request: a copy of this process's memory that runs elsewhere gets another number, so the
+    /// store does not take its requests for repeats of ours.
     pub chance: fn() -> u64,
 }
 
-/// How long to wait before a store is asked again: longer after each failure in a row, up to 2 s, so
-/// that a store that comes back is found soon and one that struggles is left alone.
+/// Returns the wait before the next call to a store: longer after each failure in a row, up to 2 s.
+/// A store that comes back is found soon, and a struggling store is not loaded.
 pub(crate) fn backoff_ms(failures: u32) -> u64 {
     const FIRST_MS: u64 = 50;
     const LAST_MS: u64 = 2_000;
@@ -51,7 +52,7 @@ pub(crate) fn backoff_ms(failures: u32) -> u64 {
     (FIRST_MS << doublings).min(LAST_MS)
 }
 
-/// The same, and no sooner than the store said, unless that is very long.
+/// Returns [`backoff_ms`], or the store's own wait if that is longer, up to 60 s.
 pub(crate) fn retry_ms(failures: u32, said: Retry) -> u64 {
     const SAID_MS_MAX: u64 = 60_000;
     let said_ms = match said {
@@ -72,8 +73,9 @@ impl Requests {
         Self { state: seed }
     }
 
-    /// The next number: never 0, and below 2^63, so that every store can keep it. SplitMix64, which
-    /// would visit every number once before it repeats one, moved by chance.
+    /// Returns the next number: never 0, and below 2^63, so that every store can keep it. The
+    /// algorithm is SplitMix64, which would visit every number once before it repeats one;
+    /// randomness is mixed in.
     fn next(&mut self, chance: fn() -> u64) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.state ^ chance();

@@ -1,36 +1,37 @@
-//! How far ahead of need windows and journals are kept.
+//! Distances by which windows and journals are kept ahead of need.
 
-/// How a window is kept ahead of need. All in milliseconds.
+/// Policy for keeping a window ahead of need. All fields are in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// How far ahead of the time that is minted from the store's mark is moved; zero: it is not.
+    /// Distance of the store's mark ahead of the time that is minted from; zero: the mark is not
+    /// moved.
     pub window_ms: u64,
-    /// How far a mark may lie ahead of the store's own time.
+    /// Largest distance of a mark ahead of the store's own time.
     pub ahead_max_ms: u64,
-    /// The journal's pace; none without a journal.
+    /// Policy for the journal; none without a journal.
     pub journal: Option<JournalPace>,
 }
 
-/// How the journal's mark is kept ahead of need.
+/// Policy for keeping the journal's mark ahead of need, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalPace {
-    /// How far ahead of the time that is minted from it is moved.
+    /// Distance of the journal's mark ahead of the time that is minted from.
     pub ahead_ms: u64,
-    /// It is moved when less than this is left.
+    /// Remaining time below which the mark is moved.
     pub renew_below_ms: u64,
-    /// It is left where it is once nothing was taken for this long, until somebody mints again; none:
-    /// it is always kept ahead.
+    /// Idle time after which the mark stays where it is, until a caller mints again; none: it is
+    /// always kept ahead.
     pub rest_after_ms: Option<u64>,
 }
 
 impl JournalPace {
-    /// After a crash IDs are at most this far ahead of the clock, where ticks are not longer.
+    /// After a crash IDs are at most this far ahead of the clock, unless ticks are longer.
     const AHEAD_MS: u64 = 500;
-    /// The time in which a write to a busy disk should be done.
+    /// Time within which a write to a busy disk should end.
     const WRITE_MS: u64 = 300;
 
-    /// The pace for layouts whose slowest has ticks of `unit_ms`: a tick must lie wholly below the
-    /// mark, so slow ticks need a mark further ahead.
+    /// Returns the policy for layouts whose slowest ticks last `unit_ms`. A tick must lie wholly
+    /// below the mark, so slow ticks need a mark further ahead.
     #[must_use]
     pub const fn for_unit(unit_ms: u64) -> Self {
         let slow_ms = unit_ms.saturating_mul(2).saturating_add(250);
@@ -41,12 +42,12 @@ impl JournalPace {
 }
 
 impl Pace {
-    /// The shortest window.
+    /// Shortest window, in milliseconds.
     pub const WINDOW_MS_MIN: u64 = 1_000;
 
-    /// The pace for layouts whose slowest has ticks of `unit_ms`, whose IDs may lead the clock by
-    /// `lead_ms`: a window of `window_ms`, but at least three ticks, with room for a store whose
-    /// clock is `skew_ms` behind ours.
+    /// Returns the policy for layouts whose slowest ticks last `unit_ms` and whose IDs may lead the
+    /// clock by `lead_ms`. A window lasts `window_ms`, but at least three ticks. `ahead_max_ms`
+    /// leaves room for a store whose clock is `skew_ms` behind ours.
     #[must_use]
     pub fn new(window_ms: u64, unit_ms: u64, lead_ms: u64, skew_ms: u64, journal: bool) -> Self {
         let window_ms = window_ms.max(unit_ms.saturating_mul(3)).max(Self::WINDOW_MS_MIN);
@@ -61,14 +62,14 @@ impl Pace {
         }
     }
 
-    /// The same, where there is nobody to ask for more.
+    /// Returns the same policy without moves of the store's mark, for offline use.
     #[must_use]
     pub const fn alone(self) -> Self {
         Self { window_ms: 0, ..self }
     }
 
-    /// The same, with a journal that rests once nothing was taken for so long, but at least two ticks
-    /// of `unit_ms`: within one, minting leaves no trace in what is taken.
+    /// Returns the same policy with a journal that is idle after this time, but after no less than
+    /// two ticks of `unit_ms`: minting within one tick leaves `taken_until` unchanged.
     #[must_use]
     pub fn resting_after(self, rest_after_ms: Option<u64>, unit_ms: u64) -> Self {
         let rest_after_ms = rest_after_ms.map(|ms| ms.max(unit_ms.saturating_mul(2)));

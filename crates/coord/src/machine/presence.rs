@@ -1,4 +1,4 @@
-//! When a member says that it is still there.
+//! Renewals of a member's presence.
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
@@ -6,30 +6,30 @@ use super::{Now, backoff_ms};
 use crate::error::{Error, ErrorKind, Result};
 use crate::member::Presence;
 
-/// What to do about a member's presence.
+/// Action due for a member's presence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PresenceAction {
-    /// Send this renewal, and hand in the answer.
+    /// Send this renewal, and report the result.
     Renew(Presence),
 }
 
-/// A member that has joined and keeps renewing: three times in a time to live, so that one lost
-/// renewal costs nothing.
+/// Member that has joined and renews three times in a time to live, so that one lost renewal costs
+/// nothing.
 #[derive(Clone, Debug)]
 pub struct PresenceMachine {
     ttl_ms: u64,
     renewals: u64,
-    /// When the last renewal that arrived was sent.
+    /// Time at which the last renewal that arrived was sent.
     live_since: ElapsedMillis,
     next_at: ElapsedMillis,
     sent_at: Option<ElapsedMillis>,
     failures: u32,
-    /// Why nobody there knows the member any more.
+    /// Error after which the store no longer knows the member.
     gone: Option<Error>,
 }
 
 impl PresenceMachine {
-    /// The presence of a member whose join was sent at `joined_at`.
+    /// Creates the presence of a member whose join was sent at `joined_at`.
     #[must_use]
     pub const fn new(ttl_ms: u64, joined_at: ElapsedMillis) -> Self {
         Self {
@@ -43,13 +43,13 @@ impl PresenceMachine {
         }
     }
 
-    /// What a join says.
+    /// Returns the presence that a join sends.
     #[must_use]
     pub const fn joining(ttl_ms: u64, sample: UnixMillis) -> Presence {
         Presence { sample, renewals: 0, ttl_ms }
     }
 
-    /// What is due now.
+    /// Returns the renewal that is due now, if any.
     pub fn look(&mut self, now: Now) -> Option<PresenceAction> {
         if self.gone.is_some() || self.sent_at.is_some() || now.elapsed < self.next_at {
             return None;
@@ -60,13 +60,13 @@ impl PresenceMachine {
         Some(PresenceAction::Renew(presence))
     }
 
-    /// The answer to a renewal.
+    /// Takes in the result of a renewal.
     pub fn renewed(&mut self, now: Now, answer: &Result<()>) {
         let Some(sent_at) = self.sent_at.take() else { return };
         match answer.as_ref().map_err(Error::kind) {
             Ok(()) => {
                 self.failures = 0;
-                // From before it was sent: the store may have begun to count then.
+                // Counted from before it was sent: the store may have begun to count then.
                 self.live_since = sent_at;
                 self.next_at = sent_at.saturating_add(self.ttl_ms / 3);
             }
@@ -80,15 +80,15 @@ impl PresenceMachine {
         }
     }
 
-    /// Why the member must join anew, as another one: the store has forgotten it, or is not the one
-    /// that it joined, whatever it knows.
+    /// Returns the reason why the process must join as a new member: the store has forgotten this
+    /// one, or is not the store that it joined.
     #[must_use]
     pub const fn gone(&self) -> Option<&Error> {
         self.gone.as_ref()
     }
 
-    /// Until when nobody may take an ordered slot from the member: counted from before the last renewal
-    /// that arrived was sent.
+    /// Returns the time until which no other member may acquire an exclusive slot from this one. It
+    /// is counted from before the last renewal that arrived was sent.
     #[must_use]
     pub const fn lease_until(&self) -> ElapsedMillis {
         if self.gone.is_some() {
@@ -98,13 +98,13 @@ impl PresenceMachine {
         }
     }
 
-    /// Whether others must still see the member as live.
+    /// Returns whether other members must still see this one as live.
     #[must_use]
     pub fn is_live(&self, now: Now) -> bool {
         self.gone.is_none() && now.elapsed.since(self.live_since) < self.ttl_ms
     }
 
-    /// In how many milliseconds to look again.
+    /// Returns the milliseconds until the next poll.
     #[must_use]
     pub fn look_in_ms(&self, now: Now) -> Option<u64> {
         (self.gone.is_none() && self.sent_at.is_none()).then(|| self.next_at.since(now.elapsed))

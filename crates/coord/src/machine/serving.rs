@@ -1,5 +1,5 @@
-//! What this member answers for of what one at a time does: it gives up what it cannot use, and what others
-//! cannot reach.
+//! Decision which sections and global-order sources this member serves: it gives up those that it
+//! cannot use, and those that peers cannot reach here.
 
 use std::collections::BTreeSet;
 
@@ -7,21 +7,21 @@ use snowmint_core::ElapsedMillis;
 
 use crate::member::{Incarnation, MemberStatus, Serves, UNREACHABLE_MAX};
 
-/// For how long something is given up at least.
+/// Shortest time for which something is given up, in milliseconds.
 const AWAY_MS: u64 = 10_000;
-/// For how long at most, if it has to be given up again soon after each return.
+/// Longest time, when it has to be given up again soon after each return.
 const AWAY_MS_MAX: u64 = 600_000;
-/// How often is looked at most.
+/// Shortest time between two polls.
 const LOOK_MS: u64 = 100;
-/// How soon a status is announced again that has not arrived.
+/// Wait before a status that did not arrive is announced again.
 const AGAIN_MS: u64 = 500;
 
-/// Something that is given up while there is a reason to, and for a while after.
+/// Something that is given up while there is a reason, and for a while after.
 #[derive(Clone, Copy, Debug)]
 struct GivenUp {
     until: Option<ElapsedMillis>,
     away_ms: u64,
-    /// When it was last taken up again.
+    /// Time at which it was last resumed.
     back_at: Option<ElapsedMillis>,
 }
 
@@ -32,7 +32,7 @@ impl Default for GivenUp {
 }
 
 impl GivenUp {
-    /// Whether it is given up at `now`.
+    /// Returns whether it is given up at `now`.
     fn look(&mut self, now: ElapsedMillis, reason: bool) -> bool {
         match self.until {
             None if reason => {
@@ -51,38 +51,40 @@ impl GivenUp {
     }
 }
 
-/// What is known at a look.
+/// State known at a poll.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reasons {
-    /// Our clock is wrong, or too far behind or ahead of what we have to mint after.
+    /// Our clock is wrong, or too far behind or ahead of the IDs after which this member has to
+    /// mint.
     pub(crate) clock: bool,
-    /// Most others say that they cannot reach us.
+    /// Most peers report that they cannot reach this member.
     pub(crate) unreached: bool,
-    /// Those whom we cannot reach.
+    /// Peers that this member cannot reach.
     pub(crate) unreachable: BTreeSet<Incarnation>,
 }
 
-/// What a member says of itself.
+/// Status that a member announces.
 #[derive(Debug, Default)]
 pub(crate) struct Serving {
     order: GivenUp,
     all: GivenUp,
     status: MemberStatus,
-    /// The revision that the store is known to have.
+    /// Revision that the store is known to have.
     announced: u64,
-    /// It is on its way.
+    /// An announcement is in flight.
     busy: bool,
     again_at: ElapsedMillis,
     looked_at: Option<ElapsedMillis>,
 }
 
 impl Serving {
-    /// What is answered for.
+    /// Returns what this member serves.
     pub(crate) const fn serves(&self) -> Serves {
         self.status.serves
     }
 
-    /// Whether it is time to look again. What is looked at takes time, and a driver may wake thousands of times a second.
+    /// Returns whether a poll is due. Collecting the reasons takes time, and a driver may wake
+    /// thousands of times a second.
     pub(crate) fn is_due(&mut self, now: ElapsedMillis) -> bool {
         let is_due = self.looked_at.is_none_or(|at| now.since(at) >= LOOK_MS);
         if is_due {
@@ -91,7 +93,7 @@ impl Serving {
         is_due
     }
 
-    /// Takes in how it is. Whether what is answered for has changed.
+    /// Takes in the reasons. Returns whether the served set has changed.
     pub(crate) fn look(&mut self, now: ElapsedMillis, reasons: Reasons) -> bool {
         let (order, all) =
             (self.order.look(now, reasons.clock), self.all.look(now, reasons.unreached));
@@ -109,7 +111,7 @@ impl Serving {
         serves != before
     }
 
-    /// What the store is to be told now.
+    /// Returns the status to announce now, if any.
     pub(crate) fn announcement(&mut self, now: ElapsedMillis) -> Option<MemberStatus> {
         let is_due = !self.busy && self.announced < self.status.revision && now >= self.again_at;
         is_due.then(|| {
@@ -118,7 +120,7 @@ impl Serving {
         })
     }
 
-    /// The store was told this revision, or could not be.
+    /// Records whether the announcement of this revision arrived.
     pub(crate) fn announced(&mut self, now: ElapsedMillis, revision: u64, arrived: bool) {
         self.busy = false;
         if arrived {
@@ -128,7 +130,7 @@ impl Serving {
         }
     }
 
-    /// A membership begins, of which the store knows nothing yet.
+    /// Records the begin of a membership, of which the store knows nothing yet.
     pub(crate) fn joined(&mut self) {
         (self.announced, self.busy) = (0, false);
     }
@@ -153,7 +155,7 @@ mod tests {
         assert_eq!(serving.announcement(at(0)), None, "nothing to say");
         assert!(serving.look(at(5_000), clock(true)));
         assert_eq!(serving.serves(), Serves::Counters);
-        // The reason goes with the right, so it is not taken up again at once.
+        // The reason ends with the ownership, so it is not resumed at once.
         assert!(!serving.look(at(5_001), clock(false)));
         assert!(!serving.look(at(14_999), clock(false)));
         assert!(serving.look(at(15_000), clock(false)));
@@ -209,7 +211,7 @@ mod tests {
         serving.announced(at(10), 1, false);
         assert_eq!(serving.announcement(at(11)), None);
         assert_eq!(serving.announcement(at(510)), Some(said.clone()));
-        // It changes while it is on its way.
+        // The status changes while the announcement is in flight.
         serving.look(at(511), clock(true));
         serving.announced(at(512), 1, true);
         assert_eq!(serving.announcement(at(512)).unwrap().revision, 2);

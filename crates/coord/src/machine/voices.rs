@@ -1,4 +1,4 @@
-//! What other members' clocks say, for stores that have none of their own.
+//! Quorum of other members' clocks, for stores without a clock of their own.
 
 use std::collections::BTreeMap;
 
@@ -6,70 +6,76 @@ use snowmint_core::{ElapsedMillis, UnixMillis};
 
 use crate::member::{Incarnation, MemberInfo};
 
-/// So many others it takes: of two clocks that disagree nobody knows which is wrong.
+/// Smallest number of other clocks: when two clocks disagree, it is unknown which one is wrong.
 const OTHERS_MIN: usize = 2;
-/// How often a node at rest looks at other clocks, however often these are said.
+/// Interval at which an idle node reads other clocks, even if they are reported more often.
 pub(crate) const LOOK_AT_REST_MS: u64 = 10_000;
 
-/// Other members' clocks, as their renewals show them. Programs that asked servers to join have no say: whoever has a
-/// token for that could outvote the servers.
+/// Other members' clocks, as their renewals show them. Embedded clients that join through servers
+/// do not count: any holder of a token for joining could outvote the servers.
 ///
-/// Who is there is told by elapsed time: whoever's count of renewals rises between two looks. Our wall clock is
-/// what is in question: one that is wrong would find everybody gone whom it could be compared with.
+/// A member counts as present by elapsed time: its count of renewals rises between two looks. Our
+/// wall clock is the one in question: if it is wrong, all members that it could be compared with
+/// would seem gone.
 #[derive(Debug, Default)]
 pub(crate) struct Voices {
-    /// When the last look was asked for.
+    /// Start of the last look.
     asked_at: Option<ElapsedMillis>,
     known: BTreeMap<Incarnation, Known>,
 }
 
-/// What the last look has shown of one member.
+/// State of one member at the last look.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     renewals: u64,
     ttl_ms: u64,
     sample: UnixMillis,
-    /// When this count was first seen.
+    /// Time at which this count was first seen.
     since: ElapsedMillis,
-    /// How old the sample was at most by then; none where nothing tells.
+    /// Largest age of the sample at that time; none if it is unknown.
     age_ms_max: Option<u64>,
-    /// Whether our own wall clock takes it for live.
+    /// Whether the member is live by our own wall clock.
     looks_live: bool,
 }
 
 impl Known {
-    /// Its clock by now, if it was heard lately enough; and by how much that may be wrong.
+    /// Returns the member's clock at `now`, and by how much it may be wrong; none if the last
+    /// renewal is too old.
     fn heard(&self, now: ElapsedMillis) -> Option<(UnixMillis, u64)> {
         let passed_ms = now.since(self.since);
-        // Who looks so rarely as after a suspend, and not as at rest, knows too little about the sample.
+        // After a gap between looks as long as a suspend, and longer than an idle node's, too
+        // little is known about the sample.
         let age_ms_most = self.ttl_ms.max(LOOK_AT_REST_MS).saturating_mul(2);
         let age_ms_max = self.age_ms_max.filter(|age_ms| *age_ms <= age_ms_most)?;
         (passed_ms < self.ttl_ms).then(|| (self.sample.saturating_add(passed_ms), age_ms_max))
     }
 
-    /// The same, where our own clock has to be believed about who is live.
+    /// Returns the same, but trusts our own clock about which members are live.
     fn seems_live(&self, now: ElapsedMillis) -> Option<(UnixMillis, u64)> {
         let lives = self.looks_live && now.since(self.since) < self.ttl_ms;
         self.heard(now).or_else(|| lives.then_some((self.sample, self.ttl_ms)))
     }
 
-    /// Until when it may be heard yet: it renews three times in a time to live.
+    /// Returns the time until which the next renewal is expected: a member renews three times in a
+    /// time to live.
     const fn may_be_heard_until(&self) -> ElapsedMillis {
         self.since.saturating_add(self.ttl_ms / 2)
     }
 }
 
-/// What most clocks say, ours among them.
+/// Result of the clocks, ours among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is this time, and a look shows it within so much.
+    /// The median time, and by how much looks may have made it wrong.
     Most { time: UnixMillis, slack_ms: u64 },
-    /// Too few are there to tell; by our clock, others are gone who may be heard until then.
+    /// Too few members to decide. Members that seem gone by our clock may still renew before
+    /// `until`.
     TooFew { until: Option<ElapsedMillis> },
 }
 
 impl Voices {
-    /// Takes in all other members, as the store listed them to a question asked and answered then.
+    /// Takes in the list of all other members, from a store call that was sent and returned at
+    /// these times.
     pub(crate) fn look<'a>(
         &mut self,
         others: impl Iterator<Item = &'a MemberInfo>,
@@ -78,7 +84,7 @@ impl Voices {
     ) {
         let before = self.asked_at;
         if before.is_some_and(|before| asked_at < before) {
-            // Overtaken by a later question.
+            // A later look has overtaken this one.
             return;
         }
         self.asked_at = Some(asked_at);
@@ -103,7 +109,7 @@ impl Voices {
         self.known = known.collect();
     }
 
-    /// What most say by `now`, at which our clock says `ours`.
+    /// Returns the result of the clocks at `now`, when our clock shows `ours`.
     pub(crate) fn verdict(&self, ours: UnixMillis, now: ElapsedMillis) -> Verdict {
         let heard: Vec<_> = self.known.values().filter_map(|known| known.heard(now)).collect();
         let said = if heard.len() >= OTHERS_MIN {
@@ -121,8 +127,9 @@ impl Voices {
         Verdict::Most { time, slack_ms }
     }
 
-    /// Until when enough others may be heard. Two that are there have renewed at about the same time, by
-    /// clocks that agree; those that ended one after the other have not, and are not waited for.
+    /// Returns the time until which enough other members may renew. Two members that are present
+    /// have renewed at about the same time, by clocks that agree. Members that ended one after the
+    /// other have not, and are not waited for.
     fn may_be_enough_until(&self, now: ElapsedMillis) -> Option<ElapsedMillis> {
         let may_speak =
             |known: &&Known| known.seems_live(now).is_some() || now < known.may_be_heard_until();
@@ -145,8 +152,8 @@ mod tests {
     const TTL_MS: u64 = 10_000;
     const HOUR_MS: u64 = 3_600_000;
 
-    /// A member that has renewed so often, the last time when its clock said so, looked at by one whose clock
-    /// says something else.
+    /// Returns a member with this number of renewals, the last at `sample` by its own clock, as a
+    /// reader with clock `ours` sees it.
     fn info(who: u128, renewals: u64, sample: u64, ours: u64) -> MemberInfo {
         let (sample, ours) = (UnixMillis::new(sample), UnixMillis::new(ours));
         let incarnation = Incarnation::new(who);
@@ -186,9 +193,10 @@ mod tests {
             look(&mut voices, &[1, 2].map(|who| info(who, 7, true_ms, ours)), 100);
             assert_eq!(verdict(&voices, ours, 101), too_few(Some(101 + TTL_MS / 2)), "{ours}");
             look(&mut voices, &[1, 2].map(|who| info(who, 8, true_ms + 3_000, ours)), 3_300);
-            // The renewals came between the first question and the second answer.
+            // The renewals came between the first look's start and the second look's result.
             assert_eq!(verdict(&voices, ours, 3_301), most(true_ms + 3_000, 3_201), "{ours}");
-            // Their clocks have gone on since; and once they were silent for long they are gone.
+            // Their clocks have advanced since; once they are silent for too long, they count as
+            // gone.
             assert_eq!(verdict(&voices, ours, 13_300), most(true_ms + 12_999, 3_201));
             assert_eq!(verdict(&voices, ours, 13_301), too_few(None));
         }
@@ -218,7 +226,7 @@ mod tests {
             look(&mut voices, &programs.collect::<Vec<_>>(), asked_at);
             assert_eq!(verdict(&voices, 50_000, asked_at + 1), too_few(None));
         }
-        // Nor do they keep those from being heard that have one, or make two of one.
+        // They also do not hide the members that count, or add to them.
         for (renewals, asked_at) in [(3, 1_000), (4, 1_500)] {
             let mut others: Vec<_> = (0..9).map(|who| program(who, renewals, 50_000)).collect();
             others.extend([1, 2].map(|who| info(who, renewals, 50_000, 50_000)));
@@ -232,7 +240,7 @@ mod tests {
         let mut voices = Voices::default();
         look(&mut voices, &[info(1, 7, 90_000, 95_000), info(2, 9, 91_000, 95_000)], 0);
         assert_eq!(verdict(&voices, 95_000, 1), most(91_000, TTL_MS));
-        // They do not renew: they ended with the last one's time to live.
+        // They do not renew: they end with the time to live of the last renewal.
         look(&mut voices, &[info(1, 7, 90_000, 105_000), info(2, 9, 91_000, 105_000)], 10_000);
         assert_eq!(verdict(&voices, 105_000, 10_001), too_few(None));
     }
@@ -244,7 +252,8 @@ mod tests {
         let mut voices = Voices::default();
         look(&mut voices, &gone, 0);
         assert_eq!(verdict(&voices, ours, 1), too_few(None));
-        // One of them and one more may be there still; once one was silent for long, nobody is waited for.
+        // Two of the three may still be present; once one was silent for too long, none is waited
+        // for.
         let third = info(3, 1, HOUR_MS + 500, ours);
         look(&mut voices, &[gone[0].clone(), gone[1].clone(), third.clone()], 4_000);
         assert_eq!(verdict(&voices, ours, 4_001), too_few(Some(9_001)));
@@ -262,7 +271,7 @@ mod tests {
         assert_eq!(verdict(&voices, 200, 300), said);
     }
 
-    /// Nothing is known about how old the samples are that such a look shows.
+    /// Such a look does not show the age of its samples.
     #[test]
     fn a_look_after_a_long_pause_hears_nobody() {
         let mut voices = Voices::default();

@@ -1,4 +1,4 @@
-//! One slot's window: how far it reaches, and when it is moved on.
+//! One slot's window: how far it reaches, and when it moves.
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
@@ -6,28 +6,29 @@ use super::{Now, Pace, Requests, backoff_ms};
 use crate::error::{Error, Result};
 use crate::lease::{Extend, Extended, Lease, Mark, NotExtended, Release};
 
-/// Where the generators of a slot are.
+/// Position of a slot's generators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// The end of everything taken, or the time that the next ID would say if that is later because
-    /// a clock that went back is held.
+    /// End of everything taken, or the time of the next ID if that is later because a clock that
+    /// stepped back is held.
     pub taken_until: UnixMillis,
-    /// Whether the slot may be needed soon: not so for the clock values that do not serve.
+    /// Whether the slot may be needed soon; false for clock values that are not in use.
     pub wanted: bool,
-    /// A clock that went back is held: time runs on at half speed until the wall clock is there.
+    /// A clock that stepped back is held: time advances at half speed until the wall clock has
+    /// caught up.
     pub held: bool,
 }
 
-/// What to do about a window.
+/// Action due for a window.
 #[derive(Clone, Debug)]
 pub enum WindowAction {
-    /// Ask the store for this, and hand in the answer.
+    /// Send this extend to the store, and report the result.
     Extend(Extend),
-    /// Write the journal with this mark, and hand in that it is durable.
+    /// Write the journal with this mark, and report when it is durable.
     Journal(UnixMillis),
     /// Everything below this time may be minted. Never less than what was open before.
     Open(UnixMillis),
-    /// Close the generators for good, now: somebody else has, or may have, the slot.
+    /// Close the generators for good, now: another member has, or may have, the slot.
     Shut(Error),
 }
 
@@ -38,43 +39,44 @@ pub struct WindowMachine {
     floor: UnixMillis,
     pace: Pace,
     requests: Requests,
-    /// The store's mark, as it acknowledged it.
+    /// Store's mark, as it acknowledged it.
     mark: Mark,
-    /// The journal's mark, as it is on the disk.
+    /// Journal's mark, as the disk has it.
     journal_mark: UnixMillis,
     journal_asked: Option<UnixMillis>,
     opened: UnixMillis,
     use_seen: UseSeen,
-    /// Nothing was taken for so long that the journal's mark is left behind; true until it is on disk
-    /// again.
+    /// Nothing was taken for so long that the journal's mark is left behind; true until a newer
+    /// mark is on disk.
     resting: bool,
     asked: Option<PendingExtend>,
     retry_at: ElapsedMillis,
     failures: u32,
-    /// Why the store did not extend it when it was last asked.
+    /// Store's error for the last extend, if it failed.
     refusal: Option<Error>,
     over: bool,
 }
 
-/// When something was last seen to be taken.
+/// Time at which a change of `taken_until` was last seen.
 #[derive(Clone, Copy, Debug, Default)]
 struct UseSeen {
     taken_until: UnixMillis,
-    /// None before the first look.
+    /// None before the first poll.
     at: Option<ElapsedMillis>,
 }
 
-/// An extend whose outcome is not known yet.
+/// Extend with an unknown outcome.
 #[derive(Clone, Debug)]
 struct PendingExtend {
     extend: Extend,
-    /// On its way; else it waits to be repeated, with the same request number.
+    /// In flight; otherwise it waits to be repeated, with the same request number.
     sent: bool,
 }
 
 impl WindowMachine {
-    /// The window of a lease. `floor` is where its generators begin: the lease's own, or a finer one
-    /// from a journal that proves that nobody held the slot in between. `seed` is any random number.
+    /// Creates the window of a lease. `floor` is where its generators begin: the lease's own floor,
+    /// or a finer one from a journal that proves that no other member held the slot in between.
+    /// `seed` is any random number.
     #[must_use]
     pub fn new(lease: Lease, floor: UnixMillis, pace: Pace, seed: u64) -> Self {
         let mark = lease.mark;
@@ -97,49 +99,51 @@ impl WindowMachine {
         }
     }
 
-    /// The lease as it was claimed.
+    /// Returns the lease as it was claimed.
     #[must_use]
     pub const fn lease(&self) -> &Lease {
         &self.lease
     }
 
-    /// Where generators of this slot begin.
+    /// Returns the time at which generators of this slot begin.
     #[must_use]
     pub const fn floor(&self) -> UnixMillis {
         self.floor
     }
 
-    /// From here on the window is kept at this pace.
+    /// Keeps the window by this policy from here on.
     pub fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
     }
 
-    /// The store's mark, as it acknowledged it.
+    /// Returns the store's mark, as it acknowledged it.
     #[must_use]
     pub const fn mark(&self) -> Mark {
         self.mark
     }
 
-    /// The exclusive end of what may be minted: the nearer one of the store's and the journal's mark.
+    /// Returns the exclusive end of what may be minted: the nearer one of the store's and the
+    /// journal's mark.
     #[must_use]
     pub fn open_until(&self) -> UnixMillis {
         let mark = self.mark.unix_millis();
         if self.pace.journal.is_some() { mark.min(self.journal_mark) } else { mark }
     }
 
-    /// The mark that the journal should hold now: the one on its way there, or the one it has.
+    /// Returns the mark that the journal should hold now: the one in flight to it, or the one it
+    /// has.
     #[must_use]
     pub fn journal_target(&self) -> UnixMillis {
         self.journal_asked.unwrap_or(self.journal_mark)
     }
 
-    /// Whether the window has ended for good.
+    /// Returns whether the window has ended for good.
     #[must_use]
     pub const fn is_over(&self) -> bool {
         self.over
     }
 
-    /// What is due now, with the generators at `position`.
+    /// Returns the actions that are due now, with the generators at `position`.
     pub fn look(&mut self, now: Now, position: Position) -> Vec<WindowAction> {
         let mut actions = Vec::new();
         if self.over {
@@ -160,23 +164,23 @@ impl WindowMachine {
         actions
     }
 
-    /// The time that is minted from now.
+    /// Returns the time that is minted from now.
     fn at(&self, now: Now, position: Position) -> UnixMillis {
         now.wall.max(position.taken_until).max(self.floor)
     }
 
-    /// Somebody wants to mint, and found the window spent.
+    /// Records that a caller wants to mint and found the window spent.
     pub fn stir(&mut self, now: Now) {
         self.use_seen.at = Some(now.elapsed);
     }
 
-    /// Whether the journal rests: nobody mints.
+    /// Returns whether the journal is idle: nothing is minted.
     #[must_use]
     pub const fn is_resting(&self) -> bool {
         self.resting
     }
 
-    /// Whether nothing was taken for so long that the journal may rest.
+    /// Returns whether nothing was taken for so long that the journal may become idle.
     fn is_unused(&self, now: Now) -> bool {
         let rest_after_ms = self.pace.journal.and_then(|pace| pace.rest_after_ms);
         let unused_ms = self.use_seen.at.map_or(0, |at| now.elapsed.since(at));
@@ -190,7 +194,7 @@ impl WindowMachine {
         chance: fn() -> u64,
     ) -> Option<Extend> {
         if let Some(asked) = &mut self.asked {
-            // The same request again: the store knows whether it did it.
+            // Repeat the same request: the store knows whether it has done it.
             return (!std::mem::replace(&mut asked.sent, true)).then(|| asked.extend.clone());
         }
         let left_ms = self.mark.unix_millis().since(at);
@@ -215,7 +219,7 @@ impl WindowMachine {
         Some(extend)
     }
 
-    /// The journal is written anyway: its mark is moved on with it, due or not.
+    /// Moves the journal's mark for a write that happens anyway, due or not.
     pub fn journal(&mut self, now: Now, position: Position) {
         if !self.over && !self.is_unused(now) {
             self.journal_below(u64::MAX, self.at(now, position), position);
@@ -226,7 +230,7 @@ impl WindowMachine {
         self.journal_below(self.pace.journal?.renew_below_ms, at, position)
     }
 
-    /// Moves the journal's mark on, if no more than so much is left.
+    /// Moves the journal's mark, if at most `left_ms_max` is left.
     fn journal_below(
         &mut self,
         left_ms_max: u64,
@@ -238,7 +242,7 @@ impl WindowMachine {
         if !position.wanted || self.journal_asked.is_some() || left_ms > left_ms_max {
             return None;
         }
-        // Beyond the store's mark nothing can be minted anyway.
+        // Nothing can be minted beyond the store's mark.
         let to = at.saturating_add(pace.ahead_ms).min(self.mark.unix_millis());
         if to <= self.journal_mark {
             return None;
@@ -247,7 +251,7 @@ impl WindowMachine {
         Some(to)
     }
 
-    /// Why the store did not extend it when it was last asked; none when it did.
+    /// Returns the store's error for the last extend; none if it succeeded.
     #[must_use]
     pub const fn refusal(&self) -> Option<&Error> {
         self.refusal.as_ref()
@@ -261,7 +265,7 @@ impl WindowMachine {
         })
     }
 
-    /// The store's answer to the extend with this request number.
+    /// Takes in the store's result for the extend with this request number.
     pub fn extended(
         &mut self,
         now: Now,
@@ -312,7 +316,7 @@ impl WindowMachine {
         self.retry_at = now.elapsed.saturating_add(backoff_ms(self.failures));
     }
 
-    /// The journal holds `mark`, durably.
+    /// Records that the journal holds `mark` durably.
     pub fn journalled(&mut self, mark: UnixMillis) -> Option<UnixMillis> {
         if self.over {
             return None;
@@ -325,18 +329,19 @@ impl WindowMachine {
         self.open_if_more()
     }
 
-    /// The journal could not be written: what it holds is not known, but never more than was asked.
+    /// Records that the journal could not be written: its content is unknown, but never beyond the
+    /// requested mark.
     pub fn journal_failed(&mut self) {
         self.journal_asked = None;
         self.resting = false;
     }
 
     /// Ends the window: its generators are closed, and have taken everything below `taken_until`.
-    /// Answers how to give the slot up.
+    /// Returns the release that gives the slot up.
     pub fn close(&mut self, taken_until: UnixMillis) -> Release {
         self.over = true;
         let floor = self.lease.floor;
-        // An extend on its way may have moved the store's mark, never lowered it.
+        // An extend in flight may have moved the store's mark, never lowered it.
         let mark = Mark::from(taken_until).clamp(floor, self.mark.max(floor));
         Release {
             pool: self.lease.pool.clone(),
@@ -348,15 +353,15 @@ impl WindowMachine {
         }
     }
 
-    /// In how many milliseconds to look again, if nothing happens until then.
+    /// Returns the milliseconds until the next poll, if nothing happens before.
     #[must_use]
     pub fn look_in_ms(&self, now: Now, position: Position) -> Option<u64> {
         if self.over {
             return None;
         }
         let at = self.at(now, position);
-        // In how long so much of the window is over. By the wall clock alone, a held clock would be looked
-        // at again and again, each time after half of what is left.
+        // Milliseconds until this much of the window is used. By the wall clock alone, the machine
+        // would poll a held clock again and again, each time after half of what is left.
         let over_in_ms = |ms: u64| {
             let held_ms = ms.saturating_add(ms.min(at.since(now.wall)));
             if position.held { held_ms } else { ms }
@@ -373,7 +378,7 @@ impl WindowMachine {
             .pace
             .journal
             .filter(|_| {
-                // Nothing to write until the store's mark is further ahead.
+                // There is nothing to write until the store's mark is further ahead.
                 let room = self.mark.unix_millis() > self.journal_mark;
                 position.wanted && self.journal_asked.is_none() && room && !self.is_unused(now)
             })
@@ -383,8 +388,8 @@ impl WindowMachine {
         extend.into_iter().chain(journal).min()
     }
 
-    /// Whether the slot can be minted from now, with at least `margin_ms` to spare. While it rests,
-    /// it can after one write of the journal.
+    /// Returns whether the slot can be minted from now, with at least `margin_ms` to spare. An idle
+    /// slot can be minted from after one write of the journal.
     #[must_use]
     pub fn has_margin(&self, now: Now, margin_ms: u64) -> bool {
         let until = if self.resting { self.mark.unix_millis() } else { self.open_until() };

@@ -1,9 +1,9 @@
-//! What a kind of call costs, by the number of sections that it is for.
+//! Cost of a kind of call, by the number of its sections.
 
-/// How much of what was seen before counts beside the last call.
+/// Weight of earlier observations, relative to 1 for the last call.
 const KEPT: f64 = 0.9;
 
-/// A straight line through the last calls: least squares, older ones less and less.
+/// Straight line through the last calls: least squares, with older calls weighted less and less.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
     calls: f64,
@@ -23,8 +23,8 @@ impl Cost {
         add(&mut self.products, sections * ms);
     }
 
-    /// Milliseconds of a call, whatever it is for, and of each section besides. While all calls were for as
-    /// many, they may be all the sections'.
+    /// Returns the milliseconds of a call itself, and of each section in it. While all calls had
+    /// the same number of sections, all their time may be counted as the sections'.
     pub(super) fn line(self) -> (f64, f64) {
         let spread = self.calls * self.squares - self.sections * self.sections;
         let each_ms = if spread > self.squares / 100.0 {

@@ -1,4 +1,4 @@
-//! A section that is ours, and how far its window is moved at once.
+//! Section that this member owns, and how far its window moves at once.
 
 use snowmint_core::ElapsedMillis;
 
@@ -7,10 +7,10 @@ use crate::machine::{Now, Requests};
 use crate::pool::Pool;
 use crate::sources::Want;
 
-/// A window that was used up in less time than this is followed by one twice as long, and one that
-/// lasted ten times as long by one half as long.
+/// Duration of a window below which the next one is twice as long. A window that lasted over ten
+/// times as long is followed by one half as long.
 const HURRY_MS: u64 = 1_000;
-/// How often a step is doubled at most.
+/// Largest number of doublings of a step.
 const DOUBLINGS_MAX: u32 = 12;
 
 #[derive(Clone, Debug)]
@@ -18,14 +18,14 @@ pub(super) struct Held {
     pub(super) term: Term,
     pub(super) mark: Mark,
     pub(super) want: Option<Want>,
-    /// Sent, or to be sent again.
+    /// Extend that was sent, or is to be sent again.
     pub(super) extend: Option<Extend>,
     pub(super) extended_at: Option<ElapsedMillis>,
     pub(super) doublings: u32,
 }
 
 impl Held {
-    /// The next extend: a step, or as far as is wanted, whichever is more.
+    /// Returns the next extend: a step, or as far as callers want, whichever is more.
     pub(super) fn next(
         &mut self,
         pool: &Pool,
@@ -38,7 +38,7 @@ impl Held {
         let (to, ahead_max_ms) = match want {
             Want::Numbers { until, step } => (self.numbers_to(until, step, now), None),
             Want::Time { taken_until, window_ms, lead_max_ms } => {
-                // A window that IDs have run ahead into is followed by short ones.
+                // IDs have run ahead into this window: follow it with short ones.
                 let ahead = taken_until.saturating_add(window_ms / 4);
                 let to = now.wall.saturating_add(window_ms).max(ahead);
                 let ahead_max_ms = lead_max_ms.saturating_add(window_ms);
@@ -58,7 +58,8 @@ impl Held {
         }
     }
 
-    /// Where a window of numbers goes next. Steps follow the pace.
+    /// Returns the next mark of a window of numbers. Steps grow and shrink with the consumption
+    /// rate.
     fn numbers_to(&mut self, until: u64, step: u64, now: Now) -> u64 {
         if let Some(at) = self.extended_at {
             let lasted_ms = now.elapsed.since(at);

@@ -1,9 +1,9 @@
-//! Sections of counters, and slots of sources of global order: which are taken, kept ahead of need, and
-//! handed over.
+//! Sections of counters, and slots of global-order sources: acquiring them, keeping them ahead of
+//! need, and handing them over.
 //!
-//! Sections are ordered slots ([`ordered`](crate::ordered)): the lease on them is the member's own, so an
-//! idle section costs nothing. Those that are wanted at the same time are taken, extended and let go in
-//! one call each.
+//! Sections are exclusive slots ([`ordered`](crate::ordered)). The lease on them is the member's
+//! own, so an idle section costs nothing. Sections that are wanted at the same time are acquired,
+//! extended and relinquished in one call each.
 
 mod cost;
 mod held;
@@ -27,67 +27,67 @@ use crate::ordered::{LetGo, Take, Watch};
 use crate::pool::{Pool, SECTIONS};
 use crate::sources::{FRESH_MS, Shares, Want};
 
-/// How soon the members are listed again, when somebody was sent elsewhere.
+/// Wait before the members are listed again, after a caller was redirected.
 const LIST_AGAIN_MS: u64 = 200;
 
-/// What is to be done.
+/// Action due for sections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SectionsAction {
-    /// Take these, and hand in the answer.
+    /// Acquire these, and report the result.
     Take(Take),
-    /// Extend these, and hand in the answers.
+    /// Extend these, and report the results.
     Extend(Vec<Extend>),
-    /// Stop answering from these, then let them go, and hand in the answer.
+    /// Stop minting from these, then relinquish them, and report the result.
     LetGo(LetGo),
-    /// List the members, and hand in the answer.
+    /// List the members, and report the result.
     List,
 }
 
-/// What has changed about a section.
+/// Change of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SectionChange {
-    /// It is ours. The store knows our hold by this request number.
+    /// This member owns it. The store knows the acquire by this request number.
     Held(u16, Lease, u64),
-    /// Its window reaches to here.
+    /// Its window reaches to this mark.
     Open(u16, Mark),
-    /// It is not ours any more.
+    /// This member no longer owns it.
     Shut(u16),
 }
 
-/// Who acts.
+/// Member that acts.
 #[derive(Clone, Debug)]
 pub(crate) struct Actor {
     pub(crate) member: Incarnation,
     pub(crate) owner: String,
-    /// The member that we were before, which surely answers no more.
+    /// This process's previous member, which surely mints no more.
     pub(crate) before: Option<Incarnation>,
-    /// Our own address; empty if we serve nobody.
+    /// Our own address; empty if this member serves no callers.
     pub(crate) address: String,
-    /// What we answer for.
+    /// Kinds of slots that this member serves.
     pub(crate) serves: Serves,
-    /// How often the members are listed.
+    /// Interval between two lists of the members.
     pub(crate) list_every_ms: u64,
-    /// How far apart our clock and the store's may be.
+    /// Largest distance between our clock and the store's.
     pub(crate) skew_max_ms: u64,
 }
 
-/// The sections of one member.
+/// Sections of one member.
 #[derive(Debug)]
 pub(crate) struct SectionsMachine {
     pool: Pool,
     requests: Requests,
     held: BTreeMap<u16, Held>,
-    /// Those of them whose marks are to be moved on: of thousands that are held, a few.
+    /// Those of `held` with marks to move: a few of thousands.
     moving: BTreeSet<u16>,
-    /// To be taken.
+    /// Sections to be acquired.
     wanted: BTreeMap<u16, Want>,
-    /// Whether a section that was not ours was ever wanted.
+    /// Whether a section that this member does not own was ever wanted.
     was_wanted: bool,
-    /// Whose the store said a section is, and when.
+    /// Owner of a section as the store reported it, and when.
     blocked: HashMap<u16, (Incarnation, ElapsedMillis)>,
-    /// Sent, or to be sent again.
+    /// Acquire that was sent, or is to be sent again.
     take: Option<Take>,
-    /// To be let go.
+    /// Sections to be relinquished.
     leaving: BTreeSet<u16>,
     orphans: Orphans,
     taking: Turn,
@@ -97,9 +97,10 @@ pub(crate) struct SectionsMachine {
     listed_at: Option<ElapsedMillis>,
     members: Vec<MemberInfo>,
     watch: Watch,
-    /// Who should have what, of those who served when it was last asked.
+    /// Section owners, for the servers at the last computation.
     shares: Shares,
-    /// The store has refused, by its time, to move a slot of global order as far as our clock says.
+    /// The store has rejected, by its own time, the mark of a global-order slot that our clock
+    /// asked for.
     ahead: bool,
 }
 
@@ -128,20 +129,21 @@ impl SectionsMachine {
         }
     }
 
-    /// Members before us, which surely answer no more: what they had is taken at once.
+    /// Records earlier members of this process, which surely mint no more: their slots are acquired
+    /// at once.
     pub(crate) fn ended(&mut self, members: impl IntoIterator<Item = Incarnation>) {
         self.watch.ended(members);
     }
 
-    /// The membership is over: nothing is held, and what is on its way counts for nothing. What was
-    /// seen of others still counts.
+    /// Records that the membership is over: nothing is held, and calls in flight have no effect.
+    /// Observations of other members still count.
     pub(crate) fn lose(&mut self) {
         self.lapse();
         self.orphans = Orphans::default();
     }
 
-    /// Nothing is held any more as far as we know, and what is on its way counts for nothing. The store may hold
-    /// for us what we asked for.
+    /// Records that nothing is held any more as far as this member knows, and that calls in flight
+    /// have no effect. The store may still hold for this member the slots that it asked for.
     pub(crate) fn lapse(&mut self) {
         self.held.clear();
         self.moving.clear();
@@ -155,7 +157,7 @@ impl SectionsMachine {
         self.listed_at = None;
     }
 
-    /// Takes in what callers want.
+    /// Takes in the demand of callers.
     pub(crate) fn want(&mut self, wants: BTreeMap<u16, Want>, now: ElapsedMillis) {
         for (section, want) in wants {
             if self.leaving.contains(&section) {
@@ -174,7 +176,7 @@ impl SectionsMachine {
         }
     }
 
-    /// What is due. `again`: somebody was sent elsewhere since the last look.
+    /// Returns the actions that are due. `again`: a caller was redirected since the last poll.
     pub(crate) fn look(&mut self, now: Now, actor: &Actor, again: bool) -> Vec<SectionsAction> {
         let mut due = Vec::new();
         due.extend(self.take_due(now, actor).map(SectionsAction::Take));
@@ -216,14 +218,15 @@ impl SectionsMachine {
         if self.leaving.is_empty() || !self.letting.may_begin(now) {
             return None;
         }
-        // What is on its way may still move a mark, and nobody answers from it.
+        // A call in flight may still move a mark, and nothing is minted from it.
         self.letting.began(now, self.leaving.len());
         let held = |section: &u16| Some((u64::from(*section), self.held.get(section)?.term));
         let slots = self.leaving.iter().filter_map(held).collect();
         Some(LetGo { pool: self.pool.name.clone(), member: actor.member, slots })
     }
 
-    /// Whether others matter: somebody has what we want, or may want what we have.
+    /// Returns whether other members matter: one holds a section that we want, or may want one that
+    /// we hold.
     fn watches(&self, actor: &Actor) -> bool {
         let counts = !self.held.is_empty() || self.was_wanted;
         !self.blocked.is_empty() || (counts && !actor.address.is_empty())
@@ -240,7 +243,7 @@ impl SectionsMachine {
         true
     }
 
-    /// The answers to extends.
+    /// Takes in the results of extends.
     pub(crate) fn extended(
         &mut self,
         now: ElapsedMillis,
@@ -266,13 +269,13 @@ impl SectionsMachine {
                 }
                 Err(error) => match NotExtended::by(error.kind()) {
                     NotExtended::Unknown => failed = Some(error),
-                    // Asked for again when it is wanted again.
+                    // Requested again when it is wanted again.
                     NotExtended::Refused => {
                         self.ahead |= section >= SECTIONS;
                         self.settled(section);
                         failed = Some(error);
                     }
-                    // It is taken anew when it is wanted.
+                    // Acquired again when it is wanted.
                     NotExtended::Lost => {
                         tracing::warn!(section, error = %chain(&error), "a section was lost");
                         self.forget(section, now);
@@ -288,12 +291,12 @@ impl SectionsMachine {
         changes
     }
 
-    /// Whether the store has found our clock ahead since this was last asked.
+    /// Returns whether the store has found our clock ahead since the last call.
     pub(crate) const fn take_ahead(&mut self) -> bool {
         std::mem::replace(&mut self.ahead, false)
     }
 
-    /// It is known what became of a section's extend.
+    /// Records that the outcome of a section's extend is known.
     fn settled(&mut self, section: u16) {
         let Some(held) = self.held.get_mut(&section) else { return };
         held.extend = None;
@@ -302,7 +305,7 @@ impl SectionsMachine {
         }
     }
 
-    /// The answer to a let-go.
+    /// Takes in the result of a relinquish.
     pub(crate) fn let_go(
         &mut self,
         now: ElapsedMillis,
@@ -313,7 +316,7 @@ impl SectionsMachine {
         if answer.is_ok() {
             for (slot, term) in slots {
                 let Ok(section) = u16::try_from(*slot) else { continue };
-                // Not what was taken anew since.
+                // Keep a section that was acquired again since.
                 if self.held.get(&section).is_none_or(|held| held.term == *term) {
                     self.forget(section, now);
                 }
@@ -321,7 +324,7 @@ impl SectionsMachine {
         }
     }
 
-    /// It is not ours any more.
+    /// Records that this member no longer owns the section.
     fn forget(&mut self, section: u16, now: ElapsedMillis) {
         self.orphans.not_ours(section, now);
         self.held.remove(&section);
@@ -329,7 +332,8 @@ impl SectionsMachine {
         self.leaving.remove(&section);
     }
 
-    /// The answer to a listing. Answers what is to be let go: whoever answers from it must stop first.
+    /// Takes in a list of members. Returns the sections to relinquish, from which minting must stop
+    /// first.
     pub(crate) fn listed(
         &mut self,
         now: ElapsedMillis,
@@ -344,7 +348,8 @@ impl SectionsMachine {
         self.give_up(now, actor)
     }
 
-    /// Answers what is to be let go, as things stand: whoever answers from it must stop first.
+    /// Returns the sections to relinquish by the current assignment, from which minting must stop
+    /// first.
     pub(crate) fn give_up(&mut self, now: ElapsedMillis, actor: &Actor) -> Vec<u16> {
         let shares = self.shares_now(now, actor);
         let not_ours = |section: &u16| !shares.is_own(*section) && !self.leaving.contains(section);
@@ -353,12 +358,12 @@ impl SectionsMachine {
         let is_held = |section: u16| self.held.contains_key(&section);
         self.orphans.leave(|section| !shares.is_own(section) && !is_held(section));
         self.wanted.retain(|section, _| shares.is_own(*section));
-        // What others make of the rest is not followed.
+        // Owners of the other sections are not tracked.
         self.blocked.retain(|section, _| shares.is_own(*section));
         leaving
     }
 
-    /// Whether all that was ever asked for is done.
+    /// Returns the milliseconds until the next poll; none when nothing is pending.
     pub(crate) fn look_in_ms(&self, now: ElapsedMillis, actor: &Actor) -> Option<u64> {
         let take = (self.take.is_some() || !self.wanted.is_empty() || self.orphans.are_due())
             .then(|| self.taking.in_ms(now))

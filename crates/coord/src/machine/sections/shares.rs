@@ -1,4 +1,4 @@
-//! Who should have what, as far as this member knows.
+//! Assignment of sections to servers, as far as this member knows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,12 +9,12 @@ use crate::member::{Incarnation, MemberInfo, Serves};
 use crate::sources::{Server, Shares};
 
 impl SectionsMachine {
-    /// Who has what, for callers to be sent to; none while sections are still being let go, so that
-    /// nobody is sent to where they are not yet.
+    /// Returns the section owners, to which callers are sent. None while sections are being
+    /// relinquished, so that no caller is sent to a server that does not own them yet.
     pub(crate) fn shares(&mut self, now: ElapsedMillis, actor: &Actor) -> Option<Shares> {
         self.leaving.is_empty().then(|| {
             let shares = self.shares_now(now, actor);
-            // Whom we know to be gone has nothing any more.
+            // A member that is known to be gone owns nothing any more.
             let held = self.blocked.iter().filter(|(_, (holder, _))| {
                 self.members.iter().any(|info| info.member.incarnation == *holder)
             });
@@ -23,8 +23,9 @@ impl SectionsMachine {
         })
     }
 
-    /// One server at each address: ourselves, or who joined last. The other is its life before, which
-    /// answers no more.
+    /// Returns the assignment over one server for each address: this member, or the member that
+    /// joined last. An older member at an address is the server's previous life, which mints no
+    /// more.
     pub(super) fn shares_now(&mut self, now: ElapsedMillis, actor: &Actor) -> Shares {
         let mut servers: BTreeMap<&str, (UnixMillis, Incarnation, Serves)> = BTreeMap::new();
         for info in &self.members {
@@ -45,14 +46,14 @@ impl SectionsMachine {
             (Server { member, address: address.into() }, serves)
         };
         let servers: Vec<_> = servers.map(server).collect();
-        // Who serves changes seldom, and it takes a thousand comparisons.
+        // The servers change seldom, and computing the assignment takes a thousand comparisons.
         if !self.shares.is_of(actor.member, &servers) {
             self.shares = Shares::serving(Some(actor.member), servers);
         }
         self.shares.clone()
     }
 
-    /// Whether another serves, at an address of its own.
+    /// Returns whether another member serves, at an address of its own.
     fn serves_beside(&self, info: &MemberInfo, now: ElapsedMillis, actor: &Actor) -> bool {
         let (member, address) = (info.member.incarnation, info.member.address.as_str());
         let is_other = !address.is_empty() && address != actor.address;
@@ -60,8 +61,8 @@ impl SectionsMachine {
         is_other && !is_over
     }
 
-    /// What the others who serve say about whom they cannot reach: whether more than half of them cannot reach
-    /// us, and whom else somebody cannot reach.
+    /// Evaluates the peers' reports of unreachable peers. Returns whether more than half of the
+    /// peers cannot reach this member, and which other peers were reported.
     pub(crate) fn reached(
         &self,
         now: ElapsedMillis,
@@ -79,7 +80,7 @@ impl SectionsMachine {
         (2 * without_us > others, unreachable)
     }
 
-    /// The others who serve.
+    /// Returns the peers that serve.
     pub(crate) fn others(&self) -> impl Iterator<Item = &Server> {
         let own = self.shares.own();
         self.shares.servers().iter().filter(move |server| Some(server.member) != own)

@@ -1,4 +1,4 @@
-//! What is taken, and what comes of it.
+//! Acquires of sections, and their results.
 
 use std::collections::BTreeSet;
 
@@ -36,10 +36,10 @@ impl SectionsMachine {
         Some(take)
     }
 
-    /// What to take, and how far to move its marks by the same step. Slots of global order by
-    /// themselves: their marks are times. Of sections of counters what is wanted, and as many more of ours
-    /// as are held already: a server that counts few keys has few sections, and one that counts many
-    /// soon has them all, without a wait for each.
+    /// Returns the slots to acquire, and how far to move their marks in the same call. Global-order
+    /// slots are acquired separately: their marks are times. Sections of counters: those that are
+    /// wanted, plus as many more of our own as are held already. So a server with few keys has few
+    /// sections, and a server with many keys soon has all of its sections, without a wait for each.
     fn what_to_take(&mut self, now: ElapsedMillis, actor: &Actor) -> (Vec<u64>, u64) {
         let at_once = self.taking.at_once;
         if let Some(orphans) = self.orphans.turn(at_once, !self.wanted.is_empty()) {
@@ -69,14 +69,14 @@ impl SectionsMachine {
         (wanted.iter().copied().chain(more).collect(), step.min(LENGTH_MAX))
     }
 
-    /// Takes in which sections we were asked for that should be another's.
+    /// Takes in the sections that callers asked this member for and that another member should own.
     pub(crate) fn disown(&mut self, sections: BTreeSet<u16>, now: ElapsedMillis) {
         let is_held = |section: &u16| self.held.contains_key(section);
         let is_known = |section: &u16| is_held(section) || self.wanted.contains_key(section);
         self.orphans.disown(sections.into_iter().filter(|section| !is_known(section)), now);
     }
 
-    /// The answer to a take.
+    /// Takes in the result of an acquire.
     pub(crate) fn taken(
         &mut self,
         now: ElapsedMillis,
@@ -91,7 +91,7 @@ impl SectionsMachine {
             Err(error) => {
                 self.taking.ended(now, true);
                 if matches!(error.kind(), ErrorKind::Unavailable { .. }) {
-                    // It may have been done: the same once more.
+                    // It may have been done: repeat the same request.
                     self.take = Some(take);
                 }
                 return (Vec::new(), Some(error));

@@ -1,30 +1,31 @@
-//! When a kind of call may be made again, and of how many sections at once.
+//! Times and sizes of calls about sections.
 
 use snowmint_core::ElapsedMillis;
 
 use super::cost::Cost;
 use crate::machine::backoff_ms;
 
-/// How many sections one call takes, extends or lets go.
+/// Largest number of sections that one call acquires, extends or relinquishes.
 pub(super) const AT_ONCE: usize = 1_000;
-/// How many the first call takes, and the least.
+/// Number of sections in the first call, and the smallest limit.
 const AT_ONCE_FIRST: usize = 64;
 const AT_ONCE_MIN: usize = 8;
-/// Calls of which the sections take longer than this are for fewer, unless the rest of the call takes longer
-/// still: where a store is slow whatever it is asked, fewer at once would make all wait longer.
+/// Milliseconds for a call's sections, above which calls are made smaller. When the rest of the
+/// call takes longer still, they are not: a store that is slow for any call would make callers wait
+/// longer with smaller calls.
 const SECTIONS_MS: f64 = 100.0;
 
-/// When a kind of call may be made again, and of how many sections.
+/// Gate for one kind of call: when it may be made again, and for how many sections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     busy: bool,
     failures: u32,
     next_at: Option<ElapsedMillis>,
     began_at: ElapsedMillis,
-    /// Of how many it is that was begun.
+    /// Number of sections in the call in flight.
     sections: u16,
     cost: Cost,
-    /// Of how many sections.
+    /// Limit of sections in the next call.
     pub(super) at_once: usize,
 }
 
@@ -41,7 +42,7 @@ impl Turn {
         !self.busy && self.next_at.is_none_or(|at| now >= at)
     }
 
-    /// A call for so many sections is sent.
+    /// Records that a call for this number of sections is sent.
     pub(super) fn began(&mut self, now: ElapsedMillis, sections: usize) {
         self.busy = true;
         self.began_at = now;
@@ -52,7 +53,7 @@ impl Turn {
         self.busy = false;
         let took_ms = u32::try_from(now.since(self.began_at)).unwrap_or(u32::MAX);
         self.cost.saw(f64::from(self.sections), f64::from(took_ms));
-        // Somebody waits for the first of them, and so for them all.
+        // A caller waits for the first section, and so for the whole call.
         let (call_ms, each_ms) = self.cost.line();
         let at_once = u32::try_from(self.at_once).unwrap_or(u32::MAX);
         let sections_ms = each_ms * f64::from(at_once);
@@ -75,7 +76,7 @@ impl Turn {
 mod tests {
     use super::*;
 
-    /// For how many sections a call is after many, where each takes as long as `took_ms` says.
+    /// Returns the size of a call after many calls, when `took_ms` gives each one's duration.
     fn settles(took_ms: impl Fn(u64) -> u64) -> usize {
         let (mut turn, mut now) = (Turn::default(), ElapsedMillis::new(0));
         for call in 0_u64..100 {

@@ -1,10 +1,10 @@
-//! Everything that can happen to a window, in any order.
+//! All events of a window, in any order.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A store with one slot, as the machine's questions meet it.
+/// Store with one slot, as the machine's requests meet it.
 #[derive(Debug)]
 struct ModelSlot {
     term: Term,
@@ -30,7 +30,7 @@ impl ModelSlot {
     }
 }
 
-/// A snapshot of a running machine that is resumed twice, at the same moment.
+/// A snapshot of a running machine is resumed twice, at the same moment.
 #[test]
 fn of_two_copies_of_one_memory_only_one_is_granted_the_next_window() {
     let mut one = window(false);
@@ -53,27 +53,28 @@ fn of_two_copies_of_one_memory_only_one_is_granted_the_next_window() {
 
 #[derive(Clone, Debug)]
 enum Happening {
-    /// Time passes, and the machine is looked at.
+    /// Time passes, and the machine is polled.
     Pass(u64),
     /// The clock is set.
     Step(i64),
-    /// The clock is set to no less than what has passed.
+    /// The clock is set to no less than the time that has passed.
     Correct,
-    /// The oldest question on its way arrives, and its answer comes back.
+    /// The oldest request in flight arrives, and its result comes back.
     Answer,
-    /// It arrives, but the answer is lost; the machine hears that the store is away.
+    /// The request arrives, but its result is lost; the machine learns that the store is
+    /// unavailable.
     LoseAnswer,
-    /// It is lost on the way there.
+    /// The request is lost on its way.
     LoseQuestion,
-    /// It arrives, is answered, and arrives once more later.
+    /// The request arrives, its result comes back, and the request arrives once more later.
     Duplicate,
     /// The journal is written.
     Journal,
     /// The journal cannot be written.
     JournalFails,
-    /// Somebody else claims the slot.
+    /// Another member claims the slot.
     Claim,
-    /// An ID is minted, if the window allows.
+    /// An ID is minted, if the window allows it.
     Mint,
 }
 
@@ -95,9 +96,9 @@ fn happening() -> impl Strategy<Value = Happening> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
-    /// Whatever happens in whatever order: what is open was durable before, in the store and in the
-    /// journal; once the machine knows that the slot is lost, nothing opens; and as long as nobody
-    /// else claims, a machine whose questions are answered gets its window again by itself.
+    /// Holds for any order of events. An open window was durable before, in the store and in the
+    /// journal. Once the machine knows that the slot is lost, nothing opens. While no other member
+    /// claims the slot, a machine with a responsive store gets its window again by itself.
     #[test]
     fn no_order_of_events_opens_more_than_was_promised(
         happenings in proptest::collection::vec(happening(), 1..120),
@@ -117,8 +118,8 @@ proptest! {
         let mut claimed_at = None;
         let mut knows = false;
         let steps = happenings.into_iter().chain(
-            // In the end the clock is right and everything works again, for longer than the clock can
-            // have been ahead and a window more: then another extension is due.
+            // In the end the clock is right and everything works again, for longer than the clock
+            // can have been ahead plus one window: then another extension is due.
             std::iter::once(Happening::Correct).chain((0..80).flat_map(|_| {
                 [Happening::Pass(2_100), Happening::Answer, Happening::Journal]
             })),
@@ -199,7 +200,7 @@ proptest! {
                     }
                 }
             }
-            // A new holder begins at the mark that it found: nothing of ours may lie above.
+            // A new holder begins at the mark that it found: nothing of ours may lie above it.
             if let Some(mark) = claimed_at {
                 prop_assert!(minted <= mark.unix_millis());
                 prop_assert!(opened <= mark.unix_millis());
