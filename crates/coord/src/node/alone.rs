@@ -1,10 +1,11 @@
-//! What may be minted before the store was met: the rest of the windows that an earlier process of
+//! Offline minting before the store is reached: the rest of the windows that an earlier process of
 //! this data directory was granted.
 //!
-//! From the journal's mark to the end that the store had granted, nothing was minted, and nothing of it
-//! was ever promised to anybody else: whoever has the slot by now began at that end or above, since only
-//! a release lowers a mark, and a process journals that it has released before it says so. So the rest
-//! may be minted without asking, whatever the clock says, once, by the process that holds the directory's lock.
+//! From the journal's mark to the end that the store had granted, nothing was minted, and none of
+//! it was ever promised to another member. Only a release lowers a mark, and a process journals a
+//! release before it sends it. So the slot's present holder began at that end or above. The process
+//! that holds the directory's lock may thus mint the rest, once, without the store and by any
+//! clock.
 
 use snowmint_core::UnixMillis;
 
@@ -18,15 +19,15 @@ use crate::member::Incarnation;
 use crate::pool::{Pool, Reuse};
 use crate::random;
 
-/// The leases of one group of slots of which something is left to be minted at `wall`; empty when the
-/// journal knows none.
+/// Returns the leases of one group of slots with something left to mint at `wall`; empty when the
+/// journal has none.
 pub(super) fn rest_of(
     past: &[JournalLease],
     pool: &Pool,
     worker: Option<u64>,
     wall: UnixMillis,
 ) -> Vec<JournalLease> {
-    // Every start takes a number that nobody had before, this one too.
+    // Each start takes a number that no process had before, this start included.
     if pool.reuse == Reuse::Never {
         return Vec::new();
     }
@@ -52,7 +53,8 @@ pub(super) fn rest_of(
 }
 
 impl Held {
-    /// Mints from what is left of these windows, which an earlier member holds, until something is claimed.
+    /// Mints from the rest of these windows, which an earlier member holds, until a slot is
+    /// claimed.
     pub(super) fn go_on_alone(
         &mut self,
         rest: &[JournalLease],
@@ -65,7 +67,7 @@ impl Held {
                 slot: left.slot,
                 term: left.term,
                 holder,
-                // Nothing is given back below: it may have been minted.
+                // Below it nothing is given back: it may have been minted.
                 floor: left.mark,
                 mark: left.granted.max(left.mark),
             };
@@ -76,17 +78,17 @@ impl Held {
         Ok(())
     }
 
-    /// Whether it mints from what an earlier process was granted.
+    /// Returns whether it mints from what an earlier process was granted.
     pub(super) fn is_alone(&self) -> bool {
         !self.alone.is_empty()
     }
 
-    /// Until when it can at most; none when it is not alone.
+    /// Returns the end of offline minting; none when not offline.
     pub(super) fn alone_until(&self) -> Option<UnixMillis> {
         self.alone.iter().map(|window| window.mark().unix_millis()).max()
     }
 
-    /// What is due: no window is moved, there is nobody to ask.
+    /// Returns the actions that are due. No window is extended: the store is not reached.
     pub(super) fn look_alone(&mut self, now: Now) -> Vec<(usize, WindowAction)> {
         let mut actions = Vec::new();
         for (index, window) in self.alone.iter_mut().enumerate() {
@@ -96,13 +98,14 @@ impl Held {
         actions
     }
 
-    /// In how many milliseconds to look again.
+    /// Returns the milliseconds until the next poll.
     pub(super) fn look_alone_in_ms(&self, now: Now) -> Option<u64> {
         let windows = self.alone.iter().zip(&self.seen);
         windows.filter_map(|(window, position)| window.look_in_ms(now, *position)).min()
     }
 
-    /// The journal holds these marks, durably; none: it could not be written. Answers what may be opened.
+    /// Records that the journal holds these marks durably; none: it could not be written. Returns
+    /// the windows to open.
     pub(super) fn journalled_alone(
         &mut self,
         marks: Option<&[(u64, UnixMillis)]>,
@@ -120,8 +123,8 @@ impl Held {
         open
     }
 
-    /// What a claim may know of the slots that are minted from: they are wished for again. How far that
-    /// went is known once it has ended.
+    /// Returns the slots that are minted from offline, which a claim prefers. How far minting went
+    /// is known once it has ended.
     pub(super) fn known_alone(&self) -> Vec<JournalLease> {
         let known = |window: &WindowMachine| JournalLease {
             pool: window.lease().pool.clone(),
@@ -134,9 +137,9 @@ impl Held {
         self.alone.iter().map(known).collect()
     }
 
-    /// Slots were claimed: ends what was minted from before, and lets the slots that are the same, and
-    /// were nobody's in between, begin at the end of what was taken. Answers what is known of the old
-    /// ones from here on.
+    /// Ends offline minting once slots are claimed. A slot that is claimed again, and that no other
+    /// member held in between, begins at the end of what was taken. Returns what is known of the
+    /// old slots from here on.
     pub(super) fn take_over(&mut self, granted: &mut [Granted]) -> Vec<JournalLease> {
         let what = "the worker number, which is being claimed again,".into();
         let ends = self.close_groups(&Error::new("mint", ErrorKind::Unavailable { what }));
@@ -187,13 +190,13 @@ mod tests {
         let left = lease(3, 999_900, 1_020_000);
         let one = |lease: JournalLease| slots(&[lease], &pool(1), None);
         assert_eq!(one(left.clone()), [3]);
-        // At the limits: the mark a second ahead at most, the end beyond the clock.
+        // At the limits: the mark at most one second ahead, the end beyond the clock.
         assert_eq!(one(lease(3, 1_001_000, 1_020_000)), [3]);
         assert!(one(lease(3, 1_001_001, 1_020_000)).is_empty());
         assert_eq!(one(lease(3, 999_900, 1_000_001)), [3]);
         assert!(one(lease(3, 999_900, 1_000_000)).is_empty());
         assert!(one(lease(3, 1_000_500, 1_000_500)).is_empty());
-        // A journal that does not say how far the store had granted.
+        // A journal that does not record how far the store had granted.
         assert!(one(lease(3, 999_900, 0)).is_empty());
         assert!(one(JournalLease { released: true, ..left.clone() }).is_empty());
         assert!(one(JournalLease { pool: "workers-12".into(), ..left.clone() }).is_empty());
@@ -207,7 +210,7 @@ mod tests {
     #[test]
     fn clock_values_are_gone_on_with_together_or_not_at_all() {
         let value = |slot, granted| lease(slot, 999_900, granted);
-        // Of the values that do not serve, nothing is left.
+        // Nothing is left of the values that are not in use.
         let all = [value(9, 1_020_000), value(8, 5), value(11, 5), value(10, 5)];
         assert_eq!(slots(&all, &pool(4), None), [8, 9, 10, 11]);
         assert!(slots(&all[..3], &pool(4), None).is_empty());

@@ -1,22 +1,22 @@
-//! The sources that are there without being defined.
+//! Built-in sources.
 
 use super::Node;
 use crate::error::{ErrorKind, Result};
 use crate::spec::{Kind, SourceSpec};
 
-/// The name of the snowflake source that is there without being defined.
+/// Name of the built-in snowflake source.
 pub const BUILTIN_DEFAULT: &str = "default";
-/// The name of the segment source that is there without being defined.
+/// Name of the built-in segment source.
 pub const BUILTIN_NUMBERS: &str = "numbers";
-/// The name of the counter source that is there without being defined.
+/// Name of the built-in counter source.
 pub const BUILTIN_COUNTERS: &str = "counters";
 
 impl Node {
-    /// Defines the sources that are there without being defined, if the node is to have them. [`Node::open`] does so;
-    /// where that waited for a recovery, it is left to whoever opened it.
+    /// Defines the built-in sources, if the settings ask for them. [`Node::open`] calls this; if
+    /// the node waits for a recovery, the caller of `open` must call it later.
     ///
     /// # Errors
-    /// As the store says.
+    /// Any error of the store.
     pub async fn define_builtin(&self) -> Result<()> {
         if !self.core().settings.builtin {
             return Ok(());
@@ -28,7 +28,7 @@ impl Node {
         ];
         for (name, kind) in builtin {
             match self.define(name, &SourceSpec::of(kind)).await {
-                // Somebody has made it into something else, or deleted it: theirs stands.
+                // An operator has redefined or deleted it: the operator's definition stands.
                 Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {}
                 // An earlier process has defined them.
                 Err(error) if self.core().does_without(&error) => return Ok(()),

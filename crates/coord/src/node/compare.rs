@@ -1,5 +1,5 @@
-//! Holding our clock against one that is worth more: the store's, else what most members say, else that of
-//! a witness that was named.
+//! Check of our clock against a better source: the store's clock, else the result of most members'
+//! clocks, else a configured time reference.
 
 use snowmint_core::UnixMillis;
 
@@ -9,30 +9,30 @@ use crate::machine::{Verdict, compare_clocks};
 use crate::member::Incarnation;
 use crate::sources::Surroundings;
 
-/// How often is looked whether others are there who seem to be gone.
+/// Interval at which members that seem gone are looked for.
 const LOOK_MS: u64 = 500;
 
-/// What became of a comparison of clocks.
+/// Result of a check of clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compared {
-    /// Ours agrees with one that is worth more than ours alone.
+    /// Our clock agrees with a better source.
     Agrees,
-    /// There is none to compare with.
+    /// There is no time reference.
     Alone,
 }
 
-/// What ours is compared with.
+/// Time that ours is compared with.
 struct Other {
     time: UnixMillis,
-    /// By how much it may be wrong for the way in which it came to us.
+    /// Milliseconds by which it may be wrong, because of the way it was obtained.
     slack_ms: u64,
     whose: String,
 }
 
-/// One look, of a member.
+/// Checks the clock of a running member once.
 ///
 /// # Errors
-/// `ClockAhead` and `ClockBehind` beyond `clock_skew_max_ms`; what the store says.
+/// `ClockAhead` and `ClockBehind` beyond `clock_skew_max_ms`; any error of the store.
 pub(super) async fn while_running(
     around: &Surroundings,
     settings: &NodeSettings,
@@ -48,11 +48,12 @@ pub(super) async fn while_running(
     compared(around, settings, other)
 }
 
-/// The same, of one that is about to join. It may know nothing about the others yet; where its clock alone says
-/// that they are gone, and nobody else knows the time, they are waited for: half their time to live at most.
+/// Checks the clock of a process that is about to join, which may know nothing about other members
+/// yet. When members seem gone by its clock alone, and there is no better source, it waits for
+/// them: for half their time to live at most.
 ///
 /// # Errors
-/// As [`while_running`].
+/// Those of [`while_running`].
 pub(super) async fn before_joining(
     around: &Surroundings,
     settings: &NodeSettings,
@@ -73,7 +74,7 @@ async fn others(
     settings: &NodeSettings,
     before: Option<Incarnation>,
 ) -> Result<Option<Other>> {
-    // A caller that opens a source waits for us.
+    // A caller that opens a source waits for this check.
     let latest = around.timer.elapsed().saturating_add(settings.open_wait_ms / 2);
     let mut is_asked = false;
     loop {
@@ -94,13 +95,13 @@ async fn others(
     }
 }
 
-/// The store's clock, where it has one.
+/// Returns the store's clock, where it has one.
 async fn stores(around: &Surroundings) -> Result<Option<Other>> {
     let now = around.call("now", around.store.now()).await?;
     Ok(now.map(|time| Other { time, slack_ms: 0, whose: "the store's clock".into() }))
 }
 
-/// What the members but us say.
+/// Returns the result of the clocks of all members but this one.
 async fn members(around: &Surroundings, own: Option<Incarnation>) -> Result<Verdict> {
     let asked_at = around.timer.elapsed();
     let listed = around.store.members(around.clock.unix_ms());
@@ -115,7 +116,8 @@ fn most(time: UnixMillis, slack_ms: u64) -> Other {
     Other { time, slack_ms, whose: "most members' clocks".into() }
 }
 
-/// The witness that was named, if it answers: one that does not holds nobody up.
+/// Returns the time of the configured time reference, if it responds. One that does not blocks
+/// nothing.
 async fn witness(around: &Surroundings, settings: &NodeSettings) -> Option<Other> {
     let witness = settings.clock_witness.clone().or_else(|| around.store.clock_witness())?;
     match around.in_time("ask for the time", "it", witness.now()).await {
@@ -136,7 +138,8 @@ fn compared(
         around.watch.compared(None);
         return Ok(Compared::Alone);
     };
-    // Read after the answer: a slow answer makes us look ahead, never a fast clock right.
+    // Read after the response: a slow response makes our clock look ahead, but never hides that it
+    // is ahead.
     let wall = around.clock.unix_ms();
     let (ahead_ms, behind_ms) = (wall.since(other.time), other.time.since(wall));
     let signed = |ms| i64::try_from(ms).unwrap_or(i64::MAX);

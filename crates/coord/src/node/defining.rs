@@ -1,4 +1,4 @@
-//! What is said about sources: defined, changed, listed and deleted, for everybody in the namespace.
+//! Operations on sources: define, alter, list and delete them, for the whole namespace.
 
 use super::definitions::read_spec;
 use super::{Listed, Node, SourceInfo};
@@ -7,10 +7,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
 
 impl Node {
-    /// Defines a source for everybody in the namespace, or finds that it is defined in the same way.
+    /// Defines a source for the whole namespace, or finds that it is already defined in the same
+    /// way.
     ///
     /// # Errors
-    /// `Invalid` for keys that make no source; `Conflict` when it is defined otherwise.
+    /// `Invalid` for keys that make no source; `Conflict` when it is defined differently.
     pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo> {
         let around = &self.core().around;
         let spec = &self.core().with_disguise_version("define", name, spec).await?;
@@ -22,11 +23,11 @@ impl Node {
         self.core().changed(&defined, history)
     }
 
-    /// Changes keys of a source that are not part of its identity. With `if_version`, only if nobody
-    /// has changed it since.
+    /// Changes keys of a source that are not part of its identity. With `if_version`, it does so
+    /// only if the source is still at this version.
     ///
     /// # Errors
-    /// As [`Node::define`]; `NotFound` when there is no such source.
+    /// Those of [`Node::define`]; `NotFound` when the source does not exist.
     pub async fn alter(
         &self,
         name: &str,
@@ -44,12 +45,13 @@ impl Node {
         self.core().changed(&defined, history)
     }
 
-    /// Whether a definition that somebody else writes past this node agrees with the sources that it shares one
-    /// generator with, if any, and leaves each store what it has had, as one of this node's own. The version that was
-    /// looked at, if it must be written upon that.
+    /// Checks a definition that another process writes without this node, as one of this node's
+    /// own. It must agree with the sources that share its generator, if any, and must leave each
+    /// store its numbers. Returns the version that was checked, if the write must be conditional on
+    /// it.
     ///
     /// # Errors
-    /// `Conflict`; as the stores say.
+    /// `Conflict`; any error of the stores.
     pub async fn check_written(
         &self,
         op: &'static str,
@@ -60,8 +62,8 @@ impl Node {
         self.check_stores(op, name, spec).await
     }
 
-    /// Refuses another list of stores by which what one store has had could become another's. The version that
-    /// was looked at, if the list is another.
+    /// Rejects a changed list of stores by which one store's numbers could become another's.
+    /// Returns the version that was checked, if the list changes.
     async fn check_stores(
         &self,
         op: &'static str,
@@ -72,7 +74,7 @@ impl Node {
             return Ok(None);
         }
         let around = &self.core().around;
-        // With those that were deleted, whose numbers stay what they are.
+        // Includes deleted sources, which keep their numbers.
         let catalog = around.call("list sources", self.core().reads.list()).await?;
         let Some(stored) = catalog.definitions.iter().find(|stored| stored.name == name) else {
             return Ok(None);
@@ -83,11 +85,11 @@ impl Node {
         Ok((now.stores != spec.stores).then_some(stored.version))
     }
 
-    /// Deletes a source for everybody. Its name keeps its identity and its numbers: defined again, it
-    /// goes on above them.
+    /// Deletes a source for the whole namespace. Its name keeps its identity and its numbers: when
+    /// it is defined again, it continues above them.
     ///
     /// # Errors
-    /// `NotFound` when there never was such a source.
+    /// `NotFound` when the source never existed.
     pub async fn delete(&self, name: &str) -> Result<()> {
         let (around, history) = (&self.core().around, self.core().history());
         let deleted = around.store.set_state(name, SourceState::Deleted);
@@ -95,19 +97,19 @@ impl Node {
         self.core().changed(&deleted, history).map(drop)
     }
 
-    /// The definition of one source.
+    /// Returns the definition of one source.
     ///
     /// # Errors
-    /// `NotFound`.
+    /// `NotFound`; any error of the store.
     pub async fn definition(&self, name: &str) -> Result<SourceInfo> {
         let around = &self.core().around;
         self.core().described(&around.call("get source", self.core().reads.get(name)).await?)
     }
 
-    /// All sources that are not deleted, by name.
+    /// Returns all sources that are not deleted, by name.
     ///
     /// # Errors
-    /// As the store says.
+    /// Any error of the store.
     pub async fn sources(&self) -> Result<Listed> {
         let around = &self.core().around;
         let catalog = around.call("list sources", self.core().reads.list()).await?;
@@ -115,8 +117,9 @@ impl Node {
     }
 }
 
-/// A worker number that one store has had is given to no other: what is minted under it may lie ahead of
-/// the other's clock. So taking a store away leaves its number where it was.
+/// Checks that a worker number of one store is not given to another: IDs minted under it may lie
+/// ahead of the other store's clock. When a store is removed, its number must therefore stay with
+/// it.
 fn check_workers(
     op: &'static str,
     name: &str,

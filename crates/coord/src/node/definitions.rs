@@ -1,4 +1,4 @@
-//! What the catalog says of sources, and how the running ones follow it.
+//! Catalog definitions of sources, and how running sources follow them.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -50,7 +50,7 @@ impl Core {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// The canonical form that the catalog keeps, and whether the source shall be enabled.
+    /// Returns the canonical form that the catalog keeps, and whether the source is to be enabled.
     pub(super) fn new_definition(
         &self,
         op: &'static str,
@@ -81,7 +81,8 @@ impl Core {
         NewDefinition::of(name, &canonical).map_err(invalid)
     }
 
-    /// Whoever does not reach where a source draws, or all the stores that serve it, must not mint from it.
+    /// Checks that this process reaches the source's upstream, or all the stores that serve it.
+    /// Otherwise it must not mint from it.
     fn check_origin(&self, name: &str, plan: &Plan) -> Result<()> {
         match plan {
             Plan::Segment(SegmentPlan { origin: Some(origin), .. }) => {
@@ -106,13 +107,15 @@ impl Core {
         Ok(Defined { spec, plan, form, state, version, text: OnceLock::new() })
     }
 
-    /// Which history of the store this is, to be asked before a definition is: see [`take_up`](Self::take_up).
+    /// Returns the number of the store's present history. Read it before reading a definition: see
+    /// [`take_up`](Self::take_up).
     pub(super) fn history(&self) -> u64 {
         self.histories.load(Ordering::SeqCst)
     }
 
-    /// Makes the running source of a definition, or brings the one that runs up to date. `history`: in which it was asked
-    /// for. The numbers of versions of one that was lost with a history say nothing in the next.
+    /// Creates the running source of a definition, or updates the one that runs. `history` is the
+    /// one in which the definition was read: version numbers from a lost history mean nothing in
+    /// the next.
     pub(super) fn take_up(
         &self,
         definition: &Definition,
@@ -130,14 +133,14 @@ impl Core {
             if version >= defined.version {
                 return Ok(Arc::clone(known));
             }
-            // Another source of the same name takes the place of one that was lost.
+            // A different source takes the name of one that was lost.
             if version > 0 || known.is_as(&defined) {
                 known.redefine(defined);
                 self.supply(known);
                 return Ok(Arc::clone(known));
             }
         }
-        // One that runs is not stopped; it is warned about for years before.
+        // A running source is not stopped; warnings are logged for years before.
         check_life(&name, &defined.plan, self.around.clock.unix_ms())
             .map_err(|kind| Error::new("open source", kind))?;
         let remembered = self.remembered(definition);
@@ -148,9 +151,9 @@ impl Core {
         Ok(source)
     }
 
-    /// The store was recovered, and its definitions count as it has them, whatever their numbers: what runs by one that
-    /// was lost, would hand out by it what others hand out by theirs. One that the store does not have any more, or has as
-    /// another source, is off.
+    /// Adopts the definitions of a recovered store, whatever their version numbers. A source that
+    /// runs by a lost definition would hand out IDs that other processes hand out by the recovered
+    /// one. A source that the store no longer has, or has with another identity, is switched off.
     pub(super) fn take_as_stored(&self, catalog: &Catalog) {
         let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         self.histories.fetch_add(1, Ordering::SeqCst);
@@ -169,7 +172,7 @@ impl Core {
         }
     }
 
-    /// Has a source of several stores served by them.
+    /// Starts the supervisor of a source that several stores serve.
     fn supply(&self, source: &SourceInner) {
         let defined = source.defined.load();
         if let Back::Several(several) = &source.back {
@@ -177,7 +180,7 @@ impl Core {
         }
     }
 
-    /// The definition as it is listed, with how its stores stand.
+    /// Returns the listed form of the definition, with the status of its stores.
     pub(super) fn described(&self, definition: &Definition) -> Result<SourceInfo> {
         let known = self.known(&definition.name);
         let shares = match known.as_ref().map(|source| &source.back) {
@@ -187,7 +190,7 @@ impl Core {
         Ok(SourceInfo { shares, ..info(definition)? })
     }
 
-    /// Which sources have no store that can serve, in sentences.
+    /// Returns a readiness reason for each source without a serving store.
     pub(super) fn without_stores(&self) -> Vec<Reason> {
         let said = |source: Arc<SourceInner>| {
             let Back::Several(several) = &source.back else { return None };
@@ -210,7 +213,7 @@ impl Core {
         self.known_sources().into_iter().filter_map(said).collect()
     }
 
-    /// The sources whose layouts have run out, in sentences.
+    /// Returns a readiness reason for each source with a layout that has run out.
     pub(super) fn without_years(&self) -> Vec<Reason> {
         let now = self.around.clock.unix_ms();
         let said = |source: Arc<SourceInner>| {
@@ -231,7 +234,7 @@ impl Core {
         self.known_sources().into_iter().filter_map(said).collect()
     }
 
-    /// A definition was changed by us: the running source, if any, follows at once.
+    /// Updates the running source, if any, after this node changed its definition.
     pub(super) fn changed(&self, definition: &Definition, history: u64) -> Result<SourceInfo> {
         let info = info(definition)?;
         self.lookup.changed();
@@ -242,7 +245,7 @@ impl Core {
         Ok(info)
     }
 
-    /// Reads the catalog, and brings all running sources up to date.
+    /// Reads the catalog, and updates all running sources.
     pub(super) async fn read_catalog(&self) -> Result<Catalog> {
         let history = self.history();
         let catalog = self.around.call("read catalog", self.around.store.list()).await?;
@@ -274,12 +277,13 @@ impl Core {
     pub(super) async fn check_namespace_unique(&self, source: &SourceInner) -> Result<()> {
         let defined = source.defined.load_full();
         match &defined.plan {
-            // A source that is defined later is refused if it disagrees: the store is asked once a definition.
+            // The store is read once for each version of a definition: a source that is defined
+            // later and disagrees is rejected at its definition.
             Plan::Snowflake(plan)
                 if plan.unique == Unique::Namespace && !source.agrees(defined.version) =>
             {
                 match self.check_agrees(&source.name, plan).await {
-                    // They agreed when they were minted from.
+                    // They agreed when IDs were last minted from them.
                     Err(error) if self.does_without(&error) => Ok(()),
                     agreed => agreed.inspect(|()| source.agreed(defined.version)),
                 }
@@ -288,8 +292,8 @@ impl Core {
         }
     }
 
-    /// Sources that share one generator must agree on what it makes. Sources that disagree are refused, on
-    /// both sides: which of two was first is not known for certain.
+    /// Checks that the sources that share one generator agree on it. When two disagree, both are
+    /// rejected: it is not certain which one was first.
     pub(super) async fn check_agrees(
         &self,
         name: &str,
@@ -319,21 +323,23 @@ impl Core {
         Ok(())
     }
 
-    /// The store may hand out again what is in stock: it is used by nobody.
+    /// Drops all prefetched numbers, because the store may hand them out again.
     pub(super) fn drop_stocks(&self) {
-        // Held, so that no definition is changed meanwhile: the source that goes on has the newest.
+        // The lock is held, so that no definition changes meanwhile: the source that continues has
+        // the newest one.
         let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         for source in sources.values() {
             match &source.back {
                 Back::Segment(segment) => segment.drop_stock(),
                 Back::Snowflake(back) => back.drop_stock(&self.around),
-                // Those of other stores are their nodes'; the rest has none.
+                // Sources of secondary stores belong to those stores' nodes; the other kinds
+                // prefetch nothing.
                 _ => {}
             }
         }
     }
 
-    /// Ends queues and chains; answers what nobody has used.
+    /// Ends prefill queues and segments; returns the unused numbers.
     pub(super) fn close_stocks(&self) -> Vec<Unused> {
         let close = |source: Arc<SourceInner>| match &source.back {
             Back::Segment(segment) => segment.now().close(),

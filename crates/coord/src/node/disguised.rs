@@ -1,4 +1,4 @@
-//! Which version of a disguise a definition gets that does not say one.
+//! Version of a disguise for definitions that do not name one.
 
 use super::Core;
 use super::definitions::read_spec;
@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::spec::{DisguiseMode, DisguisePlan, DisguiseVersion, Plan, SourceSpec, Unique};
 
 impl Core {
-    /// The keys as they are to be checked: with a version of the disguise, if it is left open.
+    /// Returns the keys for checking, with a version of the disguise filled in where it is open.
     pub(super) async fn with_disguise_version(
         &self,
         op: &'static str,
@@ -17,7 +17,7 @@ impl Core {
         if !is_open(spec) {
             return Ok(spec.clone());
         }
-        // With those that were deleted, whose IDs stay what they are.
+        // Includes deleted sources: their IDs keep their disguise.
         let catalog = self.around.call(op, self.reads.list()).await?;
         let version = version_in(&catalog, op, name, spec)?;
         let mut spec = spec.clone();
@@ -28,8 +28,8 @@ impl Core {
     }
 }
 
-/// Whether the version is left open. Keys with a check value are those of a definition that is there, perhaps in
-/// another store, and say all: without a version, the first.
+/// Returns whether the version is open. Keys with a check value come from an existing definition,
+/// perhaps in another store, and are complete: without a version they mean the first one.
 fn is_open(spec: &SourceSpec) -> bool {
     spec.disguise.as_ref().is_some_and(|disguise| {
         disguise.mode.unwrap_or_default() != DisguiseMode::None
@@ -38,8 +38,9 @@ fn is_open(spec: &SourceSpec) -> bool {
     })
 }
 
-/// A source keeps what it had, also after it was deleted. Where IDs must differ over several sources, all have one
-/// permutation: a new one gets that of those that are there.
+/// Returns the version for a source. A source keeps its version, also after it was deleted. Sources
+/// with IDs that are unique together share one permutation: a new one gets the version of the
+/// existing ones.
 fn version_in(
     catalog: &Catalog,
     op: &'static str,
@@ -60,7 +61,8 @@ fn version_in(
     Ok(own.or_else(|| group().flatten()).unwrap_or(DisguiseVersion::NEWEST))
 }
 
-/// That of the sources that are unique in the namespace: of one that is there, else of one that was deleted.
+/// Returns the version of the sources that are unique in the namespace: of an existing one, else of
+/// a deleted one.
 fn version_of_all(catalog: &Catalog) -> Option<DisguiseVersion> {
     let all = catalog.definitions.iter().filter_map(|stored| {
         let (disguise, unique) = disguise_of(stored)?;
@@ -70,7 +72,7 @@ fn version_of_all(catalog: &Catalog) -> Option<DisguiseVersion> {
     all.min_by_key(|(deleted, _)| *deleted).map(|(_, version)| version)
 }
 
-/// The disguise of a definition, and within what its IDs never come twice.
+/// Returns the disguise of a definition, and the scope in which its IDs are unique.
 fn disguise_of(stored: &Definition) -> Option<(DisguisePlan, Unique)> {
     match read_spec(stored).ok()?.check().ok()? {
         Plan::Snowflake(plan) => Some((plan.disguise?, plan.unique)),

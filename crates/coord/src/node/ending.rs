@@ -1,17 +1,17 @@
-//! The end of a node, and of what it used.
+//! End of a node, and of the resources that it used.
 
 use super::Node;
 use crate::error::{Error, ErrorKind, Result};
 
-/// How long a process that ends gives things back, if nothing else is said.
+/// Default time within which an ending process gives everything back.
 pub const END_MS: u64 = 10_000;
 
 impl Node {
-    /// [Closes](Self::close) the node, and then its store's connections, within `within_ms` whatever the store and
-    /// the disk do. What is late then ends with the process.
+    /// [Closes](Self::close) the node, and then its store's connections, within `within_ms`
+    /// whatever the store and the disk do. Anything still open then ends with the process.
     ///
     /// # Errors
-    /// As [`close`](Self::close); `Unavailable` when it takes longer.
+    /// Those of [`close`](Self::close); `Unavailable` when it takes longer.
     pub async fn end(&self, within_ms: u64) -> Result<()> {
         let timer = &self.core().around.timer;
         let begun = timer.elapsed();

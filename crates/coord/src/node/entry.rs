@@ -1,5 +1,5 @@
-//! The two steps by which a node gets the right to mint: joining, and claiming. Each is a row of calls
-//! to the store, without state of its own.
+//! Two steps by which a node gets the right to mint: join and claim. Each is a series of store
+//! calls, without state of its own.
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
@@ -18,28 +18,30 @@ use crate::random;
 use crate::sources::Surroundings;
 use crate::store::StoreIdentity;
 
-/// How far ahead of the clock a journal's mark may lie to be gone on from: its own lead and a bit.
+/// Largest distance of a journal's mark ahead of the clock at which minting may resume from it: its
+/// own lead and a bit.
 pub(super) const JOURNAL_LEAD_MS_MAX: u64 = 1_000;
 
-/// A member that has just joined.
+/// Member that has just joined.
 #[derive(Debug)]
 pub(super) struct Entered {
     pub(super) member: Member,
     pub(super) identity: StoreIdentity,
-    /// How the store stands to what was seen of it.
+    /// Comparison of the store with what was seen of it.
     pub(super) recalled: Recalled,
-    /// What its sources are, if it was recovered: those of the history that was lost count no more.
+    /// Catalog of a recovered store; definitions of the lost history no longer count.
     pub(super) catalog: Option<Catalog>,
-    /// When the join was sent: the store may have begun to count then.
+    /// Time at which the join was sent: the store may have begun to count then.
     pub(super) joined_at: ElapsedMillis,
-    /// As in [`Witness::ground`].
+    /// Value for [`Witness::ground`].
     pub(super) ground: Option<Term>,
-    /// How many doubts about the store there were before it was asked.
+    /// Number of doubts about the store before it was called.
     pub(super) doubts_raised: u64,
 }
 
-/// Checks clock and store, and joins as a new member. The one that was is not told to leave: its slots
-/// are claimed in its place, one term after it, which proves that nobody held them in between.
+/// Checks clock and store, and joins as a new member. The earlier member does not leave first: its
+/// slots are claimed in its place, one term after it, which proves that no other member held them
+/// in between.
 pub(super) async fn enter(
     around: &Surroundings,
     settings: &NodeSettings,
@@ -47,13 +49,13 @@ pub(super) async fn enter(
     before: Option<Incarnation>,
 ) -> Result<Entered> {
     let doubts_raised = around.doubts.raised();
-    // A store that went back is told so at once.
+    // A store that was rolled back is put in doubt at once.
     let first = memory.recall(around, settings).await?;
-    // It may wait for others, and what is known of the store must be new.
+    // This check may wait for other members, so the store is compared again after it.
     compare::before_joining(around, settings, before).await?;
-    // What this handle has seen of a recovered store it says once.
+    // The handle reports a recovery of the store only once.
     let recalled = match (first, memory.recall(around, settings).await?) {
-        // What only an end or a right has shown to be lost, the history does not know.
+        // A loss that only an end of a source or a right has shown is not in the history.
         (Recalled::Same, Recalled::Same) if around.doubts.went_back().is_none() => Recalled::Same,
         _ => Recalled::Recovered,
     };
@@ -79,7 +81,7 @@ pub(super) async fn enter(
         owner: settings.owner.clone(),
         host: settings.host.clone(),
         process: std::process::id(),
-        // Those who share sections must not count one who answers for none.
+        // Section owners must not count a member that owns no sections.
         address: around.store.owners().map_or_else(|| settings.address.clone(), |_| String::new()),
     };
     let joined_at = around.timer.elapsed();
@@ -88,19 +90,19 @@ pub(super) async fn enter(
     Ok(Entered { member, identity, recalled, catalog, joined_at, ground, doubts_raised })
 }
 
-/// What a claim wants, and what it knows.
+/// Arguments of a claim, and this process's knowledge about slots.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
     pub(super) pool: Pool,
     pub(super) member: Member,
-    /// A member that surely mints no more.
+    /// Earlier member that surely mints no more.
     pub(super) supersedes: Option<Incarnation>,
-    /// What a journal, or this process itself, knows about slots of this pool: nothing of them has
-    /// left the process from its mark on.
+    /// Knowledge of a journal, or of this process itself, about slots of this pool: no ID at or
+    /// above these marks has left the process.
     pub(super) past: Vec<JournalLease>,
     pub(super) request: u64,
-    /// What was given up, and the store has not said yet that it is done. Such a release may arrive at
-    /// any time, so nothing is minted from its lease, although a repeated claim may answer it again.
+    /// Releases that the store has not acknowledged yet. One of them may arrive at any time, so
+    /// nothing is minted from its lease, although the store may grant it again to a repeated claim.
     pub(super) owed: Vec<Release>,
 }
 
@@ -112,7 +114,7 @@ impl Claim {
         leases.iter().any(|lease| self.owed.iter().any(|release| is_of(release, lease)))
     }
 
-    /// Goes on from what the journal knows of a slot, if nobody has had it since.
+    /// Resumes a slot at the journal's mark, if no other member has had it since.
     fn go_on(&self, lease: &Lease) -> Granted {
         let known = self.past.iter().find(|known| {
             known.pool == lease.pool && known.slot == lease.slot && known.term.next() == lease.term
@@ -122,17 +124,18 @@ impl Claim {
     }
 }
 
-/// What a claim leaves behind, whatever its answer.
+/// Leftovers of a claim, whatever its result.
 #[derive(Debug, Default)]
 pub(super) struct Left {
-    /// What was claimed and is not wanted, as far as the store has not acknowledged that it is given up.
+    /// Releases of slots that were claimed and are not wanted, as far as the store has not
+    /// acknowledged them.
     pub(super) owed: Vec<Release>,
-    /// A question was sent whose answer is not gone by: should the network deliver it again, it may be
-    /// granted what nobody knows of.
+    /// Whether a request was sent with a result that was not used: should the network deliver the
+    /// request again, the store may grant a slot that no lease tracks.
     pub(super) refused: bool,
 }
 
-/// Claims the slots of one group. What was claimed and is not wanted is given up.
+/// Claims the slots of one group. Gives up slots that were claimed and are not wanted.
 pub(super) async fn claim(
     around: &Surroundings,
     settings: &NodeSettings,
@@ -154,7 +157,7 @@ pub(super) async fn claim(
         AfterCrash::Lead { max_ms } => Mark::from(wall.saturating_add(max_ms)),
         AfterCrash::Wait | AfterCrash::Refuse => Mark::MAX,
     };
-    // A number that was named by hand is waited for: there is no other.
+    // A configured worker number is waited for: there is no other.
     let mark_at_most = if settings.worker.is_some() { Mark::MAX } else { mark_at_most };
     let request = ClaimRequest {
         pool: claim.pool.clone(),
@@ -185,8 +188,8 @@ pub(super) async fn claim(
     Ok(leases.into_iter().map(grant).collect())
 }
 
-/// Claims slots that a journal knows, to go on from its finer marks. None when it knows none, or
-/// when somebody has had them since.
+/// Claims slots that a journal knows, to resume at its finer marks. Returns none when it knows
+/// none, or when another member has had them since.
 async fn claim_again(
     around: &Surroundings,
     settings: &NodeSettings,
@@ -200,7 +203,7 @@ async fn claim_again(
     let mut groups: Vec<_> = known.map(|known| known.slot / group_size).collect();
     groups.dedup();
     groups.retain(|group| settings.worker.is_none_or(|worker| worker == *group));
-    // Another lease of ours may ask for one of them at this moment.
+    // Another lease of this node may claim one of them at this moment.
     for group in groups {
         let known = claim_known(around, claim, group, wall).await?;
         let Some(leases) = known else {
@@ -217,7 +220,7 @@ async fn claim_again(
     Ok(None)
 }
 
-/// Claims one group and no other; none when it is not to be had.
+/// Claims one group and no other; returns none when it cannot be claimed.
 async fn claim_known(
     around: &Surroundings,
     claim: &Claim,
@@ -231,9 +234,9 @@ async fn claim_known(
         count: 1,
         wish: Wish::Exactly(group),
         supersedes: claim.supersedes,
-        // The store's mark lies ahead; what counts is the journal's, once the term is known.
+        // The store's mark lies ahead; the journal's mark counts, once the term is known.
         mark_at_most: Mark::MAX,
-        // Another question for each, and than the one that may follow them.
+        // Each claim has a different request number, also from the one that may follow them.
         request: claim.request ^ (1 << 62) ^ group,
     };
     match around.call("claim", around.store.claim(&request, wall)).await {
@@ -246,7 +249,7 @@ async fn claim_known(
     }
 }
 
-/// Gives slots back as they were.
+/// Gives slots back unchanged.
 async fn give_up(around: &Surroundings, leases: &[Lease], left: &mut Left, wall: UnixMillis) {
     left.refused = true;
     for lease in leases {
@@ -257,7 +260,8 @@ async fn give_up(around: &Surroundings, leases: &[Lease], left: &mut Left, wall:
     }
 }
 
-/// Whether the store has answered: the slot is free then, or was somebody else's already.
+/// Returns whether the store has responded: then the slot is free, or another member has it
+/// already.
 pub(super) async fn release_once(
     around: &Surroundings,
     release: &Release,
@@ -275,13 +279,14 @@ pub(super) async fn release_once(
     }
 }
 
-/// A slot that is ours, and that nobody here knows of.
+/// Leaked slot: held for this node in the store, and tracked by no lease.
 #[derive(Clone, Debug)]
 pub(super) struct Stray {
-    /// As the store has it.
+    /// Slot as the store has it.
     pub(super) seen: Release,
-    /// By which the store knows that the mark was moved by us. The same each time: a release may be on its way
-    /// from then on, so nothing is to be minted from the slot until the store says that it is given up.
+    /// Request number by which the store recognises this node's move of the mark. It stays the
+    /// same: from then on a release may be in flight, so nothing may be minted from the slot until
+    /// the store confirms the release.
     request: u64,
 }
 
@@ -291,11 +296,11 @@ impl Stray {
     }
 }
 
-/// Gives up a slot that is held for nobody. Whether the store has answered.
+/// Gives up a leaked slot. Returns whether the store has responded.
 ///
-/// Its mark moves by one first, from where it was seen: should somebody mint from it after all (a copy of this
-/// process's memory would, for one), then either this does nothing, or that has ended before the mark is
-/// final.
+/// Its mark first moves by one, from where it was seen. If a process mints from the slot after all,
+/// such as a copy of this process's memory, then either this call does nothing, or that process has
+/// ended before the mark is final.
 pub(super) async fn release_stray(around: &Surroundings, stray: &Stray, wall: UnixMillis) -> bool {
     let Release { pool, slot, term, holder, mark: from, .. } = stray.seen.clone();
     let (to, request) = (Mark::new(from.get().saturating_add(1)), stray.request);
@@ -305,7 +310,7 @@ pub(super) async fn release_stray(around: &Surroundings, stray: &Stray, wall: Un
             let release = Release { mark: to, ..stray.seen.clone() };
             release_once(around, &release, wall).await
         }
-        // Somebody else's, or it will be seen again.
+        // Another member has it, or it will be found again.
         Ok([Err(error)]) => !matches!(error.kind(), ErrorKind::Unavailable { .. }),
         _ => false,
     }
@@ -333,7 +338,7 @@ mod tests {
             .unwrap()
     }
 
-    /// The handle that was used before says once that its store was recovered, and whoever rests on it must know.
+    /// The handle in use reports a recovery of its store only once, and the node must learn of it.
     #[tokio::test]
     async fn what_a_handle_says_once_of_a_recovery_is_not_lost_on_the_way_in() {
         let world = World::new();
@@ -363,8 +368,9 @@ mod tests {
         assert!(entered.catalog.unwrap().definitions.is_empty());
     }
 
-    /// A claim by somebody whose journal knows slot 0, which it has claimed again, and given up at once
-    /// because its mark lay ahead. The release is still on its way, and the claim is repeated.
+    /// The journal of the claiming process knows slot 0. The process has claimed it again, and
+    /// given it up at once because its mark lay ahead. The release is in flight, and the claim is
+    /// repeated.
     #[tokio::test]
     async fn a_lease_whose_release_is_on_its_way_is_not_minted_from() {
         let world = World::new();
@@ -406,7 +412,7 @@ mod tests {
         // The store has acknowledged the release meanwhile.
         assert!(left.owed.is_empty());
 
-        // Without a journal it is the claim itself that is answered again.
+        // Without a journal, the repeated claim itself gets the earlier result.
         let lease = &other[0].lease;
         first.past.clear();
         first.owed = vec![lease.unused()];

@@ -1,4 +1,4 @@
-//! Writes of the journal, which block on the disk and are done off the loop.
+//! Writes of the journal, which block on the disk and run outside the driver loop.
 
 use snowmint_core::UnixMillis;
 
@@ -7,7 +7,7 @@ use crate::journal::{Journal, Record};
 use crate::lease::Term;
 use crate::waiters::Waiters;
 
-/// The mark of a lease in the journal.
+/// Mark of a lease in the journal.
 #[derive(Clone, Debug)]
 pub(super) struct JournalMark {
     pub(super) pool: String,
@@ -16,7 +16,7 @@ pub(super) struct JournalMark {
     pub(super) mark: UnixMillis,
 }
 
-/// A write to be done off the loop: it blocks on the disk.
+/// Write to run outside the driver loop: it blocks on the disk.
 #[derive(Debug)]
 pub(super) struct Write {
     pub(super) number: u64,
@@ -26,7 +26,7 @@ pub(super) struct Write {
     pub(super) told: Waiters<()>,
 }
 
-/// A write that was done.
+/// Write that was done.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) number: u64,

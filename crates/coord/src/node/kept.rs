@@ -1,5 +1,4 @@
-//! The definitions of sources that the journal keeps: what may be minted before the store was met must
-//! be known without it.
+//! Definitions of sources that the journal keeps, for offline minting before the store is reached.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,12 +11,12 @@ use crate::segment::SegmentRow;
 use crate::sources::SourceInner;
 use crate::spec::SourceSpec;
 
-/// Whether the store gave no answer at all.
+/// Returns whether the store did not respond at all.
 pub(super) fn is_away(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unavailable { .. })
 }
 
-/// What the journal keeps of a source; none of one that may not be used.
+/// Returns the journal's entry for a source; none for a source that may not be used.
 pub(super) fn kept(source: &SourceInner) -> Option<(String, KeptSource)> {
     let defined = source.defined.load();
     (defined.state == SourceState::Enabled).then(|| {
@@ -27,7 +26,7 @@ pub(super) fn kept(source: &SourceInner) -> Option<(String, KeptSource)> {
     })
 }
 
-/// The definitions of an earlier process, until the store was met.
+/// Definitions from an earlier process, until the store is reached.
 #[derive(Debug, Default)]
 pub(super) struct KeptSources(Mutex<BTreeMap<String, KeptSource>>);
 
@@ -40,14 +39,14 @@ impl KeptSources {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The catalog knows better.
+    /// Drops the definitions: the catalog is newer.
     pub(super) fn forget(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     fn definition(&self, name: &str) -> Option<Definition> {
         let KeptSource { spec, version } = self.sources().remove(name)?;
-        // One that is not for this version says so when it is taken up.
+        // A definition that is not for this version gives an error when it is used.
         let identity = SourceSpec::from_json(&spec).ok().and_then(|spec| spec.identity().ok());
         Some(Definition {
             name: name.into(),
@@ -61,8 +60,8 @@ impl KeptSources {
 }
 
 impl Core {
-    /// The definition of a source, a deleted one too: the journal's, where the store does not answer and
-    /// was not met yet.
+    /// Returns the definition of a source, also of a deleted one. It is the journal's if the store
+    /// does not respond and was not reached yet.
     pub(super) async fn find(&self, name: &str) -> Result<Definition> {
         match self.lookup.find((&*self.around, &*self.reads), name).await {
             Err(error) if is_away(&error) => self.kept.definition(name).ok_or(error),
@@ -70,14 +69,16 @@ impl Core {
         }
     }
 
-    /// Whether an error is no reason to stop: the store is away, and an earlier process knew it.
+    /// Returns whether an error can be ignored: the store is unavailable, and an earlier process
+    /// knew its sources.
     pub(super) fn does_without(&self, error: &Error) -> bool {
         is_away(error) && !self.kept.sources().is_empty()
     }
 }
 
 impl Node {
-    /// The sources that can be minted from although the store has not been met, where that is allowed
+    /// Returns the sources that can be minted from although the store was not reached yet, where
+    /// that is allowed
     /// ([`NodeSettings::start_without_store`](super::NodeSettings::start_without_store)).
     #[must_use]
     pub fn kept_sources(&self) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! A lease in a running node: the machine, and the generators that mint from it.
+//! Lease in a running node: the machine, and the generators that mint from it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use crate::sources::{Back, Make, Minter, SlotWindow, SourceInner, Surroundings};
 use crate::spec::{Clockwork, SnowflakePlan, Unique};
 use crate::waiters::Waiters;
 
-/// Which lease a source mints from: one for each pool, and one of their own for sources that would
-/// push the mark of others ahead.
+/// Key of the lease that a source mints from: one for each pool, and a separate one for each source
+/// that would push the mark of others ahead.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LeaseKey {
     pub(super) pool: String,
     own: Option<String>,
 }
 
-/// Which generator: a source's own, or the one that the namespace's sources share.
+/// Key of a generator: a source's own, or the one that the namespace's sources share.
 pub(super) type GroupKey = Option<String>;
 
 pub(super) fn group_key(name: &str, plan: &SnowflakePlan) -> GroupKey {
     (plan.unique == Unique::Source).then(|| name.into())
 }
 
-/// The lease and the pool of a source.
+/// Returns the lease key and the pool of a source.
 pub(super) fn place(name: &str, plan: &SnowflakePlan, reuse: Reuse) -> (LeaseKey, Pool) {
     let own = matches!(plan.clockwork, Clockwork::Borrow { .. } | Clockwork::ClockSequence);
     let own = own.then(|| group_key(name, plan).unwrap_or_default());
@@ -46,7 +46,7 @@ pub(super) struct Group {
     pub(super) make: Make,
     pub(super) minter: Option<Arc<Minter>>,
     pub(super) sources: Vec<Arc<SourceInner>>,
-    /// For each slot of the lease, the end of what earlier generators of this group have taken.
+    /// End of what earlier generators of this group have taken, for each slot of the lease.
     ends: Vec<UnixMillis>,
     pub(super) waiters: Waiters<Result<()>>,
 }
@@ -92,18 +92,18 @@ impl Group {
     }
 }
 
-/// A lease and everything that mints from it.
+/// Lease and everything that mints from it.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) pool: Pool,
     pub(super) machine: LeaseMachine,
-    /// Windows of an earlier process, minted from until the machine holds some.
+    /// Windows of an earlier process, minted from until the machine holds slots.
     pub(super) alone: Vec<WindowMachine>,
     pub(super) groups: BTreeMap<GroupKey, Group>,
-    /// Where the slots were, over all generators, when they were last looked at.
+    /// Positions of the slots, over all generators, at the last poll.
     pub(super) seen: Vec<Position>,
     pace: Pace,
-    /// How far ahead of the clock the slots were when they were claimed, if that was accepted.
+    /// Milliseconds by which the slots led the clock when they were claimed, if that was accepted.
     lead_ms: u64,
 }
 
@@ -132,19 +132,19 @@ impl Held {
         self.alone.iter_mut().for_each(|window| window.set_pace(pace.alone()));
     }
 
-    /// What is minted from, in the order of the claim.
+    /// Returns the windows that are minted from, in the order of the claim.
     pub(super) fn windows(&self) -> &[WindowMachine] {
         if self.alone.is_empty() { self.machine.windows() } else { &self.alone }
     }
 
-    /// Somebody wants to mint, and found the window spent.
+    /// Records that a caller wants to mint and found the window spent.
     pub(super) fn stir(&mut self, now: Now) {
         self.machine.stir(now);
         self.alone.iter_mut().for_each(|window| window.stir(now));
     }
 
-    /// The slots were just claimed, and that they lead the clock was accepted: windows and generators
-    /// go on from there. Answers how far they lead.
+    /// Accepts that the slots just claimed lead the clock: windows and generators continue from
+    /// there. Returns the lead in milliseconds.
     pub(super) fn lead(&mut self, wall: UnixMillis) -> u64 {
         let leads = self.machine.windows().iter().map(|window| window.floor().since(wall));
         self.lead_ms = leads.min().unwrap_or(0);
@@ -152,7 +152,7 @@ impl Held {
         self.lead_ms
     }
 
-    /// Begins anew, for another member. The generators are closed.
+    /// Starts again for a new member. The generators are closed.
     pub(super) fn restart(&mut self) -> Result<()> {
         self.lead_ms = 0;
         self.machine = LeaseMachine::new(self.pace, random::number()?);
@@ -160,12 +160,12 @@ impl Held {
         Ok(())
     }
 
-    /// What generators have taken says nothing about the slots that come next.
+    /// Forgets what generators have taken: it says nothing about the next slots.
     pub(super) fn forget_ends(&mut self) {
         self.groups.values_mut().for_each(|group| group.ends.clear());
     }
 
-    /// Looks where the slots are, over all generators.
+    /// Reads the positions of the slots, over all generators.
     pub(super) fn see(&mut self) {
         let mut seen = std::mem::take(&mut self.seen);
         seen.clear();
@@ -176,7 +176,7 @@ impl Held {
                 all.taken_until = all.taken_until.max(one.taken_until);
                 all.wanted |= one.wanted;
             });
-            // A held clock runs on while nothing is minted.
+            // A held clock advances while nothing is minted.
             if let (Some(first), Some(held)) = (seen.first_mut(), minter.held_at()) {
                 first.held |= held > first.taken_until;
                 first.taken_until = first.taken_until.max(held);
@@ -185,7 +185,7 @@ impl Held {
         self.seen = seen;
     }
 
-    /// The journal is written anyway.
+    /// Moves the journal marks for a write that happens anyway.
     pub(super) fn journal(&mut self, now: Now) {
         self.machine.journal(now, &self.seen);
         for (window, position) in self.alone.iter_mut().zip(&self.seen) {
@@ -193,7 +193,7 @@ impl Held {
         }
     }
 
-    /// Makes the generators that are missing, if the lease is held.
+    /// Makes the missing generators, if the lease is held.
     pub(super) fn make_minters(&mut self, around: &Surroundings) -> Result<()> {
         let windows = if self.alone.is_empty() { self.machine.windows() } else { &self.alone };
         if windows.is_empty() {
@@ -227,14 +227,14 @@ impl Held {
         Ok(())
     }
 
-    /// The store or the journal granted more.
+    /// Opens a window further, after the store and the journal granted it.
     pub(super) fn open(&self, index: usize, until: UnixMillis) {
         for minter in self.groups.values().filter_map(|group| group.minter.as_ref()) {
             minter.extend_to(index, until);
         }
     }
 
-    /// Tells the sources how far the store has granted.
+    /// Gives the sources the end of what the store has granted.
     pub(super) fn tell_granted(&self) {
         let windows = self.windows().iter().zip(&self.seen);
         let marks = windows.filter(|(_, at)| at.wanted).map(|(window, _)| window.mark());
@@ -246,7 +246,7 @@ impl Held {
         }
     }
 
-    /// Whether no source mints from it.
+    /// Returns whether no source mints from it.
     pub(super) fn is_unused(&self) -> bool {
         self.groups.values().all(|group| group.sources.is_empty())
     }
@@ -259,16 +259,16 @@ impl Held {
         }
     }
 
-    /// Closes a group's generator once no source needs it. What it has taken is kept in mind. Answers who waits for
-    /// it.
+    /// Closes a group's generator once no source needs it. Remembers what it has taken. Returns its
+    /// waiters.
     pub(super) fn close_if_unused(&mut self, key: &GroupKey) -> Option<Waiters<Result<()>>> {
         let group = self.groups.get_mut(key).filter(|group| group.sources.is_empty())?;
         group.close();
         Some(std::mem::take(&mut group.waiters))
     }
 
-    /// Closes all generators for good. Answers what is known of each slot from here on, and how to
-    /// give the slots up.
+    /// Closes all generators for good. Returns what is known of each slot from here on, and the
+    /// releases that give the slots up.
     pub(super) fn close(&mut self, why: &Error) -> (Vec<JournalLease>, Vec<Release>) {
         let ends = self.close_groups(why);
         let known = self.known(&ends);
@@ -278,11 +278,11 @@ impl Held {
         (known, releases)
     }
 
-    /// Closes all generators for good. Answers for each slot the end of what they have taken.
+    /// Closes all generators for good. Returns the end of what they have taken, for each slot.
     pub(super) fn close_groups(&mut self, why: &Error) -> Vec<UnixMillis> {
         let mut ends = vec![UnixMillis::ZERO; self.windows().len()];
         for group in self.groups.values_mut() {
-            // First nobody begins a call any more, then the calls in progress count as taken.
+            // First no new calls begin; then the calls in progress count as taken.
             group.suspend(why);
             for (all, end) in ends.iter_mut().zip(group.close()) {
                 *all = (*all).max(end);
@@ -291,7 +291,7 @@ impl Held {
         ends
     }
 
-    /// What is known of the slots from here on, once their generators are closed.
+    /// Returns what is known of the slots from here on, once their generators are closed.
     pub(super) fn known(&self, ends: &[UnixMillis]) -> Vec<JournalLease> {
         let known = |(window, end): (&WindowMachine, &UnixMillis)| {
             let lease = window.lease();
@@ -299,7 +299,7 @@ impl Held {
                 pool: lease.pool.clone(),
                 slot: lease.slot,
                 term: lease.term,
-                // Nothing is minted past what was open, however ticks round.
+                // Nothing is minted beyond the open window, however ticks round.
                 mark: Mark::from((*end).min(window.open_until().max(lease.floor.unix_millis()))),
                 released: true,
                 granted: window.mark(),
@@ -308,13 +308,13 @@ impl Held {
         self.windows().iter().zip(ends).map(known).collect()
     }
 
-    /// Why there is no worker number, where the store has said so.
+    /// Returns the store's reason for granting no worker number.
     pub(super) fn refused(&self) -> Option<&Error> {
         let refused = self.machine.claim_error().filter(|_| self.windows().is_empty());
         refused.filter(|error| !is_away(error))
     }
 
-    /// Why the lease cannot be minted from, if it cannot.
+    /// Returns the reason why the lease cannot be minted from, if any.
     pub(super) fn not_ready(&self, now: Now) -> Option<Reason> {
         if self.is_unused() {
             return None;

@@ -1,7 +1,8 @@
-//! Numbers for processes that mint by themselves ([`lend`](crate::lend)): given, kept, taken back.
+//! External leases ([`lend`](crate::lend)): worker numbers for processes that mint by themselves.
 //!
-//! Here the servers' clocks decide whose a number is, since a borrower knows no terms. So a server
-//! whose own clock is too far from the store's lends nothing, keeps nothing and takes nothing back.
+//! The servers' clocks decide here who has a number, since an external client knows no terms. So a
+//! server with a clock too far from the store's neither grants, keeps nor takes back external
+//! leases.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,10 +21,10 @@ use crate::pool::Pool;
 use crate::random;
 use crate::slot::SlotInfo;
 
-/// How often a borrower's slots are looked for when others are faster.
+/// Attempts to find a client's slots while other servers win.
 const TRIES: u32 = 5;
 
-/// A slot that is lent, as it was seen last.
+/// Slot of an external lease, as it was last seen.
 #[derive(Clone, Debug)]
 struct Held {
     pool: String,
@@ -44,12 +45,12 @@ impl From<Lease> for Held {
     }
 }
 
-/// What was lent through this node, so that keeping it takes one write and no search. It may be out of
-/// date: the store knows.
+/// Cache of the external leases granted through this node, so that keeping one takes one write and
+/// no search. It may be stale: the store knows.
 #[derive(Debug, Default)]
 pub(super) struct Lendings {
     known: Mutex<HashMap<Borrower, Vec<Held>>>,
-    /// Whose turn it is to look at all slots.
+    /// Lock that the one reader of all slots holds.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -65,14 +66,14 @@ impl Lendings {
     fn know(&self, borrower: &Borrower, held: Vec<Held>, now: UnixMillis) {
         let mut known = self.known();
         if !known.contains_key(borrower) {
-            // Borrowers that came no more must not fill the memory.
+            // Clients that do not return must not fill the memory.
             known.retain(|_, held| held.iter().any(|held| held.mark.unix_millis() > now));
         }
         known.insert(borrower.clone(), held);
     }
 
-    /// What is known to be a borrower's, if it has to be moved to come so far: what need not be would be
-    /// believed without asking the store.
+    /// Returns a client's known slots, if all marks must move to reach `until`. An unmoved mark
+    /// would be trusted without asking the store.
     fn moving(&self, borrower: &Borrower, until: Mark) -> Option<Vec<Held>> {
         self.of(borrower).filter(|held| held.iter().all(|held| held.mark < until))
     }
@@ -82,19 +83,20 @@ impl Lendings {
     }
 }
 
-/// How long a node that has not joined the store is waited for, and how often it is looked.
+/// Longest wait for a node that has not joined the store, and the interval of checks.
 const JOIN_WAIT_MS: u64 = 1_000;
 const JOIN_LOOK_MS: u64 = 20;
 
 impl Node {
-    /// Lends a number of `width` bits, which is the borrower's until `keep_ms` after it was last heard
-    /// of. Who has one already is told the same. Where `most` numbers were lent in the space, and in those that count
-    /// `with` it, there are no new ones: only a number that is free again is lent. (Servers that lend at the same moment
-    /// may be over by one each.)
+    /// Grants an external lease on a number of `width` bits. The client has it until `keep_ms`
+    /// after its last call. A client that has one gets the same number. When `most` numbers were
+    /// granted in the scope and in the scopes that count `with` it, no new number is added: only
+    /// one that is free again is granted. (Servers that grant at the same moment may exceed the
+    /// limit by one each.)
     ///
     /// # Errors
-    /// `PoolFull`; `TooMany` beyond `most`; `Invalid`; `ClockAhead` or `ClockBehind` when our clock is not to be
-    /// trusted; `Unavailable` while the store is away, or others are faster.
+    /// `PoolFull`; `TooMany` beyond `most`; `Invalid`; `ClockAhead` or `ClockBehind` when our clock
+    /// is not to be trusted; `Unavailable` while the store is unavailable, or other servers win.
     pub async fn lend(
         &self,
         borrower: &Borrower,
@@ -110,7 +112,7 @@ impl Node {
         let until = core.until(now, keep_ms);
         let in_pool =
             |held: &[Held]| held.iter().find(|held| held.pool == pool.name).map(|it| it.slot);
-        // A borrower that asks again may have minted until now.
+        // A client that calls again may have minted until now.
         let again = |number| Lent { number, after: now };
         if let Some(known) = core.lendings.moving(borrower, until)
             && let Some(number) = in_pool(&known)
@@ -132,7 +134,7 @@ impl Node {
             }
             let wish = wish(borrower, (space.as_slice(), lent), &pool, now, most)?;
             match core.lend_anew(member, borrower, pool.clone(), wish, now, until).await {
-                // Another server has lent the one that was free.
+                // Another server has granted the one that was free.
                 Err(error)
                     if wish != Wish::Any && matches!(error.kind(), ErrorKind::PoolFull(_)) => {}
                 lent => return lent,
@@ -141,10 +143,10 @@ impl Node {
         Err(overtaken("lend"))
     }
 
-    /// A borrower is still there: what it has is kept for another while.
+    /// Extends a client's external lease by another period.
     ///
     /// # Errors
-    /// As [`Node::lend`], but for `PoolFull`.
+    /// Those of [`Node::lend`], except `PoolFull`.
     pub async fn keep_lent(&self, borrower: &Borrower, keep_ms: u64) -> Result<Loan> {
         let member = self.lender(borrower).await?;
         let core = self.core();
@@ -170,12 +172,13 @@ impl Node {
         Err(overtaken("keep lent"))
     }
 
-    /// A borrower gives back what it has. Others can have it once clocks that differ as far as they may
-    /// have all passed this moment. Answers whether it had anything.
+    /// Takes back a client's external lease. Other clients can have the number once all clocks of
+    /// the namespace have passed this moment, as far apart as they may be. Returns whether the
+    /// client had a number.
     ///
     /// # Errors
-    /// `Unavailable` while the store is away, `ClockAhead` or `ClockBehind` when our clock is not to be
-    /// trusted; the number is kept then, until its mark has passed.
+    /// `Unavailable` while the store is unavailable, `ClockAhead` or `ClockBehind` when our clock
+    /// is not to be trusted; the number is then kept until its mark has passed.
     pub async fn take_back(&self, borrower: &Borrower) -> Result<bool> {
         let member = self.lender(borrower).await?;
         let core = self.core();
@@ -194,8 +197,9 @@ impl Node {
         Err(overtaken("take back"))
     }
 
-    /// As which member this node lends. One that is out of the store does not know whether it is the
-    /// store that it knew; one that has just begun is there in a moment.
+    /// Returns the member under which this node grants external leases. A node that has not joined
+    /// cannot know whether the store is still the same; a node that has just started joins in a
+    /// moment.
     async fn lender(&self, borrower: &Borrower) -> Result<Incarnation> {
         borrower.check().map_err(|kind| Error::new("lend", kind))?;
         let timer = &self.core().around.timer;
@@ -214,19 +218,19 @@ impl Node {
 }
 
 impl Core {
-    /// How far two clocks of the namespace are apart at most.
+    /// Returns the largest distance between two clocks of the namespace, in milliseconds.
     fn apart_ms(&self) -> u64 {
         self.settings.off_ms(self.around.store.capabilities().clock).saturating_mul(2)
     }
 
-    /// So far that no clock of the namespace has passed it before `keep_ms` are over.
+    /// Returns a mark that no clock of the namespace has passed before `keep_ms` are over.
     fn until(&self, now: UnixMillis, keep_ms: u64) -> Mark {
         let keep_ms = Ord::min(keep_ms, KEEP_MS_MAX).saturating_add(self.apart_ms());
         Mark::from(now.saturating_add(keep_ms))
     }
 
-    /// One at a time looks at all slots, which is what costs: clients that come at once, or make up names, ask no
-    /// more of the store than one does.
+    /// Waits for the turn to read all slots, which is the costly part. Clients that call at the
+    /// same time, or make up names, load the store no more than one client does.
     async fn turn(&self) -> Result<tokio::sync::MutexGuard<'_, ()>> {
         tokio::select! {
             biased;
@@ -235,7 +239,7 @@ impl Core {
         }
     }
 
-    /// The slots that are lent, or were, in all spaces.
+    /// Returns the slots of present and past external leases, in all scopes.
     async fn all_lent(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
         let around = &self.around;
         let mut slots = around.call("list workers", self.reads.workers(now)).await?;
@@ -243,7 +247,7 @@ impl Core {
         Ok(slots)
     }
 
-    /// Those in a space.
+    /// Returns those of one scope.
     async fn lent_in(
         &self,
         space: &str,
@@ -254,8 +258,8 @@ impl Core {
         Ok(self.of_space(all, space, member, now).await)
     }
 
-    /// The slots of a space. Whose turn it is lends nothing else meanwhile, so what we hold of them ourselves is left
-    /// over, and is let go.
+    /// Returns the slots of a scope. The holder of the turn grants nothing else meanwhile, so slots
+    /// that this node holds are leftovers, and are relinquished.
     async fn of_space(
         &self,
         mut slots: Vec<SlotInfo>,
@@ -273,8 +277,9 @@ impl Core {
         slots
     }
 
-    /// Holds a number no longer that its mark keeps: it would not be free when that has passed. Not
-    /// [released](Release), which lowers the mark: that may come late, when the mark has been moved on since.
+    /// Relinquishes a number that its mark protects: a held slot would not become free when the
+    /// mark has passed. It is not [released](Release), which lowers the mark: a release may arrive
+    /// late, after the mark was moved.
     async fn let_go(
         &self,
         member: Incarnation,
@@ -292,7 +297,7 @@ impl Core {
         answer.is_ok()
     }
 
-    /// Claims a number that is nobody's, and leaves it to its mark.
+    /// Claims a free number, and leaves it to its mark.
     async fn lend_anew(
         &self,
         member: Incarnation,
@@ -319,9 +324,9 @@ impl Core {
         let term = lease.term;
         let held = self.moved(vec![Held::from(lease)], now, until).await?;
         let Some(mut held) = held else { return Err(overtaken("lend")) };
-        // The mark keeps it from here on. Where the store does not say that it is let go, it is when we look at
-        // the space again, or end; and then its term is not known here, but asked for when the borrower is heard
-        // of again.
+        // The mark protects it from here on. If the store does not confirm the relinquish, the next
+        // read of the scope repeats it, or the end of this node does. Until then the term is not
+        // known here, and is read when the client calls again.
         let mut given_up = true;
         for Held { pool, slot, .. } in &held {
             given_up &= self.let_go(member, pool, *slot, term, now).await;
@@ -333,7 +338,8 @@ impl Core {
         Ok(Lent { number, after })
     }
 
-    /// Moves the marks of a borrower's slots on. False: somebody else has moved one, or has one.
+    /// Moves the marks of a client's slots ahead. Returns false when another server has moved one,
+    /// or has one.
     async fn prolong(
         &self,
         borrower: &Borrower,
@@ -349,8 +355,8 @@ impl Core {
         Ok(done)
     }
 
-    /// Slots with their marks so far ahead, and each moved: what was sent before it and comes after it is known by
-    /// the mark. None when somebody else was faster.
+    /// Moves the marks of slots at least to `to`, and each one by at least 1: the mark then tells
+    /// earlier requests that arrive later apart. Returns none when another server was faster.
     async fn moved(
         &self,
         mut held: Vec<Held>,
@@ -365,7 +371,7 @@ impl Core {
                 pool: held.pool.clone(),
                 slot: held.slot,
                 term: held.term,
-                // The borrower's, and no member's.
+                // The slot belongs to the external client, and has no member as its holder.
                 holder: None,
                 from: held.mark,
                 to,
@@ -388,16 +394,17 @@ impl Core {
         Ok(Some(held))
     }
 
-    /// Slots with their marks no further than here. False: one was lent for longer meanwhile.
+    /// Lowers the marks of slots to at most `end`. Returns false when one was extended meanwhile.
     async fn lowered(&self, held: Vec<Held>, now: UnixMillis, end: Mark) -> Result<bool> {
         let around = &self.around;
         for Held { pool, slot, term, mark } in held {
-            // Who borrows it again has it by the same term. Should this come so late, the mark tells.
+            // A client that gets it again has the same term. If this release arrives late, `from`
+            // rejects it.
             let from = Some(mark);
             let (holder, mark) = (None, Ord::min(mark, end));
             let release = Release { pool, slot, term, holder, mark, from };
             match around.call("release", around.store.release(&release, now)).await {
-                // Somebody else gave it back, or has it since.
+                // Another server gave it back, or has it since.
                 Err(error) if matches!(error.kind(), ErrorKind::Fenced { .. }) => {}
                 Err(error) if matches!(error.kind(), ErrorKind::MarkMoved { .. }) => {
                     return Ok(false);
@@ -409,13 +416,13 @@ impl Core {
     }
 }
 
-/// The slots of a space that are a borrower's, or that it was the last to have.
+/// Returns the slots of a scope that a client has, or was the last to have.
 fn lent_to(borrower: &Borrower, space: &[SlotInfo]) -> Vec<Held> {
     space.iter().filter(|slot| borrower.had_last(slot)).cloned().map(Held::from).collect()
 }
 
-/// Which number somebody gets who has none: any, while fewer than `most` are lent; else the one of the pool that has
-/// been free for longest.
+/// Returns the preference for a client without a number: any number, while fewer than `most` are
+/// granted; else the one of the pool that has been free for longest.
 fn wish(
     borrower: &Borrower,
     (space, lent): (&[SlotInfo], u64),

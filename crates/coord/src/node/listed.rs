@@ -1,4 +1,4 @@
-//! Sources as they are listed.
+//! Sources in the form in which they are listed.
 
 use super::Core;
 use crate::catalog::{Catalog, SourceState};
@@ -6,34 +6,35 @@ use crate::error::Error;
 use crate::sources::ShareStats;
 use crate::spec::SourceSpec;
 
-/// A source as the catalog has it.
+/// Source as the catalog has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceInfo {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its keys, every default written out.
+    /// Keys, with every default written out.
     pub spec: SourceSpec,
-    /// Whether it may be used.
+    /// State, which says whether it may be used.
     pub state: SourceState,
-    /// The catalog's version when it last changed.
+    /// Catalog's version when the source last changed.
     pub version: u64,
-    /// The lowest number of a segment source that nobody was given; none when they are spent.
+    /// Lowest number of a segment source that was not handed out; none when they are spent.
     pub next: Option<u64>,
-    /// How its stores stand, of a source that has several and was opened here.
+    /// Status of its stores, for a source that has several and was opened here.
     pub shares: Vec<ShareStats>,
 }
 
-/// What the catalog has.
+/// Content of the catalog.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// The sources, by name.
+    /// Sources, by name.
     pub sources: Vec<SourceInfo>,
-    /// Those that this version cannot read, such as what a newer one has defined, and why.
+    /// Sources that this version cannot read, such as those that a newer one has defined, and the
+    /// errors.
     pub unreadable: Vec<(String, Error)>,
 }
 
 impl Core {
-    /// All sources that are not deleted.
+    /// Returns all sources that are not deleted.
     pub(super) fn listed(&self, catalog: &Catalog) -> Listed {
         let mut listed = Listed { sources: Vec::new(), unreadable: Vec::new() };
         for definition in &catalog.definitions {

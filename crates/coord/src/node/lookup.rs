@@ -1,8 +1,8 @@
-//! Finding the definition of a name that no source runs under, without letting whoever asks for names
-//! that nobody has defined load the store.
+//! Lookup of definitions of names without a running source. Callers that request undefined names
+//! must not load the store.
 //!
-//! A name is looked up by itself, as long as few are missing. Beyond that the whole catalog is read,
-//! by one caller for all, and at most so often; a definition that somebody else makes meanwhile is
+//! A name is looked up individually, as long as few are missing. Beyond that one caller reads the
+//! whole catalog for all, at a limited rate. A definition that another process adds meanwhile is
 //! found within [`PERIOD_MS`].
 
 use std::collections::HashMap;
@@ -16,16 +16,16 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sources::Surroundings;
 use crate::store::Store;
 
-/// How often the catalog is read for names that are missing, at most.
+/// Shortest time between two reads of the catalog for missing names.
 const PERIOD_MS: u64 = 100;
-/// So many names may be missing in a period before the store is not asked for each any more.
+/// Number of missing names in a period, above which the store is not asked for each name.
 const MISSES_MAX: u32 = 8;
 
-/// What was missing of late, and the catalog as it was last read for it.
+/// Recent misses, and the catalog as it was last read for them.
 #[derive(Debug, Default)]
 pub(super) struct Lookup {
     misses: Mutex<Misses>,
-    /// How often we heard that the catalog was changed: what was read before is not trusted.
+    /// Number of known changes of the catalog: older reads are not trusted.
     changes: AtomicU64,
     read: tokio::sync::Mutex<Option<Read>>,
 }
@@ -40,15 +40,15 @@ struct Misses {
 struct Read {
     at: ElapsedMillis,
     changes: u64,
-    /// None when the store did not answer.
+    /// None when the store did not respond.
     found: Option<HashMap<String, Definition>>,
 }
 
 impl Lookup {
-    /// The definition of a source, a deleted one too.
+    /// Returns the definition of a source, also of a deleted one.
     ///
     /// # Errors
-    /// `NotFound`, and as the store says.
+    /// `NotFound`; any error of the store.
     pub(super) async fn find(
         &self,
         (around, store): (&Surroundings, &dyn Store),
@@ -98,7 +98,7 @@ impl Lookup {
         })
     }
 
-    /// Somebody has changed the catalog.
+    /// Records that the catalog was changed.
     pub(super) fn changed(&self) {
         self.changes.fetch_add(1, Ordering::AcqRel);
     }

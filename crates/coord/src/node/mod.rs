@@ -1,8 +1,8 @@
-//! A node: one process's membership in one namespace of one store, and the sources it mints for.
+//! Node: one process's membership in one namespace of one store, and the sources it mints for.
 //!
-//! It claims worker numbers as sources need them, keeps their windows ahead of need, and starts anew
-//! as another member when its right to mint is lost or in doubt. Nothing is minted on hope: a
-//! generator sees a window only after store and journal have acknowledged it.
+//! The node claims worker numbers as sources need them, keeps their windows ahead of need, and
+//! joins again as a new member when its right to mint is lost or in doubt. A generator sees a
+//! window only after store and journal have acknowledged it.
 
 mod alone;
 mod beside;
@@ -76,40 +76,41 @@ use crate::spec::Plan;
 use crate::stats::NodeStats;
 use crate::store::Store;
 
-/// What the handle and the driver share.
+/// State that the handle and the driver share.
 #[derive(Debug)]
 struct Core {
     around: Arc<Surroundings>,
-    /// The store, for whoever asks this node: they are many, and what the node must have in time waits behind none of them.
+    /// Store for reads on behalf of callers: they are many, and the node's own calls must not wait
+    /// behind them.
     reads: Arc<dyn Store>,
     settings: NodeSettings,
     sources: Mutex<BTreeMap<String, Arc<SourceInner>>>,
-    /// How often the store was recovered under this node; raised with `sources` locked.
+    /// Number of recoveries of the store under this node; raised with `sources` locked.
     histories: AtomicU64,
     lookup: Lookup,
-    /// The stores beside the node's own.
+    /// Secondary stores of the node.
     beside: Beside,
     kept: KeptSources,
     lendings: Lendings,
     segments_seen: BTreeMap<String, Mark>,
-    /// What an earlier process kept for us, of sources that were not opened yet.
+    /// Numbers that an earlier process kept for this one, of sources that were not opened yet.
     tails: Mutex<Vec<JournalTail>>,
     readiness: Mutex<Readiness>,
-    /// Which member the node is now; none while it is out of the store.
+    /// Present incarnation of the node; none while it has not joined the store.
     member: Mutex<Option<Incarnation>>,
 }
 
-/// Dropping the last one ends the driver.
+/// Handle of the driver: dropping the last one ends it.
 struct Alive {
     core: Arc<Core>,
     commands: mpsc::Sender<Command>,
 }
 
-/// A process's membership in one namespace of one store. Clones share it.
+/// Membership of a process in one namespace of one store. Clones share it.
 ///
 /// [`Node::close`] gives worker numbers back at once. Dropping the last clone (and the last
-/// [`Source`]) stops minting, but gives nothing back: numbers stay held until the node's presence has
-/// lapsed, and the unused rest of its windows is not minted by anybody.
+/// [`Source`]) stops minting, but gives nothing back: numbers stay held until the node's presence
+/// has expired, and the unused rest of its windows is never minted.
 #[derive(Clone)]
 pub struct Node {
     alive: Arc<Alive>,
@@ -122,12 +123,12 @@ impl fmt::Debug for Node {
 }
 
 impl Node {
-    /// Opens a node on a store. Must be called within a Tokio runtime, on which the node's one task
-    /// then runs.
+    /// Opens a node on a store. Must be called within a Tokio runtime, which then runs the node's
+    /// one task.
     ///
-    /// Joining goes on in the background: a store that is away is waited for, and
-    /// [`Node::readiness`] says so. With `settings.builtin`, the built-in sources are defined first,
-    /// so the store must be there.
+    /// Joining continues in the background: an unavailable store is waited for, and
+    /// [`Node::readiness`] reports it. With `settings.builtin`, the built-in sources are defined
+    /// first, so the store must be available.
     ///
     /// # Errors
     /// [`ErrorKind::Locked`], [`ErrorKind::JournalRefused`] and others for the data directory;
@@ -209,7 +210,8 @@ impl Node {
             let driver = Driver::new(Arc::clone(&core), received, keeper, disk, witness, seed);
             runtime.spawn(driver.run());
             let node = Self { alive: Arc::new(Alive { core, commands }) };
-            // The servers that answer for a store's sources define the built-in ones, as they are configured.
+            // The servers that own a store's sources define the built-in ones, as they are
+            // configured.
             if node.store().owners().is_none() {
                 match node.define_builtin().await {
                     Err(error)
@@ -226,11 +228,11 @@ impl Node {
         &self.alive.core
     }
 
-    /// The source of this name, ready to mint. Asking again gives the same generator.
+    /// Returns the source of this name, ready to mint. A repeated call returns the same generator.
     ///
     /// # Errors
-    /// `NotFound`; `PoolFull` and others when no worker number can be had; `Unavailable` when the
-    /// store is away.
+    /// `NotFound`; `PoolFull` and others when no worker number can be claimed; `Unavailable` when
+    /// the store is unavailable.
     pub async fn source(&self, name: &str) -> Result<Source> {
         check_name("source", name).map_err(|kind| Error::new("open source", kind))?;
         let core = self.core();
@@ -263,7 +265,7 @@ impl Node {
         tokio::select! {
             biased;
             answer = answer => answer.unwrap_or_else(|_| Err(node_closed())).or_else(|error| {
-                // It may be about another that has the same generator.
+                // The error may be about another source with the same generator.
                 inner.check_enabled().and(Err(error))
             }),
             () = self.core().around.timer.sleep_ms(wait_ms) => {
@@ -278,16 +280,16 @@ impl Node {
         self.alive.commands.send(command).await.map_err(|_| node_closed())
     }
 
-    /// Somebody says that the catalog has changed: it is read within a tenth of a second.
+    /// Records that the catalog has changed: it is read within a tenth of a second.
     pub fn catalog_changed(&self) {
         self.core().lookup.changed();
         self.core().around.catalog_stale();
     }
 
-    /// Where the other live members are reached, those that say so.
+    /// Returns the addresses of the other live members that report one.
     ///
     /// # Errors
-    /// As the store says.
+    /// Any error of the store.
     pub async fn others(&self) -> Result<Vec<String>> {
         let around = &self.core().around;
         let members = self.core().reads.members(around.clock.unix_ms());
@@ -298,10 +300,11 @@ impl Node {
         Ok(addresses.filter(|address| !address.is_empty()).collect())
     }
 
-    /// All worker numbers that were ever claimed; not the sections of counters, of which there are many.
+    /// Returns all worker numbers that were ever claimed, without the sections of counters, of
+    /// which there are many.
     ///
     /// # Errors
-    /// As the store says.
+    /// Any error of the store.
     pub async fn workers(&self) -> Result<Vec<SlotInfo>> {
         let around = &self.core().around;
         let slots = self.core().reads.workers(around.clock.unix_ms());
@@ -310,10 +313,10 @@ impl Node {
         Ok(slots)
     }
 
-    /// How long the sources that are enabled, and the pools that they use, will last.
+    /// Returns forecasts for the enabled sources and the pools that they use.
     ///
     /// # Errors
-    /// As the store says.
+    /// Any error of the store.
     pub async fn forecast(&self) -> Result<Vec<Forecast>> {
         let around = &self.core().around;
         let catalog = around.call("list sources", self.core().reads.list()).await?;
@@ -322,7 +325,7 @@ impl Node {
         Ok(forecast(&catalog.definitions, &slots, reuse, around.clock.unix_ms()))
     }
 
-    /// Whether the node can mint for all sources that were opened, and if not, why.
+    /// Returns whether the node can mint for all sources that were opened, and the reasons if not.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         let core = self.core();
@@ -333,26 +336,27 @@ impl Node {
         readiness
     }
 
-    /// Which member of the store this node is now; none while it has not joined, or is joining anew.
+    /// Returns the node's present incarnation; none while it has not joined, or is joining again.
     /// Slots with this holder are its own.
     #[must_use]
     pub fn incarnation(&self) -> Option<Incarnation> {
         *self.core().member.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What people call this node: a label, and a wish for a slot; never an identity. May be empty.
+    /// Returns the node's owner name: a label, and a preference for a slot; never an identity. May
+    /// be empty.
     #[must_use]
     pub fn owner(&self) -> &str {
         &self.core().settings.owner
     }
 
-    /// The name of the host that it runs on, as it was told. May be empty.
+    /// Returns the configured name of the node's host. May be empty.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.core().settings.host
     }
 
-    /// The sources that were opened here and not deleted since, by name.
+    /// Returns the sources that were opened here and not deleted since, by name.
     #[must_use]
     pub fn running(&self) -> Vec<Source> {
         let known = self.core().known_sources();
@@ -361,7 +365,7 @@ impl Node {
         known.into_iter().filter(here).map(source).collect()
     }
 
-    /// How the node stands, and what it has met since it was opened.
+    /// Returns the node's state, and counts of events since it was opened.
     #[must_use]
     pub fn stats(&self) -> NodeStats {
         let around = &self.core().around;
@@ -378,28 +382,30 @@ impl Node {
         }
     }
 
-    /// Who answers for which sections of counters, as far as is known here.
+    /// Returns the owners of sections of counters, as far as this node knows.
     #[must_use]
     pub fn shares(&self) -> Arc<Shares> {
         let sections = &self.core().around.sections;
-        // Whoever asks wants to know how it is, not how it was when somebody counted last.
+        // The caller needs the present owners, not those at the time of the last count.
         sections.look_again();
         sections.shares()
     }
 
-    /// How long a process that answers for sections of counters, or for an order, is missed at most when
-    /// it dies: then another has taken over, if the store answers at once and settings are the same.
+    /// Returns the longest time in milliseconds until another process has taken over the sections
+    /// or the order of a process that died, if the store responds at once and all have the same
+    /// settings.
     #[must_use]
     pub fn missed_ms(&self) -> u64 {
         self.core().settings.missed_ms()
     }
 
-    /// Takes numbers of a segment source for a program that mints by itself and asks through this process; `store` is the
-    /// node's, as it is offered to programs. The journal knows of them when this answers, so a recovery goes past them whether the program is there or not.
+    /// Reserves numbers of a segment source for an embedded client that calls through this process;
+    /// `store` is the node's, in the form offered to clients. The journal has them when this
+    /// returns, so a recovery goes past them even if the client is gone.
     ///
     /// # Errors
-    /// As [`Store::reserve`]; `Unavailable` while the journal cannot be written, `Exhausted` where it has no place for
-    /// one more source.
+    /// Those of [`Store::reserve`]; `Unavailable` while the journal cannot be written, `Exhausted`
+    /// where it has no place for one more source.
     pub async fn reserve_for_program(
         &self,
         store: &dyn Store,
@@ -408,18 +414,20 @@ impl Node {
         self.core().around.reserve_for_program(store, reserve).await
     }
 
-    /// The store. Of each kind of read one call is in flight, for all who ask through this node.
+    /// Returns the store. One call is in flight for each kind of read, for all callers of this
+    /// node.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.core().reads
     }
 
-    /// Gives everything back: closes the generators for good, writes so in the journal, and tells the
-    /// store. Later calls of this node and its sources are refused with `Closed`.
+    /// Gives everything back: closes the generators for good, writes this to the journal, and
+    /// releases the slots in the store. Later calls of this node and its sources fail with
+    /// `Closed`.
     ///
     /// # Errors
-    /// When the journal or the store could not be told. Nothing is lost then: worker numbers stay
-    /// held until the node's presence has lapsed.
+    /// The journal or the store could not be updated. Nothing is lost then: worker numbers stay
+    /// held until the node's presence has expired.
     pub async fn close(&self) -> Result<()> {
         let (reply, answer) = oneshot::channel();
         if self.send(Command::Close { reply }).await.is_err() {
@@ -427,7 +435,7 @@ impl Node {
             return Ok(());
         }
         let closed = answer.await.unwrap_or_else(|_| Err(node_closed()));
-        // Those who minted from them are closed now.
+        // The sources that minted from them are closed now.
         closed.and(self.core().beside.close().await)
     }
 }

@@ -1,6 +1,6 @@
-//! What programs may have that mint by themselves and ask for it through this node. A mark never goes back, so how far
-//! one may move, and which pools there are, follows from this node's settings and the definitions, not from what a
-//! program says.
+//! Limits on what embedded clients may take through this node. A mark never goes back. So how far a
+//! client may move one, and which pools exist, follows from this node's settings and the
+//! definitions, not from the client's request.
 
 use std::collections::BTreeMap;
 
@@ -18,25 +18,25 @@ use crate::pool::{Pool, pool_of};
 use crate::spec::{Minted, Plan};
 use crate::store::Store;
 
-/// A pool, and what the sources ask for that take their numbers from it.
+/// Pool, and the demands of the sources that take their numbers from it.
 #[derive(Clone, Debug)]
 struct Shape {
     pool: Pool,
-    /// The longest tick.
+    /// Longest tick.
     unit_ms: u64,
-    /// The longest lead.
+    /// Longest lead.
     lead_ms: u64,
 }
 
-/// The pools that the definitions of a store shape, and how far ahead their marks may lie.
+/// Pools that follow from a store's definitions, and limits on the lead of their marks.
 #[derive(Clone, Debug)]
 pub struct Shapes {
     pools: BTreeMap<String, Shape>,
     window_ms: u64,
     skew_ms: u64,
-    /// How far clocks of the namespace may be apart.
+    /// Largest distance between clocks of the namespace.
     apart_ms: u64,
-    /// Leads up to here were accepted by an operator.
+    /// Mark up to which an operator accepted leads.
     lead_until: Mark,
 }
 
@@ -46,9 +46,9 @@ impl Shapes {
         Self { pools: BTreeMap::new(), window_ms, skew_ms, apart_ms, lead_until }
     }
 
-    /// A source that is defined, switched on or off.
+    /// Adds a source that is defined, enabled or disabled.
     fn add(&mut self, settings: &NodeSettings, definition: &Definition) {
-        // One that is for a newer version shapes nothing here.
+        // A definition for a newer version adds nothing here.
         let Ok(Ok(Plan::Snowflake(plan))) = read_spec(definition).map(|spec| spec.check()) else {
             return;
         };
@@ -62,17 +62,17 @@ impl Shapes {
         shape.lead_ms = shape.lead_ms.max(settings.made(&plan).lead_max_ms());
     }
 
-    /// Whether a source takes its numbers from the pool of this name.
+    /// Returns whether a source takes its numbers from the pool of this name.
     #[must_use]
     pub fn has(&self, pool: &str) -> bool {
         self.pools.contains_key(pool)
     }
 
-    /// Refuses a pool that no source takes its numbers from, or in another shape: whoever names one first would decide
-    /// for all who come later.
+    /// Rejects a pool that no source takes its numbers from, or in another shape: the first client
+    /// to name a pool would otherwise decide its shape for all later ones.
     ///
     /// # Errors
-    /// `Invalid`.
+    /// `Invalid` when the pool or its shape is unknown.
     pub fn check(&self, pool: &Pool) -> Result<(), ErrorKind> {
         let shown = |pool: &Pool| {
             let Pool { slots, group, reuse, .. } = pool;
@@ -95,15 +95,16 @@ impl Shapes {
         Err(ErrorKind::Invalid { what })
     }
 
-    /// How many numbers of a pool belong to one worker.
+    /// Returns how many numbers of a pool belong to one worker.
     #[must_use]
     pub fn group(&self, pool: &str) -> u64 {
         self.pools.get(pool).map_or(1, |shape| u64::from(shape.pool.group.max(1)))
     }
 
-    /// How far ahead of `now` a program may move a mark of the pool: as far as this node would, with the longest lead of
-    /// the pool's sources; and beyond what an operator has accepted by as much. A number that is lent: for as long as
-    /// one can be.
+    /// Returns by how many milliseconds a client may move a mark of the pool ahead of `now`: as far
+    /// as this node would, with the longest lead of the pool's sources. A lead that an operator has
+    /// accepted is added. For the number of an external lease, the limit is the longest period of
+    /// such a lease.
     #[must_use]
     pub fn ahead_max_ms(&self, pool: &str, now: UnixMillis) -> u64 {
         if is_lent(pool) {
@@ -118,16 +119,17 @@ impl Shapes {
 }
 
 impl Node {
-    /// The pools that the sources of a store shape: the node's own, or one beside it.
+    /// Returns the pools that follow from the definitions of a store: of the primary store, or of a
+    /// secondary one.
     ///
     /// # Errors
-    /// As the store says.
+    /// Any error of the store.
     pub async fn shapes(&self, store: &dyn Store) -> Result<Shapes> {
         let Core { around, settings, .. } = &**self.core();
         let catalog = around.in_time("read catalog", "the store", store.list()).await?;
         let lead_until = match around.in_time("look at ground", "the store", store.ground()).await {
             Ok(ground) => ground.lead_until,
-            // That of servers does not tell.
+            // A store of servers does not report it.
             Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => Mark::ZERO,
             Err(error) => return Err(error),
         };
@@ -138,7 +140,8 @@ impl Node {
         Ok(shapes)
     }
 
-    /// How long a program may be taken for live without a renewal: as long as this node, or a program that says nothing.
+    /// Returns for how long a client may count as live without a renewal: the longer one of this
+    /// node's time and the default.
     #[must_use]
     pub fn presence_max_ms(&self) -> u64 {
         self.core().settings.presence_ttl_ms.max(PRESENCE_TTL_MS)
@@ -179,12 +182,12 @@ mod tests {
         assert_eq!(ahead(&["{}", r#"{"lead_max":"20s"}"#, r#"{"on_rollback":"fail"}"#]), 90_000);
         let slow = r#"{"layout":"time=31,worker=10,sequence=22,unit=60s"}"#;
         assert_eq!(ahead(&["{}", slow]), 375_000, "three ticks");
-        // Of another pool.
+        // A source of another pool.
         let other = r#"{"layout":"time=41,worker=9,sequence=13","lead_max":"1h"}"#;
         assert_eq!(ahead(&["{}", other]), 75_000);
         let wide = NodeSettings { window_ms: 600_000, ..settings.clone() };
         assert_eq!(shapes(&wide, &["{}"]).ahead_max_ms("workers-10", NOW), 1_215_000);
-        // What an operator has accepted, is where windows begin.
+        // Windows begin at the lead that an operator has accepted.
         let mut leading = shapes(&settings, &["{}"]);
         leading.lead_until = Mark::new(NOW.get() + 500_000);
         assert_eq!(leading.ahead_max_ms("workers-10", NOW), 575_000);

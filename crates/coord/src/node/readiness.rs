@@ -1,4 +1,4 @@
-//! Whether a node can mint, and if not, why.
+//! Readiness of a node, with reasons.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use snowmint_core::UnixMillis;
 
 use crate::error::Error;
 
-/// Whether a node can mint, and if not, why.
+/// Readiness of a node, with reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
-    /// Whether it can.
+    /// Whether the node can mint.
     pub ready: bool,
-    /// What is missing; empty when it is ready.
+    /// Reasons why it cannot; empty when it is ready.
     pub reasons: Vec<Reason>,
-    /// It mints without having met the store, in what is left of the windows of an earlier process, and
-    /// until this time at most; none when it does not.
+    /// Latest end of offline minting in the rest of an earlier process's windows, before the store
+    /// is reached; none when the node is not offline.
     pub without_store_until: Option<UnixMillis>,
 }
 
 impl Readiness {
-    /// All reasons in one line.
+    /// Returns all reasons in one line.
     #[must_use]
     pub fn why(&self) -> String {
         let reasons: Vec<_> = self.reasons.iter().map(ToString::to_string).collect();
@@ -27,17 +27,17 @@ impl Readiness {
     }
 }
 
-/// Something without which a node cannot mint.
+/// Reason why a node cannot mint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// A short, stable name for machines: that of an error, `not_joined` or `not_claimed`.
+    /// Short, stable name for machines: an error's code, `not_joined` or `not_claimed`.
     pub code: &'static str,
-    /// A sentence, which may name sources, pools and stores.
+    /// Sentence, which may name sources, pools and stores.
     pub message: String,
 }
 
 impl Reason {
-    /// A reason with this code.
+    /// Creates a reason with this code.
     #[must_use]
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }

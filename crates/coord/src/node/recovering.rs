@@ -1,4 +1,4 @@
-//! Recovering the store of a node that runs.
+//! Recovery of the store of a running node.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use crate::recovery::{Configured, Recovery};
 use crate::spec::SourceSpec;
 use crate::store::{FastForward, StoreIdentity};
 
-/// How long a store may take to move everything that it has: some tens of thousands of rows at most.
+/// Longest time for a store to move all of its rows: some tens of thousands at most.
 const MOVE_MS_MAX: u64 = 60_000;
-/// How often the node is looked at that has not noticed yet that its store is in doubt.
+/// Interval of checks whether the node has noticed the doubt about its store.
 const LOOK_MS: u64 = 50;
 
 impl Node {
-    /// What is known of the store, before it is moved forward; `sources` are those of the configuration, `without` the
-    /// journals that are lost. Changes nothing.
+    /// Returns what is known of the store, before it is moved forward. `sources` are those of the
+    /// configuration, `without` the lost journals. Changes nothing.
     ///
     /// # Errors
-    /// As [`Recovery::look`]; `Unsupported` where the store is reached through servers.
+    /// Those of [`Recovery::look`]; `Unsupported` where the store is reached through servers.
     pub async fn recovery(
         &self,
         sources: &BTreeMap<String, SourceSpec>,
@@ -31,13 +31,13 @@ impl Node {
         core.around.call("look at journals", look).await
     }
 
-    /// Moves a store in doubt forward, and ends the doubt: nodes that wait for it go on, this one too. What
-    /// [`Recovery::unsaid`] says is the caller's to ask before, after [`noticed_doubt`](Self::noticed_doubt). May be
-    /// repeated.
+    /// Moves a store in doubt forward, and ends the doubt: nodes that wait for this continue, this
+    /// one too. The caller must first wait for [`noticed_doubt`](Self::noticed_doubt), and ask
+    /// about what [`Recovery::unsaid`] reports. May be repeated.
     ///
     /// # Errors
-    /// `Unavailable` when the store does not stand any more as it did when this was planned, and when it takes longer
-    /// than a minute; else as the store says.
+    /// `Unavailable` when the store has changed since the plan was made, and when the call takes
+    /// longer than a minute; any other error of the store.
     pub async fn recover(&self, forward: &FastForward) -> Result<StoreIdentity> {
         let around = &self.core().around;
         tokio::select! {
@@ -50,11 +50,12 @@ impl Node {
         }
     }
 
-    /// Waits until this node has noticed that its store is in doubt, and mints nothing any more: what it has from the
-    /// state that was lost would be used beside what the recovered store hands out.
+    /// Waits until this node has noticed that its store is in doubt, and mints nothing any more:
+    /// numbers from the lost state would be used in addition to those of the recovered store.
     ///
     /// # Errors
-    /// `Unavailable` when it has not noticed within its presence's time; as a rule it takes a third of that.
+    /// `Unavailable` when the node has not noticed within its presence's time; it usually takes a
+    /// third of that.
     pub async fn noticed_doubt(&self) -> Result<()> {
         let around = &self.core().around;
         let (timer, wait_ms) = (&around.timer, self.core().settings.presence_ttl_ms);

@@ -1,4 +1,4 @@
-//! Another stripe for a segment source, while it serves.
+//! Changing the stripe of a running segment source.
 
 use super::definitions::read_spec;
 use super::{Node, SourceInfo};
@@ -8,48 +8,49 @@ use crate::lease::Mark;
 use crate::origin::OriginPlan;
 use crate::spec::{Plan, SegmentPlan, SourceSpec, Stripe};
 
-/// How often a mark is aimed at that others overtake. The aim goes twice as far each time.
+/// Attempts to choose a mark while other writers move it. The distance doubles each time.
 const TRIES: u32 = 20;
 
-/// Which stripe a source shall have.
+/// Wanted stripe of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewStripe {
-    /// Which, 1 to `increment`.
+    /// Place of the stripe, 1 to `increment`.
     pub offset: u64,
-    /// How many there are.
+    /// Number of stripes.
     pub increment: u64,
-    /// The new stripe begins here, and not below what was handed out. None: where the old one is now.
+    /// First number of the new stripe, above everything handed out; none: where the old stripe is
+    /// now.
     pub first: Option<u64>,
-    /// Only if the source still has this version.
+    /// Version that the source must still have.
     pub if_version: Option<u64>,
 }
 
 impl NewStripe {
-    /// All numbers.
+    /// Returns the stripe of all numbers.
     const fn all_from(first: Option<u64>) -> Self {
         Self { offset: 1, increment: 1, first, if_version: None }
     }
 }
 
-/// Why a stripe changes.
+/// Reason for a change of stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    /// An operator wants another.
+    /// An operator wants another stripe.
     Stripe,
-    /// What the source draws from is about to end below its `first`.
+    /// The source's upstream is about to end below the stripe's `first`.
     BeginCutOver,
-    /// It has ended.
+    /// The upstream has ended.
     CutOver,
 }
 
 impl Node {
-    /// Gives a segment source another stripe, for everybody in the namespace. Numbers of the old stripe
-    /// lie below all of the new one's; what is in stock is lost. Nothing is known of other stores: to
-    /// change several, first tell each where its old stripe ends (`until`).
+    /// Gives a segment source another stripe, for the whole namespace. Numbers of the old stripe
+    /// lie below all of the new one's; prefetched numbers are lost. Other stores are not
+    /// considered: to change several, first set in each where its old stripe ends (`until`).
     ///
     /// # Errors
-    /// `Invalid` for a stripe that is none, a `first` at or below what was handed out, or a source of another
-    /// kind; `NotFound`; `Conflict` when the source was changed meanwhile.
+    /// `Invalid` for a malformed stripe, a `first` at or below what was handed out, or a source of
+    /// another kind; `NotFound`; `Conflict` when the source was changed meanwhile.
     pub async fn restripe(&self, name: &str, wanted: NewStripe) -> Result<SourceInfo> {
         self.change_stripe(name, wanted, Change::Stripe).await
     }
@@ -80,28 +81,28 @@ impl Node {
         }
     }
 
-    /// Says before the other system is ended that a source draws from how far that had come: nothing below
-    /// `first` is handed out any more. The source draws on, if that is all that happens; and if the other
-    /// system has ended when the command breaks off, the definition says so that [`Node::cut_over`] may
-    /// follow.
+    /// Records how far a source's upstream had come, before the other system is ended: nothing
+    /// below `first` is handed out any more. If nothing else happens, the source continues to
+    /// allocate from the upstream. If the command breaks off after the other system has ended, the
+    /// definition shows that [`Node::cut_over`] may follow.
     ///
     /// # Errors
-    /// As [`Node::restripe`].
+    /// Those of [`Node::restripe`].
     pub async fn begin_cut_over(&self, name: &str, first: u64) -> Result<SourceInfo> {
         self.change_stripe(name, NewStripe::all_from(Some(first)), Change::BeginCutOver).await
     }
 
-    /// Ends that a source draws from another system, which has ended: from here on it has numbers of its own,
-    /// above all that it drew and all that the other system handed out before the cut-over was
-    /// [begun](Node::begin_cut_over).
+    /// Ends a source's allocation from its upstream, which has ended. From here on the source has
+    /// numbers of its own. They lie above all that it allocated, and all that the other system
+    /// handed out before the cut-over was [begun](Node::begin_cut_over).
     ///
     /// # Errors
-    /// As [`Node::restripe`].
+    /// Those of [`Node::restripe`].
     pub async fn cut_over(&self, name: &str) -> Result<SourceInfo> {
         self.change_stripe(name, NewStripe::all_from(None), Change::CutOver).await
     }
 
-    /// The definition by which numbers go from `ahead` above the stored mark on.
+    /// Returns the definition by which numbers continue from `ahead` above the stored mark.
     fn worked_out(
         &self,
         stored: &Definition,
@@ -128,7 +129,7 @@ fn invalid(what: String) -> Error {
     Error::invalid("restripe", what)
 }
 
-/// What a source with a stripe of its own is defined as.
+/// Returns the definition of a segment source with a stripe of its own.
 fn read_segment(stored: &Definition) -> Result<(SourceSpec, SegmentPlan)> {
     let spec = read_spec(stored)?;
     let Ok(Plan::Segment(plan)) = spec.check() else {
@@ -146,7 +147,8 @@ fn read_segment(stored: &Definition) -> Result<(SourceSpec, SegmentPlan)> {
     Ok((spec, plan))
 }
 
-/// A source that draws its numbers is cut over before it has another stripe; a cut-over begins of no other.
+/// Checks that a source with an upstream is cut over before its stripe changes, and that only such
+/// a source begins a cut-over.
 fn check_change(name: &str, origin: Option<&OriginPlan>, change: Change) -> Result<()> {
     match (change, origin) {
         (Change::Stripe, Some(origin)) => Err(invalid(format!(
@@ -159,7 +161,7 @@ fn check_change(name: &str, origin: Option<&OriginPlan>, change: Change) -> Resu
     }
 }
 
-/// Where the new stripe's mark lies: `ahead` above everything that was handed out.
+/// Returns the new stripe's mark: `ahead` above everything that was handed out.
 fn mark_for(
     stored: &Definition,
     stripe: Stripe,
@@ -168,13 +170,14 @@ fn mark_for(
     change: Change,
 ) -> u64 {
     let lowest = match change {
-        // While it draws, each number is the ID. Not 1, from where on all sources are that say nothing.
+        // While it allocates from the upstream, each number is the ID. The minimum is 2: all
+        // sources without `first` begin at 1.
         Change::BeginCutOver => Ord::max(first.unwrap_or(0), 2),
         Change::Stripe | Change::CutOver => 0,
     };
     let reached = stored.segment.mark.get().max(stripe.number_min()).max(lowest);
     match (change, first) {
-        // No further ahead than the number that is named: above it is not what was asked for.
+        // At most up to the number that was named: a stripe above it is not the requested one.
         (Change::Stripe, Some(first)) => {
             reached.saturating_add(ahead).min(stripe.number_from(first)).max(reached)
         }
@@ -182,7 +185,7 @@ fn mark_for(
     }
 }
 
-/// Where the new stripe begins, which is not below what the old one hands out up to this mark.
+/// Returns the begin of the new stripe, which is not below the old one's numbers up to this mark.
 fn lowest_from(
     name: &str,
     stripe: Stripe,
@@ -195,8 +198,8 @@ fn lowest_from(
         let kind = ErrorKind::Exhausted { what, limit: crate::segment::NUMBER_MAX };
         Error::new("restripe", kind)
     })?;
-    // Whatever the source was told (`until`): somebody else may have lifted that, and a store that was
-    // restored not know it.
+    // Ignores `until`: another operator may have lifted it, and a store that was restored may not
+    // know this.
     let free = stripe.free_from(mark);
     let lowest = match change {
         Change::Stripe => first.unwrap_or(next),

@@ -1,4 +1,4 @@
-//! How much definitions take of what a namespace has room for: names, which stay for ever, and IDs in queues.
+//! Use of what a namespace has room for: names, which stay for ever, and IDs in queues.
 
 use super::Node;
 use super::definitions::read_spec;
@@ -7,17 +7,18 @@ use crate::error::Result;
 use crate::spec::{Plan, SourceSpec};
 use crate::store::Store;
 
-/// What one definition takes.
+/// Room that one definition takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinedRoom {
-    /// The name, which a source that was deleted keeps.
+    /// Name, which a deleted source keeps.
     pub name: String,
-    /// How many IDs its queue holds; 0 without one.
+    /// Number of IDs that its queue holds; 0 without a queue.
     pub queue_ids: u64,
 }
 
 impl DefinedRoom {
-    /// What a definition of these keys would take. Keys that make no source take nothing.
+    /// Returns the room that a definition of these keys would take. Keys that make no source take
+    /// no queue.
     #[must_use]
     pub fn of(name: &str, spec: &SourceSpec) -> Self {
         let queue = match spec.check() {
@@ -32,23 +33,25 @@ impl DefinedRoom {
         let name = definition.name.as_str();
         match (definition.state, read_spec(definition)) {
             (SourceState::Enabled | SourceState::Disabled, Ok(spec)) => Self::of(name, &spec),
-            // One that is deleted, or for a newer version, has no queue.
+            // A source that is deleted, or for a newer version, has no queue.
             _ => Self { name: name.into(), queue_ids: 0 },
         }
     }
 }
 
 impl Node {
-    /// What all definitions of a store take, the deleted too: the node's own store, or one beside it.
+    /// Returns the room that all definitions of a store take, including deleted ones: of the
+    /// primary store, or a secondary one.
     ///
     /// # Errors
-    /// As the store says.
+    /// Any error of the store.
     pub async fn defined_room(&self, store: &dyn Store) -> Result<Vec<DefinedRoom>> {
         let catalog = self.core().around.in_time("read catalog", "the store", store.list()).await?;
         Ok(catalog.definitions.iter().map(DefinedRoom::stored).collect())
     }
 
-    /// How many IDs the queues of all prefilled sources may hold, of those that are made from now on.
+    /// Limits how many IDs the queues of all prefilled sources may hold, for queues that are made
+    /// from now on.
     pub fn limit_prefill(&self, ids_max: u64) {
         self.core().around.queue_room.set_max(ids_max);
     }

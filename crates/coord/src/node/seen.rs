@@ -1,4 +1,4 @@
-//! What a node has seen of its store, and what becomes of a store that lacks some of it.
+//! Knowledge of a node about its store, and checks for a store that lacks some of it.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,30 @@ use crate::pool::Ground;
 use crate::sources::Surroundings;
 use crate::store::StoreIdentity;
 
-/// What is remembered about the store.
+/// Fingerprint of the store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Witness {
-    /// The identity; empty when the store was never met.
+    /// Identity; empty when the store was never reached.
     pub(super) store: String,
-    /// The highest count of writes.
+    /// Highest write count.
     pub(super) writes: u64,
-    /// The term of slots that nobody has had, at the last join: it leaps when an operator moves the store forward.
+    /// Term of slots that no member has had, at the last join: it leaps when an operator moves the
+    /// store forward.
     pub(super) ground: Option<Term>,
-    /// Who remembers, for messages.
+    /// Name of the holder of this fingerprint, for messages.
     pub(super) who: String,
 }
 
-/// What a node has seen of its store, and who is to say so.
+/// Knowledge of a node about its store, for comparison and reports.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     pub(super) witness: Witness,
-    /// How far the store had come.
+    /// State that the store had reached.
     pub(super) known: Known,
-    /// The next number of each source, as far as this surely was seen handed out and not given back since.
+    /// Next number of each source, as far as it was surely seen handed out and not given back
+    /// since.
     pub(super) ends: BTreeMap<String, u64>,
-    /// What the store calls the journal; none without one.
+    /// Store's name for the journal; none without a journal.
     pub(super) journal: Option<String>,
     /// Nothing was taken from the store since this was put together.
     pub(super) is_whole: bool,
@@ -57,8 +59,8 @@ impl Memory {
         })
     }
 
-    /// Whether the store has all that this node has seen of it. If it has not, nobody is to mint from it, and the store
-    /// is told how far it had come.
+    /// Checks that the store has everything that this node has seen of it. If it has not, no
+    /// process may mint from it, and this node reports to the store how far it had come.
     pub(super) async fn recall(
         &self,
         around: &Surroundings,
@@ -66,24 +68,27 @@ impl Memory {
     ) -> Result<Recalled> {
         match self.look(around).await {
             Ok((recalled, None)) => Ok(recalled),
-            // It was recovered without this node, which keeps to itself that it knows more.
+            // It was recovered without this node, which does not report that it knows more.
             Ok((Recalled::Recovered, Some(above))) => Err(above),
             Ok((Recalled::Same, Some(error))) => Err(self.doubts(around, settings, error).await),
             Err(error) => Err(self.doubts(around, settings, error).await),
         }
     }
 
-    /// How the store stands to what was seen of it by its history; and what it shows in its rows that was seen further.
+    /// Compares the store's history with what was seen of it. The error is for rows that lie below
+    /// what was seen.
     async fn look(&self, around: &Surroundings) -> Result<(Recalled, Option<Error>)> {
         let (who, seen) = (&self.witness.who, self.seen());
         let recalled = around.call("recall", around.store.recall(who, &seen)).await?;
-        // Servers show a program no more than its token may see, and compare for themselves.
+        // Servers show an embedded client no more than its token permits, and compare for
+        // themselves.
         if around.store.owners().is_some() {
             return Ok((recalled, None));
         }
         let ground = around.call("look at ground", around.store.ground()).await?;
         let catalog = around.call("list sources", around.store.list()).await?;
-        // Below what was given back since, a store lies that went back, or one that nobody asked to go past it.
+        // A recovered store must lie above all known ends; the same store, above those that are
+        // sure and were not given back since.
         let ends = match recalled {
             Recalled::Recovered => &self.known.ends,
             Recalled::Same => &self.ends,
@@ -97,9 +102,9 @@ impl Memory {
         Ok((recalled, covered.err()))
     }
 
-    /// Puts the store in doubt, and reports, if this error is a reason. Answers the error.
+    /// Puts the store in doubt, and reports, if this error is a reason. Returns the error.
     async fn doubts(&self, around: &Surroundings, settings: &NodeSettings, error: Error) -> Error {
-        // The servers doubt for themselves.
+        // Servers put their store in doubt themselves.
         if around.store.owners().is_some() || !is_in_doubt(&error) {
             return error;
         }
@@ -112,7 +117,8 @@ impl Memory {
     async fn tell(&self, around: &Surroundings, settings: &NodeSettings) -> Result<()> {
         let standing = around.call("look at journals", around.store.standing()).await?;
         if standing.doubt.is_none() {
-            // What was found before may have been mended meanwhile; what is found now is of this history.
+            // The first finding may have been resolved meanwhile; a finding now belongs to this
+            // history.
             let error = match self.look(around).await {
                 Ok((Recalled::Same, Some(error))) => error,
                 Ok(_) => return Ok(()),
@@ -126,7 +132,8 @@ impl Memory {
             let evidence = Evidence { id: standing.id, seen: self.seen(), ends: self.ends.clone() };
             around.call("doubt", around.store.doubt(&doubt, &evidence)).await?;
         }
-        // The next try knows what was taken meanwhile, too: a recovery waits for that, as for a report that is missing.
+        // The next attempt also knows what was taken meanwhile: a recovery waits for that as for a
+        // missing report.
         if !self.is_whole {
             return Ok(());
         }
@@ -134,8 +141,8 @@ impl Memory {
         around.call("report", around.store.report(&journal, Some(&self.known))).await
     }
 
-    /// The journals that the store knows. This one joins again if the store has forgotten it, as it does when many have
-    /// joined since: a recovery would not miss it.
+    /// Returns the journals that the store knows. Registers this one again if the store has
+    /// forgotten it, as it does after many others have joined: a recovery would not wait for it.
     pub(super) async fn look_at_journals(
         &self,
         around: &Surroundings,
@@ -150,7 +157,7 @@ impl Memory {
         Ok(standing)
     }
 
-    /// Refuses a store that was recovered without this node, and lies below its marks.
+    /// Rejects a store that was recovered without this node, and lies below its marks.
     fn check_ground(&self, ground: Ground) -> Result<()> {
         if ground.mark.get() >= self.known.mark {
             return Ok(());
@@ -164,9 +171,9 @@ impl Memory {
     }
 }
 
-/// A journal that knows another store, or a newer state of this one, is a reason not to start. Answers
-/// how the store stands to what the journal knows; none where it was not met, and is waited for: it is compared before
-/// anything is minted.
+/// Rejects a store that is another one, or an older state, by the journal's knowledge. Returns the
+/// result of the comparison; none if the store was not reached and is waited for: it is compared
+/// before anything is minted.
 pub(super) async fn refuse_other_store(
     around: &Surroundings,
     settings: &NodeSettings,
@@ -183,7 +190,7 @@ pub(super) async fn refuse_other_store(
     }
 }
 
-/// Whether this says that an operator must recover the store.
+/// Returns whether an operator must recover the store because of this error.
 pub(super) fn is_in_doubt(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::StoreWentBack { .. })
 }

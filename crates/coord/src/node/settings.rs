@@ -1,4 +1,4 @@
-//! What a node can be told.
+//! Settings of a node.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,46 +18,47 @@ use crate::sources::{Keyrings, Make, NodeClock, NodeObserver};
 use crate::spec::SnowflakePlan;
 use crate::timer::{BootTimer, Timer};
 
-/// What happens when the mark of the slot that this owner had last lies ahead of the clock, as after
-/// a crash without a journal.
+/// Behaviour when the mark of the slot that this owner had last lies ahead of the clock, as after a
+/// crash without a journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AfterCrash {
-    /// Another slot is taken, whose mark allows minting at once.
+    /// Claims another slot, with a mark that allows minting at once.
     #[default]
     AnotherSlot,
-    /// The same slot is taken, and minting waits until the clock has reached its mark.
+    /// Claims the same slot, and waits with minting until the clock has reached its mark.
     Wait,
-    /// The same slot is taken, and IDs lead the clock, at most by this many milliseconds.
+    /// Claims the same slot, and lets IDs lead the clock, by at most this many milliseconds.
     Lead {
-        /// The longest lead.
+        /// Longest lead, in milliseconds.
         max_ms: u64,
     },
-    /// The node does not start.
+    /// Rejects the start of the node.
     Refuse,
 }
 
 impl NodeSettings {
-    /// Whether a claim names a highest mark, so that one above it was accepted by an operator.
+    /// Returns whether claims name a highest mark, so that an operator must have accepted a higher
+    /// one.
     pub(super) const fn limits_marks(&self) -> bool {
         let limits = matches!(self.after_crash, AfterCrash::AnotherSlot | AfterCrash::Lead { .. });
         limits && self.worker.is_none()
     }
 
-    /// How often a member looks at who answers for sections of counters.
+    /// Returns the interval at which a member reads the section owners.
     pub(super) const fn list_every_ms(&self) -> u64 {
         self.presence_ttl_ms / 3
     }
 
-    /// How long a member that died is missed at most, while the store answers at once: its last renewal
-    /// is seen at a look after it, and its silence at one after that was long enough.
+    /// Returns the longest time until a dead member is replaced, while the store responds at once:
+    /// one poll sees its last renewal, and a later one finds it stalled for long enough.
     pub(super) const fn missed_ms(&self) -> u64 {
         let looks_ms = self.list_every_ms().saturating_mul(2);
         silence_ms(self.presence_ttl_ms).saturating_add(looks_ms)
     }
 
-    /// How far ahead of the clock of whoever asks a mark may lie that nodes of these settings have
-    /// moved, minting by `plans` from a store of which only an older state is left. Not in it: marks
-    /// that an operator has moved, or accepted, further ahead.
+    /// Returns how far a mark may lie ahead of the caller's clock, when nodes with these settings
+    /// have moved it, minting by `plans` from a store with only an older state left. It excludes
+    /// marks that an operator has moved, or accepted, further ahead.
     #[must_use]
     pub fn reach_ms<'a>(
         &self,
@@ -74,18 +75,18 @@ impl NodeSettings {
         pace.ahead_max_ms.saturating_add(self.off_ms(clock))
     }
 
-    /// How far a clock of the namespace may be off from the one that it is compared with.
+    /// Returns how far a clock of the namespace may be off from the one that it is compared with.
     pub(super) fn off_ms(&self, clock: ClockOf) -> u64 {
         match clock {
             ClockOf::Store => self.clock_skew_max_ms,
-            // What clocks are compared with is as old as a presence: ours, or a program's.
+            // Clocks are compared with samples as old as a presence: ours, or an embedded client's.
             ClockOf::Caller => {
                 self.clock_skew_max_ms.saturating_add(self.presence_ttl_ms.max(PRESENCE_TTL_MS))
             }
         }
     }
 
-    /// What a generator for a source is made of.
+    /// Returns the generator configuration for a source.
     pub(super) fn made(&self, plan: &SnowflakePlan) -> Make {
         match self.after_crash {
             AfterCrash::Lead { max_ms } => Make::of(plan).leading(max_ms),
@@ -94,66 +95,72 @@ impl NodeSettings {
     }
 }
 
-/// How long a member counts as live without a renewal, if nothing else is said.
+/// Default time for which a member counts as live without a renewal.
 pub(super) const PRESENCE_TTL_MS: u64 = 10_000;
 
-/// What a node can be told. Everything has a default.
+/// Settings of a node. Everything has a default.
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
-    /// A label, and a wish for the slot that this owner had last; never an identity. May be empty.
+    /// Owner name: a label, and a preference for the slot that this owner had last; never an
+    /// identity. May be empty.
     pub owner: String,
-    /// The host's name, for people.
+    /// Host's name, for people.
     pub host: String,
-    /// Where others reach this process, for those who share counters with it; empty: nowhere.
+    /// Address at which peers reach this process, to share counters with it; empty: none.
     pub address: String,
-    /// Where the journal is; none: no journal.
+    /// Data directory with the journal; none: no journal.
     pub data_dir: Option<PathBuf>,
-    /// Whether the sources `default` (snowflake) and `numbers` (segment) are defined on opening.
+    /// Whether the built-in sources are defined on opening: `default` (snowflake), `numbers`
+    /// (segment) and `counters` (counter).
     pub builtin: bool,
-    /// Whether worker numbers are used again, or never. All members of a namespace say the same.
+    /// Whether worker numbers are used again. All members of a namespace must agree.
     pub reuse: Reuse,
-    /// The worker number to take and no other.
+    /// Only worker number to claim; none: any.
     pub worker: Option<u64>,
-    /// What happens when a crash left a mark ahead of the clock.
+    /// Behaviour when a crash left a mark ahead of the clock.
     pub after_crash: AfterCrash,
-    /// How far the store's marks are kept ahead. 30 s.
+    /// Distance of the store's marks ahead of the clock. Default: 30 s.
     pub window_ms: u64,
-    /// Once nothing was minted for so long, the journal is left where it is, and the next ID waits for
-    /// one write of it; none: it is kept ahead, and no ID ever waits for it. None.
+    /// Idle time after which the journal's mark stays where it is, so that the next ID waits for
+    /// one write of the journal; none: it is always kept ahead, and no ID waits for it. Default:
+    /// none.
     pub rest_after_ms: Option<u64>,
-    /// Whether minting may begin before the store is met: by a process whose journal says that an
-    /// earlier one was granted more than it used. Needs a data directory. False.
+    /// Whether minting may begin offline, before the store is reached. The journal must show that
+    /// an earlier process was granted more than it used. Needs a data directory. Default: false.
     pub start_without_store: bool,
-    /// Open on a store that went back, or is in doubt: the node says what its journal knows, and is not ready until an
-    /// operator has recovered the store. Else [`Node::open`](super::Node::open) is refused.
+    /// Whether to open on a store that was rolled back, or is in doubt: the node then reports what
+    /// its journal knows, and is not ready until an operator has recovered the store. Otherwise
+    /// [`Node::open`](super::Node::open) fails.
     pub waits_for_recovery: bool,
-    /// How long a member counts as live without a renewal, and answers for sections of counters.
-    /// 10 s.
+    /// Time for which a member counts as live without a renewal, and serves its sections of
+    /// counters. Default: 10 s.
     pub presence_ttl_ms: u64,
-    /// The largest distance from the store's clock, or from most other members', that is allowed.
-    /// 10 s.
+    /// Largest accepted distance from the store's clock, or from most other members' clocks.
+    /// Default: 10 s.
     pub clock_skew_max_ms: u64,
-    /// The largest jump of the clock ahead of elapsed time that is believed while neither the store
-    /// nor most other members confirm it. 10 minutes: a machine that was paused may be behind so far.
+    /// Largest jump of the clock ahead of elapsed time that is accepted while neither the store nor
+    /// most other members confirm it. Default: 10 minutes, since a machine that was paused may be
+    /// behind by as much.
     pub clock_jump_max_ms: u64,
-    /// Whose clock counts where neither the store nor other members have one; that of the store's
-    /// [witness](crate::Store::clock_witness), if it has one.
+    /// Time reference for when neither the store nor other members have a better clock; default:
+    /// the store's own [time reference](crate::Store::clock_witness), if any.
     pub clock_witness: Option<Arc<dyn ClockWitness>>,
-    /// What segment sources draw their numbers from while another system hands them out too; nothing.
+    /// Upstreams of segment sources, for numbers that another system hands out too. Default: none.
     pub origins: Origins,
-    /// Where the stores are that some sources have numbers from, beside the node's own; none.
+    /// Connectors of the secondary stores. Default: none.
     pub beside: StorePlaces,
-    /// How long one call to the store may take. 5 s.
+    /// Longest duration of one store call. Default: 5 s.
     pub store_call_ms: u64,
-    /// How long opening a source waits for a worker number. 10 s.
+    /// Longest wait for a worker number when a source is opened. Default: 10 s.
     pub open_wait_ms: u64,
-    /// How many bytes the keys of all counter sources may take in memory together, about. Beyond, keys of the
-    /// largest source are forgotten, and go on above all others of their section. 128 MiB.
+    /// Approximate byte limit for the keys of all counter sources in memory. Above it, keys of the
+    /// largest source are forgotten, and continue above all others of their section. Default: 128
+    /// MiB.
     pub counter_bytes_max: usize,
-    /// How many IDs the queues of all prefilled sources may hold, each of 16 bytes. A source whose queue finds no room
-    /// mints without it. 2^24: 256 MiB.
+    /// Limit of IDs in the queues of all prefilled sources, at 16 bytes each. A source without room
+    /// for its queue mints without one. Default: 2^24, which is 256 MiB.
     pub prefill_ids_max: u64,
-    /// The key rings for disguises, by the number that sources call them by.
+    /// Key rings for disguises, by the number under which sources name them.
     pub keyrings: Keyrings,
 }
 
@@ -187,21 +194,21 @@ impl Default for NodeSettings {
     }
 }
 
-/// What a node takes its time from, where its journal lies, and who is told of clock steps.
+/// Platform of a node: its clocks, its disk, and the observer of clock steps.
 #[derive(Clone)]
 pub struct Parts {
     /// Elapsed time and waiting.
     pub timer: Arc<dyn Timer>,
     /// Wall time.
     pub clock: NodeClock,
-    /// Who is told of clock steps.
+    /// Observer of clock steps.
     pub observer: NodeObserver,
-    /// Where the data directory is; not used without one.
+    /// Disk of the data directory; not used without one.
     pub disk: Arc<dyn Disk>,
 }
 
 impl Parts {
-    /// The operating system's clocks and files, and nobody.
+    /// Returns the operating system's clocks and files, without an observer.
     #[must_use]
     pub fn system() -> Self {
         Self {
@@ -243,7 +250,7 @@ mod tests {
         let reach = |settings: &NodeSettings, plans: &[SnowflakePlan]| {
             settings.reach_ms(plans, ClockOf::Store)
         };
-        // Twice the window, and the distance of clocks on both sides.
+        // Twice the window, plus the distance of clocks on both sides.
         assert_eq!(reach(&default, &[]), 80_000);
         assert_eq!(default.reach_ms(&[], ClockOf::Caller), 90_000);
         let usual = plan("{}");

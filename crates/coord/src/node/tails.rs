@@ -1,9 +1,10 @@
-//! Tails: what segment sources still have in stock when a node stops.
+//! Tails: prefetched numbers that segment sources have left when a node stops.
 //!
-//! Each goes one way, which is chosen before anything is sent. The store has it back if the store says
-//! that nobody has reserved since; else it goes into the journal, for the next process of the data
-//! directory. What was sent back is in no journal, whatever became of it; what is in the journal was
-//! never sent back, and is erased from there before it is used. Where neither is sure, it is a gap.
+//! Each tail goes one way, which is chosen before anything is sent. It goes back to the store if
+//! the store shows that no process has reserved since; otherwise into the journal, for the next
+//! process of the data directory. A tail that was sent back is in no journal, whatever became of
+//! it. A tail in the journal was never sent back, and is erased from there before it is used. Where
+//! neither is certain, it is a gap.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -15,10 +16,10 @@ use crate::journal::JournalTail;
 use crate::segment::GiveBack;
 use crate::sources::{Back, Remembered, SegmentSource, SourceInner, Unused};
 
-/// How many a journal keeps: it has no room for any number.
+/// Largest number of tails in a journal: its room is limited.
 pub(super) const TAILS_MAX: usize = 1_000;
 
-/// What was unused, by where it goes.
+/// Unused numbers, by destination.
 #[derive(Debug, Default)]
 pub(super) struct Sorted {
     pub(super) backs: Vec<GiveBack>,
@@ -26,13 +27,13 @@ pub(super) struct Sorted {
 }
 
 impl Core {
-    /// Has no source mint any more, and none that is opened later.
+    /// Ends minting from all sources, and from those that are opened later.
     pub(super) fn end_sources(&self) {
         self.around.end();
         self.known_sources().iter().for_each(|source| source.end());
     }
 
-    /// Has no segment source ask for numbers any more.
+    /// Ends prefetching by all segment sources.
     pub(super) fn end_fetching(&self) {
         for source in self.known_sources() {
             if let Back::Segment(segment) = &source.back {
@@ -41,7 +42,7 @@ impl Core {
         }
     }
 
-    /// A source that has asked for numbers, and has no answer yet.
+    /// Returns a source with a reserve in flight.
     pub(super) fn fetching(&self) -> Option<Arc<SegmentSource>> {
         let fetching = |source: Arc<SourceInner>| match &source.back {
             Back::Segment(segment) => Some(segment.now()).filter(|now| now.is_fetching()),
@@ -50,7 +51,7 @@ impl Core {
         self.known_sources().into_iter().find_map(fetching)
     }
 
-    /// Decides where each tail goes. With no `boot` nothing can be kept.
+    /// Decides where each tail goes. Without a `boot` nothing can be kept.
     pub(super) async fn sort(&self, unused: Vec<Unused>, boot: &str) -> Sorted {
         if boot.is_empty() {
             let backs = unused.iter().filter_map(Unused::newest).collect();
@@ -66,14 +67,14 @@ impl Core {
             }
             sorted.kept.extend(joined(&unused, boot));
         }
-        // Of sources that nobody has opened.
+        // Tails of sources that were not opened.
         let tails = std::mem::take(&mut *self.tails.lock().unwrap_or_else(PoisonError::into_inner));
         sorted.kept.extend(tails.into_iter().filter(|tail| tail.definition_version > 0));
         sorted.kept.truncate(TAILS_MAX);
         sorted
     }
 
-    /// Whether nobody has reserved since. Sets `away` when the store does not answer.
+    /// Returns whether no process has reserved since. Sets `away` when the store does not respond.
     async fn is_newest(&self, newest: &GiveBack, away: &mut bool) -> bool {
         let stored = self.around.call("get source", self.around.store.get(&newest.source)).await;
         match stored {
@@ -88,20 +89,20 @@ impl Core {
         }
     }
 
-    /// Gives tails back to the store. Whatever it answers, nobody uses them here again.
+    /// Gives tails back to the store. They are never used here again, whatever the result.
     pub(super) async fn give_back(&self, backs: Vec<GiveBack>) {
         for back in backs {
-            // Refused when others have reserved since: then it is a gap.
+            // Rejected when another process has reserved since: then it is a gap.
             match self.around.call("give back", self.around.store.give_back(&back)).await {
                 Ok(_) => self.not_lost(&back.source, back.first, back.last),
-                // The others would each wait as long for the same store: they are gaps.
+                // The other tails would each wait as long for the same store: they are gaps.
                 Err(error) if is_away(&error) => return,
                 Err(_) => {}
             }
         }
     }
 
-    /// The journal has these.
+    /// Records that the journal has these tails.
     pub(super) fn kept(&self, tails: &[JournalTail]) {
         for tail in tails {
             self.not_lost(&tail.source, tail.first, tail.last);
@@ -116,7 +117,8 @@ impl Core {
         }
     }
 
-    /// How far numbers of sources were seen handed out, by this process or those before it.
+    /// Returns the ends of the numbers of sources that this process, or earlier ones, saw handed
+    /// out.
     pub(super) fn ends_seen(&self) -> BTreeMap<String, u64> {
         let mut ends: BTreeMap<_, _> =
             self.segments_seen.iter().map(|(name, end)| (name.clone(), end.get())).collect();
@@ -132,7 +134,8 @@ impl Core {
         ends
     }
 
-    /// What IDs the numbers that were seen handed out have become, where they are others: no ID from here on was.
+    /// Returns for each source the lowest ID that was not handed out, where IDs differ from
+    /// numbers.
     pub(super) fn ids_seen(&self) -> BTreeMap<String, u64> {
         let free = |source: Arc<SourceInner>| {
             let Back::Segment(segment) = &source.back else { return None };
@@ -141,13 +144,14 @@ impl Core {
         self.known_sources().into_iter().filter_map(free).collect()
     }
 
-    /// Numbers that an earlier process kept may be another process's in the history that a recovery began.
+    /// Drops numbers that an earlier process kept: they may be another process's in the history
+    /// after a recovery.
     pub(super) fn forget_tails(&self) {
         self.tails.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// What is remembered of a source that is opened now. Whatever was kept by another definition, or lies
-    /// above the mark of a store that went back, is used by nobody.
+    /// Returns what is remembered of a source that is opened now. Numbers that were kept by another
+    /// definition, or that lie above the mark of a store that was rolled back, are never used.
     pub(super) fn remembered(&self, definition: &Definition) -> Remembered {
         let seen_end = self.segments_seen.get(&definition.name).map_or(0, |mark| mark.get());
         let mut remembered = Remembered { seen_end, ..Remembered::default() };
@@ -170,7 +174,7 @@ impl Core {
     }
 }
 
-/// The pieces as the journal keeps them; those that follow one another are one.
+/// Returns the pieces in the form that the journal keeps; adjacent ones are joined.
 fn joined(unused: &Unused, boot: &str) -> Vec<JournalTail> {
     let mut tails: Vec<JournalTail> = Vec::new();
     for piece in &unused.pieces {

@@ -1,4 +1,4 @@
-//! The sections machine, with answers made by hand.
+//! Sections machine, with results made by hand.
 
 use super::*;
 use crate::error::{Error, ErrorKind};
@@ -63,7 +63,7 @@ fn lease(slot: u64) -> Lease {
     Lease { pool: "sections".into(), slot, term: Term::new(1), holder: None, floor: mark, mark }
 }
 
-/// The one take that is due.
+/// Returns the one acquire that is due.
 fn take(machine: &mut SectionsMachine, now: u64, actor: &Actor) -> Option<Take> {
     machine.look(moment(now), actor, false).into_iter().find_map(|action| match action {
         SectionsAction::Take(take) => Some(take),
@@ -88,7 +88,7 @@ fn granted(take: &Take) -> Result<Taken> {
     Ok(Taken { leases: take.slots.iter().map(|slot| lease(*slot)).collect(), held: Vec::new() })
 }
 
-/// Takes sections and opens them.
+/// Acquires sections and opens them.
 fn hold(machine: &mut SectionsMachine, sections: impl IntoIterator<Item = u16>, actor: &Actor) {
     machine.want(want(sections), at(0));
     let taken = take(machine, 0, actor).unwrap();
@@ -152,7 +152,8 @@ fn a_call_whose_outcome_is_unknown_is_made_again_as_it_was() {
     assert_eq!(extends(&mut machine, 3_000, &actor), items);
 }
 
-/// A primary that became a replica, a disk that is full for a moment: our leases last, and so do our windows.
+/// A primary that became a replica, a disk that is full for a moment: the leases last, and so do
+/// their windows.
 #[test]
 fn only_a_refusal_that_says_so_takes_a_section_away() {
     let what = || "the store".to_owned();
@@ -273,7 +274,8 @@ fn what_the_store_holds_for_us_without_our_knowing_is_let_go() {
     let taken = take(&mut machine, 0, &actor).unwrap();
     let held_by_another = Taken { leases: Vec::new(), held: vec![(3, member(2))] };
     machine.taken(at(1), taken.request, Ok(held_by_another));
-    // Whoever never was asked for by us cannot be ours; nor is it asked for as often as people come by mistake.
+    // A section that was never requested cannot be ours, and repeated misdirected callers do not
+    // cause more calls.
     machine.disown([3, 4].into(), at(2_000));
     assert_eq!(take(&mut machine, 2_000, &actor), None);
     machine.disown([3, 4].into(), at(10_001));
@@ -300,8 +302,8 @@ fn let_all_go(machine: &mut SectionsMachine, now: u64, actor: &Actor, sections: 
     machine.let_go(at(now), &let_go.slots, &Ok(()));
 }
 
-/// A machine whose lease was over for a moment, in which another has come: what is its own, and what is not any
-/// more.
+/// Returns a machine with a lease that had expired for a moment, in which another member joined:
+/// the sections that are its own, and those that no longer are.
 fn lapsed_beside_another(actor: &Actor) -> (SectionsMachine, Vec<u16>, Vec<u16>) {
     let mut machine = machine();
     hold(&mut machine, 0..64, actor);
@@ -340,7 +342,7 @@ fn everybody_who_was_sent_here_is_heard_at_once() {
 fn who_waits_for_a_section_waits_for_one_look_at_others_at_most() {
     let actor = actor("here:1");
     let (mut machine, own, others) = lapsed_beside_another(&actor);
-    // A store that is slow: a few at a time.
+    // A slow store: a few sections at a time.
     machine.taking.at_once = 8;
     machine.want(want(own.iter().copied().take(1)), at(1));
     let (mut now, mut lengths) = (1, Vec::new());
@@ -379,11 +381,11 @@ fn slots_of_global_order_move_by_time_and_by_themselves() {
     let item = extend(&mut machine, now);
     assert_eq!((item.to.get(), item.ahead_max_ms), (9_500, Some(6_500)));
     answer(&mut machine, 2, std::slice::from_ref(&item));
-    // The clock went back by four seconds, and IDs go on ahead of it.
+    // The clock stepped back by four seconds, and IDs continue ahead of it.
     machine.want([(slot, time(9_400))].into(), at(3));
     let item = extend(&mut machine, Now { wall: UnixMillis::new(5_000), ..moment(3) });
     assert_eq!(item.to.get(), 9_525);
-    // A clock that is wrong loses nothing but time.
+    // A wrong clock loses only time.
     let ahead = ErrorKind::ClockAhead { ahead_ms: 9, limit_ms: 1, compared_with: "x".into() };
     let refused = vec![Err(Error::new("extend", ahead))];
     assert_eq!(machine.extended(at(4), std::slice::from_ref(&item), &refused), []);

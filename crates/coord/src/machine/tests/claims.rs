@@ -1,4 +1,4 @@
-//! Claims, whose outcome may not be known.
+//! Claims with an unknown outcome.
 
 use super::*;
 use crate::error::PoolFull;
@@ -40,11 +40,11 @@ fn a_claim_is_repeated_under_its_number_until_its_outcome_is_known() {
     assert_same!(machine.on(at(START, 50), LeaseEvent::Look(&[])), []);
     let again = claim_of(&machine.on(at(START, 51), LeaseEvent::Look(&[])));
     assert_eq!(again, first);
-    // One that is still on its way must find the outcome of this one, should it arrive after it.
+    // A copy in flight must find this claim's outcome, should it arrive later.
     machine.on(at(START, 52), fail(again, full()));
     let again = claim_of(&machine.on(at(START, 5_052), LeaseEvent::Look(&[])));
     assert_eq!(again, first);
-    // Another refusal is an outcome: the next claim is another one.
+    // Another error is an outcome: the next claim is a new one.
     machine.on(at(START, 5_052), fail(again, ErrorKind::Invalid { what: "pool".into() }));
     assert!(machine.claim_error().is_some());
     assert_same!(machine.on(at(START, 10_051), LeaseEvent::Look(&[])), []);

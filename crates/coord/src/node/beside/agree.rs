@@ -1,29 +1,29 @@
-//! Whether the stores of a source agree: whether those that hand out its numbers have residues of one division
-//! of them.
+//! Agreement between the stores of a source: the stripes of those that hand out its numbers must be
+//! residues of one division.
 //!
-//! Each store says for itself which stripe it has. Two stripes that share a number would make it twice, so
-//! both stores are refused then, and both are shown: which of them is wrong is not known here. While a
-//! restripe is under way, some stores have stripes that end where those of others begin.
+//! Each store reports its own stripe. Two stripes that share a number would make it twice, so both
+//! stores are then rejected, and the error shows both: it is unknown here which one is wrong.
+//! During a restripe, some stores have stripes that end where those of other stores begin.
 
 use super::super::SourceInfo;
 use super::workers;
 use crate::error::{Error, ErrorKind};
 use crate::spec::{Minted, Plan, SegmentPlan, SnowflakePlan, SourceSpec, Stripe};
 
-/// What a store has of the source, if it was reached.
+/// Store's definition of the source, if the store was reached.
 pub(super) enum Has {
-    /// It does not answer, or says something else.
+    /// The store is unreachable, or returned another error.
     Unknown,
     Nothing,
     Source(Box<SourceInfo>),
 }
 
-/// What each store shall have.
+/// Definition that each store should have.
 #[derive(Clone, Debug)]
 pub(super) enum Wanted {
-    /// A stripe of its own, and else this.
+    /// A stripe of its own, and this definition otherwise.
     Stripes(Box<SourceSpec>),
-    /// This, in order: the stores mint, each under a worker number of its own.
+    /// These definitions, in order: the stores mint, each under a worker number of its own.
     Workers(Vec<SourceSpec>),
 }
 
@@ -39,7 +39,7 @@ impl Wanted {
         }
     }
 
-    /// What the store at this place shall have, that has this now.
+    /// Returns the definition that the store at `index` should have in place of its present one.
     pub(super) fn instead_of(&self, index: usize, now: &SourceSpec) -> SourceSpec {
         match self {
             Self::Stripes(wanted) => SourceSpec {
@@ -55,17 +55,17 @@ impl Wanted {
     }
 }
 
-/// What is to be done with the stores.
+/// Result of comparing the stores.
 #[derive(Debug)]
 pub(super) struct Verdict {
-    /// Why each of them does not serve, if it does not.
+    /// Reason why each store does not serve, if it does not.
     pub(super) errors: Vec<Option<Error>>,
-    /// Those that do not have the source, and what they get.
+    /// Stores without the source, and the definitions that they get.
     pub(super) define: Vec<(usize, SourceSpec)>,
 }
 
 impl Verdict {
-    /// Whether two stores do not agree.
+    /// Returns whether two stores disagree.
     pub(super) fn has_conflict(&self) -> bool {
         let is_conflict = |error: &Option<Error>| {
             error.as_ref().is_some_and(|error| matches!(error.kind(), ErrorKind::Conflict { .. }))
@@ -74,7 +74,7 @@ impl Verdict {
     }
 }
 
-/// Judges the stores, by name, of a source.
+/// Compares the stores of a source, which come with their names.
 pub(super) fn judge(source: &str, wanted: &Wanted, stores: &[(&str, Has)]) -> Verdict {
     match wanted {
         Wanted::Stripes(wanted) => stripes(source, wanted, stores),
@@ -82,7 +82,7 @@ pub(super) fn judge(source: &str, wanted: &Wanted, stores: &[(&str, Has)]) -> Ve
     }
 }
 
-/// Judges stores of which each has a stripe, and shall be as `wanted` otherwise.
+/// Compares stores that have a stripe each, and must otherwise match `wanted`.
 fn stripes(source: &str, wanted: &SourceSpec, stores: &[(&str, Has)]) -> Verdict {
     let mut errors: Vec<Option<Error>> = stores.iter().map(|_| None).collect();
     let mut stripes = Vec::new();
@@ -122,7 +122,7 @@ fn stripes(source: &str, wanted: &SourceSpec, stores: &[(&str, Has)]) -> Verdict
     Verdict { errors, define: Vec::new() }
 }
 
-/// Refuses each two stores that would both hand out some number.
+/// Rejects each pair of stores that would both hand out some number.
 fn refuse_shared(
     source: &str,
     stores: &[(&str, Has)],
@@ -151,7 +151,7 @@ fn refuse_shared(
     }
 }
 
-/// Why a store without the source is not given a stripe.
+/// Returns the reason why a store without the source gets no stripe.
 fn left_out(source: &str, store: &str, too_late: bool) -> Error {
     let what = if too_late {
         format!(
@@ -164,7 +164,7 @@ fn left_out(source: &str, store: &str, too_late: bool) -> Error {
     Error::new("open source", ErrorKind::Unavailable { what })
 }
 
-/// The stripe of a store whose definition is as wanted otherwise.
+/// Returns the stripe of a store, if its definition otherwise matches `wanted`.
 fn stripe_of(
     source: &str,
     wanted: &SourceSpec,
@@ -180,7 +180,7 @@ fn stripe_of(
     }
 }
 
-/// What can never change of a source, as it is shown.
+/// Returns the keys of a source that can never change, as text.
 pub(super) fn identity_of(spec: &SourceSpec) -> String {
     spec.identity().unwrap_or_else(|error| error.to_string())
 }
@@ -196,7 +196,8 @@ fn said(stripe: Stripe) -> String {
     format!("offset {offset} of {increment} from {}{until}", stripe.first())
 }
 
-/// Whether both may still make, or may have made, one number. `next` is the lowest that each has left.
+/// Returns whether both stripes may still make, or may have made, the same number. `next` is the
+/// lowest number that each has left.
 fn share_numbers(
     (one, next): (&Stripe, Option<u64>),
     (other, next_other): (&Stripe, Option<u64>),
@@ -209,7 +210,8 @@ fn share_numbers(
     if one.increment() != other.increment() || one.offset() == other.offset() {
         return true;
     }
-    // What lies below the first number of a stripe that took another's place was handed out by that one.
+    // Numbers below the first one of a stripe that replaced another were handed out by the earlier
+    // stripe.
     let behind = |one: &Stripe, other: &Stripe, next_other: Option<u64>| {
         let begun = one.first().saturating_sub(one.increment());
         one.was_another() && next_other.is_some_and(|next| next <= begun && next >= other.first())
@@ -217,13 +219,14 @@ fn share_numbers(
     behind(one, other, next_other) || behind(other, one, next)
 }
 
-/// Nothing was handed out by it, ever, and it begins with the source's first numbers.
+/// Returns whether the stripe has never handed out a number, and begins with the source's first
+/// numbers.
 fn is_fresh(stripe: Stripe, next: Option<u64>) -> bool {
     !stripe.was_another() && next == Some(stripe.first()) && stripe.first() <= stripe.increment()
 }
 
-/// Whether a store with this stripe shows that numbers were handed out: as long as it is one of a source's,
-/// none of the others is [given what looks free](free_residues).
+/// Returns whether a store with this stripe shows that numbers were handed out. While the source
+/// has such a store, no other store is [given a residue that looks free](free_residues).
 pub(super) fn shows_use(info: &SourceInfo) -> bool {
     match info.spec.check() {
         Ok(Plan::Segment(SegmentPlan { stripe, .. })) => !is_fresh(stripe, info.next),
@@ -231,7 +234,8 @@ pub(super) fn shows_use(info: &SourceInfo) -> bool {
     }
 }
 
-/// The residues that nobody has, if nobody has handed out a number, and all divide them in the same way.
+/// Returns the residues that no store has, if no store has handed out a number and all use the same
+/// division.
 fn free_residues(stores: usize, stripes: &[(Stripe, Option<u64>)]) -> Option<Vec<u64>> {
     let count = u64::try_from(stores).ok()?;
     let fresh = stripes.iter().all(|(stripe, next)| {
@@ -250,7 +254,7 @@ mod tests {
         Wanted::Stripes(Box::new(SourceSpec::from_json(r#"{"kind":"segment"}"#).unwrap()))
     }
 
-    /// A store that has these keys, and whose mark lies so far above its first number.
+    /// Returns a store with these keys, and with its mark this far above its first number.
     fn has(keys: &str, used: u64) -> Has {
         let spec = SourceSpec::from_json(&format!(r#"{{"kind":"segment",{keys}}}"#)).unwrap();
         let Ok(Plan::Segment(plan)) = spec.check() else { panic!("{keys}") };
@@ -267,7 +271,7 @@ mod tests {
         judge("orders", &wanted(), &stores)
     }
 
-    /// Which of the stores serve.
+    /// Returns for each store whether it serves.
     fn serving(stores: Vec<Has>) -> Vec<bool> {
         let Verdict { errors, define } = judged(stores);
         assert!(define.is_empty(), "{define:?}");
@@ -323,10 +327,11 @@ mod tests {
         assert_eq!(serving(vec![new(1, 1000), new(2, 1001), new(3, 1002)]), [true; 3]);
         let added = has(r#""offset":3,"increment":3,"first":1002"#, 0);
         assert_eq!(serving(vec![new(1, 1000), new(2, 1001), added]), [true; 3]);
-        // One that was defined by hand, below what the others have handed out by their old stripes.
+        // A stripe that was defined by hand, below the numbers that the other stores have handed
+        // out by their old stripes.
         let low = residue(3, 3, 0);
         assert_eq!(serving(vec![new(1, 1000), new(2, 1001), low]), [false; 3]);
-        // One that was not told, while another goes on already.
+        // One store kept its old stripe, while another already uses a new one.
         assert_eq!(serving(vec![new(1, 1000), residue(2, 2, 4)]), [false; 2]);
     }
 

@@ -1,9 +1,10 @@
-//! Whether a store may leave a source.
+//! Check whether a store may leave a source.
 //!
-//! What the stores of a source have is known from those that are in its list. One that has left is asked no more,
-//! so while the others have handed out nothing, its numbers would look free to whoever joins next. It may leave
-//! when one of those that stay, or come in its place, shows that numbers were handed out: no numbers are given
-//! away beside such a store, and what a store shows it shows for ever.
+//! The stores in a source's list are the only ones asked about its numbers. A store that has left
+//! is not asked any more. While the other stores have handed out nothing, its numbers would look
+//! free to the next store that joins. A store may leave when a store that stays, or joins in its
+//! place, shows that numbers were handed out: no numbers are given away while the source has such a
+//! store, and a store shows this for ever.
 
 use super::Beside;
 use super::agree::{Has, shows_use};
@@ -12,12 +13,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
 
 impl Beside {
-    /// Refuses a list of stores, in the place of what is `stored`, beside which the numbers of those that it
-    /// does not name could be given to another.
+    /// Rejects a list of stores, to replace the `stored` one, that would allow the numbers of a
+    /// removed store to be given to another store.
     ///
     /// # Errors
-    /// `Conflict`; `Unavailable`, or what else a store says, when it could be otherwise and that store was not
-    /// reached.
+    /// `Conflict` when the numbers could be given away. `Unavailable`, or the store's own error,
+    /// when a store that was not reached might prevent this.
     pub(in crate::node) async fn check_leaving(
         &self,
         op: &'static str,
@@ -54,7 +55,7 @@ impl Beside {
     }
 }
 
-/// The stores that have a stripe each.
+/// Returns the names of the stores that have a stripe each.
 fn striped(spec: &SourceSpec) -> Vec<String> {
     match spec.check() {
         Ok(Plan::Snowflake(SnowflakePlan { minted: Minted::Stores(_), .. })) | Err(_) => Vec::new(),

@@ -1,7 +1,7 @@
-//! The stores beside a node's own: one more node on each, for the sources that several stores serve.
+//! Secondary stores of a node: one more node on each, for the sources that several stores serve.
 //!
-//! They are known by the names that the configuration gives them; where the node's own store leads to others,
-//! as that of servers does, by the names that the servers know.
+//! Their names come from the configuration. If the node's primary store leads to others, as a store
+//! of servers does, the servers' names count too.
 
 mod agree;
 mod leaving;
@@ -25,17 +25,17 @@ use crate::spec::{Plan, SourceSpec};
 use crate::store::Store;
 use supply::Supply;
 
-/// All stores beside a node's own.
+/// All secondary stores of a node.
 #[derive(Debug)]
 pub(super) struct Beside {
-    /// The node's own, which may lead to others.
+    /// Node's primary store, which may lead to others.
     own: Arc<dyn Store>,
     settings: NodeSettings,
     parts: Parts,
     all: Mutex<BTreeMap<String, Arc<Neighbour>>>,
 }
 
-/// A store beside the node's own.
+/// One secondary store.
 #[derive(Debug)]
 struct Neighbour {
     name: String,
@@ -44,20 +44,21 @@ struct Neighbour {
     settings: NodeSettings,
     parts: Parts,
     state: Mutex<State>,
-    /// Held while the store is opened: by one at a time.
+    /// Held while the store is opened: one caller at a time opens it.
     opening: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     node: Option<Node>,
-    /// When it could not be opened last, and why.
+    /// Time and error of the last failed attempt to open it.
     failed: Option<(ElapsedMillis, Error)>,
     closed: bool,
 }
 
 impl Beside {
-    /// None of them is opened before a source needs it. Journals are in folders of the data directory.
+    /// Creates the stores without opening them: each is opened when a source needs it. Their
+    /// journals are in folders of the data directory.
     pub(super) fn new(own: &Arc<dyn Store>, settings: &NodeSettings, parts: &Parts) -> Self {
         let of_all = NodeSettings {
             builtin: false,
@@ -97,7 +98,8 @@ impl Beside {
         })
     }
 
-    /// The store of this name, if it is known, here or to those who have the node's own.
+    /// Returns the store of this name, if it is configured here or known to the primary store's
+    /// servers.
     fn neighbour(&self, name: &str) -> Option<Arc<Neighbour>> {
         if let Some(known) = self.all().get(name) {
             return Some(Arc::clone(known));
@@ -106,10 +108,10 @@ impl Beside {
         Some(Arc::clone(self.all().entry(name.into()).or_insert(found)))
     }
 
-    /// Refuses a source that this process would serve from fewer stores than it has.
+    /// Rejects a source that this process would serve from fewer stores than the source has.
     ///
     /// # Errors
-    /// `Unsupported`.
+    /// `Unsupported` when a store is unknown.
     pub(super) fn check_known(&self, source: &str, plan: &Plan) -> Result<()> {
         let Some(name) = plan.stores().into_iter().find(|name| self.neighbour(name).is_none())
         else {
@@ -122,10 +124,10 @@ impl Beside {
         Err(Error::new("open source", ErrorKind::Unsupported { what }))
     }
 
-    /// One more store, by the name that sources call it by.
+    /// Adds a store under the name that sources use.
     ///
     /// # Errors
-    /// `Invalid` for a name that is none, `Conflict` for one that is known already.
+    /// `Invalid` for a malformed name, `Conflict` for one that is known already.
     fn add(&self, name: &str, place: &Arc<dyn StorePlace>) -> Result<()> {
         check_name("store", name).map_err(|kind| Error::new("add store", kind))?;
         let added = self.neighbour_at(name, place);
@@ -142,7 +144,7 @@ impl Beside {
         Ok(())
     }
 
-    /// Has a source served by its stores, until it is closed.
+    /// Starts the task that keeps a source served by its stores, until the source is closed.
     pub(super) fn supply(
         &self,
         around: &Arc<Surroundings>,
@@ -155,11 +157,11 @@ impl Beside {
         around.runtime.spawn(supply.run());
     }
 
-    /// Gives everything back to the stores that were opened, and closes them: all at once, since some may
-    /// be away.
+    /// Gives everything back to the stores that were opened, and closes them. All are closed at the
+    /// same time, since some may be unavailable.
     ///
     /// # Errors
-    /// What went wrong first. All are closed in any case.
+    /// The first error. All stores are closed in any case.
     pub(super) async fn close(&self) -> Result<()> {
         let mut closing = tokio::task::JoinSet::new();
         let all: Vec<_> = self.all().values().cloned().collect();
@@ -179,19 +181,19 @@ impl Beside {
 }
 
 impl Node {
-    /// A store beside the node's own, by the name that sources call it by, opened if it is not yet.
+    /// Returns a secondary store, by the name that sources use. Opens it if necessary.
     ///
     /// # Errors
-    /// `NotFound` for a name that is not known; `Unavailable` when the store does not answer in time; what it
-    /// says otherwise.
+    /// `NotFound` for an unknown name; `Unavailable` when the store does not respond in time; any
+    /// other error of the store.
     pub async fn store_beside(&self, name: &str) -> Result<Arc<dyn Store>> {
         Ok(Arc::clone(self.secondary(name).await?.store()))
     }
 
-    /// The node on a store beside this node's own, opened if it is not yet.
+    /// Returns the node on a secondary store. Opens it if necessary.
     ///
     /// # Errors
-    /// As [`store_beside`](Self::store_beside).
+    /// Those of [`store_beside`](Self::store_beside).
     pub async fn secondary(&self, name: &str) -> Result<Self> {
         let neighbour = self.core().beside.neighbour(name).ok_or_else(|| {
             let what = format!("store {name:?}: it is not named under [stores]");
@@ -200,10 +202,10 @@ impl Node {
         neighbour.node().await
     }
 
-    /// Names one more store that sources may be served by, while the node runs.
+    /// Adds a secondary store that sources may be served by, while the node runs.
     ///
     /// # Errors
-    /// `Invalid` for a name that is none; `Conflict` for one that is known already.
+    /// `Invalid` for a malformed name; `Conflict` for one that is known already.
     pub fn add_store(&self, name: &str, place: &Arc<dyn StorePlace>) -> Result<()> {
         self.core().beside.add(name, place)
     }
@@ -213,7 +215,8 @@ fn folder(dir: &std::path::Path, name: &str) -> PathBuf {
     dir.join("stores").join(name)
 }
 
-/// Boxed, since closing a node closes the nodes beside it, of which these have none.
+/// Closes a node. Boxed, since closing a node closes its secondary nodes, which have none
+/// themselves.
 fn close(node: Node) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> {
     Box::pin(async move {
         let closed = node.close().await;
@@ -221,7 +224,7 @@ fn close(node: Node) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> {
     })
 }
 
-/// Boxed for the same reason.
+/// Opens the node of a secondary store. Boxed for the same reason as [`close`].
 fn open(neighbour: Arc<Neighbour>) -> Pin<Box<dyn Future<Output = Result<Node>> + Send>> {
     Box::pin(async move {
         let store = neighbour.place.open().await?;
@@ -239,17 +242,17 @@ fn open(neighbour: Arc<Neighbour>) -> Pin<Box<dyn Future<Output = Result<Node>> 
 }
 
 impl Neighbour {
-    /// The node on this store, which is opened if it is not yet.
+    /// Returns the node on this store. Opens it if necessary.
     ///
     /// # Errors
-    /// `Unavailable` when the store does not answer in time; what it says otherwise.
+    /// `Unavailable` when the store does not respond in time; otherwise the store's own error.
     async fn node(self: &Arc<Self>) -> Result<Node> {
         let asked_at = self.parts.timer.elapsed();
         let _one_at_a_time = self.opening.lock().await;
         if let Some(node) = self.known()? {
             return Ok(node);
         }
-        // A caller that waited for the one before it need not find out the same again.
+        // A caller that waited for an earlier attempt need not repeat it.
         if let Some((failed_at, error)) = self.state().failed.clone()
             && failed_at >= asked_at
         {
@@ -263,7 +266,7 @@ impl Neighbour {
     }
 
     async fn opened(self: &Arc<Self>) -> Result<Node> {
-        // To its end, whoever waits for it: a store that is opened half holds its locks.
+        // The task runs to its end even if the caller is gone: a half-opened store holds its locks.
         let mut opening = tokio::spawn(open(Arc::clone(self)));
         let node = tokio::select! {
             biased;

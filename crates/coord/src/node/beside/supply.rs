@@ -1,4 +1,4 @@
-//! Brings the stores of a source up, and keeps an eye on whether they agree.
+//! Supervisor that opens the stores of a source, and watches whether they agree.
 
 use std::sync::{Arc, Weak};
 
@@ -10,32 +10,32 @@ use crate::node::{Node, SourceInfo};
 use crate::sources::{Several, Surroundings};
 use crate::spec::{Plan, SourceSpec};
 
-/// How often it is looked at while all serve: somebody may give a store another stripe by hand.
+/// Interval of polls while all stores serve: an operator may give a store another stripe by hand.
 const LOOK_MS: u64 = 2_000;
-/// How long to wait at most before a store that was away is asked again.
+/// Longest wait before an unavailable store is tried again.
 const RETRY_MS_MAX: u64 = 1_000;
 
 pub(super) struct Supply {
     several: Weak<Several>,
-    /// The source's definition that this is for.
+    /// Generation of the source's definition that this supervisor is for.
     generation: u64,
     neighbours: Vec<Arc<Neighbour>>,
-    /// What each store shall have.
+    /// Definition that each store should have.
     wanted: Wanted,
     around: Arc<Surroundings>,
     failures: u32,
-    /// The definitions that were found to agree.
+    /// Definitions that were found to agree.
     agreed: Vec<SourceSpec>,
 }
 
-/// What is known of one store now.
+/// State of one store.
 pub(super) struct Reached {
     node: Option<Node>,
     pub(super) has: Has,
     pub(super) error: Option<Error>,
 }
 
-/// All stores as they are now, and what follows.
+/// State of all stores, and the result of comparing them.
 struct Judged {
     reached: Vec<Reached>,
     stores: Vec<Has>,
@@ -54,7 +54,7 @@ impl Supply {
         Self { several, generation, neighbours, wanted, around, failures: 0, agreed: Vec::new() }
     }
 
-    /// Until the source is closed, or its definition changes.
+    /// Runs until the source is closed, or its definition changes.
     pub(super) async fn run(mut self) {
         loop {
             let wait_ms = {
@@ -80,7 +80,7 @@ impl Supply {
         several.generation() == self.generation && !several.is_closed()
     }
 
-    /// Whether all serve, by definitions that were found to agree.
+    /// Returns whether all stores serve, by definitions that were found to agree.
     fn all_as_agreed(&self, several: &Several) -> bool {
         let serving: Vec<_> = several
             .shares()
@@ -91,18 +91,18 @@ impl Supply {
         serving.len() == self.neighbours.len() && serving == self.agreed
     }
 
-    /// Asks every store at once, and has those serve that may.
+    /// Reads all stores at the same time, and lets those serve that may.
     async fn look(&mut self, several: &Several) {
         let serves = several.shares().iter().any(|share| share.source().is_some());
         let mut now = self.judged(several).await;
         if serves && now.verdict.has_conflict() {
-            // What was read of one may be older than what was read of another, over a restripe.
+            // Reads before and after a restripe may be mixed: the stores are read again.
             now = self.judged(several).await;
         }
         let mut refused = Vec::new();
         if !now.verdict.define.is_empty() {
             refused = self.define(several.name(), &now).await;
-            // Whoever was faster has defined it: it is looked at before it is used.
+            // Another process may have defined it first: it is read again before it is used.
             now = self.judged(several).await;
         }
         let Judged { reached, stores, verdict: Verdict { mut errors, .. } } = now;
@@ -118,13 +118,13 @@ impl Supply {
         for (index, ((neighbour, reached), (error, has))) in
             self.neighbours.iter().zip(reached).zip(errors.into_iter().zip(stores)).enumerate()
         {
-            // The definition may name others by now.
+            // The definition may name other stores by now.
             let Some(share) = shares.iter().find(|share| share.store == neighbour.name) else {
                 continue;
             };
             let served = match (error, reached.error, has, reached.node) {
                 (Some(error), ..) => Err(error),
-                // It serves from what it has; its chain says what is wrong.
+                // It keeps serving the numbers that it has; its status shows the error.
                 (None, Some(error), ..) if share.source().is_some() => {
                     share.say(Some(error));
                     continue;
@@ -151,7 +151,7 @@ impl Supply {
         several.asked();
     }
 
-    /// Defines the source where it is missing. Those that refused it.
+    /// Defines the source where it is missing. Returns the stores that rejected it.
     async fn define(&self, source: &str, judged: &Judged) -> Vec<(usize, Error)> {
         let mut refused = Vec::new();
         for (index, spec) in &judged.verdict.define {
@@ -164,7 +164,7 @@ impl Supply {
         refused
     }
 
-    /// Brings the keys that may change up to date, if the source's own were changed here.
+    /// Updates the keys that may change, if the source itself was altered here.
     async fn followed(
         &self,
         source: &str,
@@ -185,7 +185,7 @@ impl Supply {
         }
     }
 
-    /// What each store has now, and what follows.
+    /// Reads all stores, and compares them.
     async fn judged(&self, several: &Several) -> Judged {
         let mut reached = self.reach(several).await;
         let has = |reached: &mut Reached| std::mem::replace(&mut reached.has, Has::Unknown);
@@ -224,7 +224,7 @@ impl Reached {
     }
 }
 
-/// What one store has of the source.
+/// Reads the source's definition from one store.
 pub(super) async fn reach(neighbour: &Arc<Neighbour>, source: &str) -> Reached {
     let node = match neighbour.node().await {
         Ok(node) => node,

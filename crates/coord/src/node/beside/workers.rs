@@ -1,14 +1,15 @@
-//! Whether the stores that mint a source have worker numbers of their own.
+//! Check that the stores that mint a source have worker numbers of their own.
 //!
-//! The source's definition says which number each store has, and each store keeps its number as a part of
-//! what can never change. So a store that joins needs no other to be there, and one that has another's number
-//! is seen as soon as it is reached.
+//! The source's definition assigns each store its number, and each store keeps its number in the
+//! part of the definition that can never change. So a store can join without any other store, and a
+//! store with the number of another is detected when it is reached.
 
 use super::agree::{Has, Verdict, identity_of, otherwise};
 use crate::error::{Error, ErrorKind};
 use crate::spec::SourceSpec;
 
-/// Judges the stores, by name, of a source that each shall have as `wanted` says.
+/// Compares the stores of a source, which come with their names, with the definition that each
+/// should have.
 pub(super) fn judge(source: &str, wanted: &[SourceSpec], stores: &[(&str, Has)]) -> Verdict {
     let each = || wanted.iter().zip(stores).enumerate();
     let mut errors: Vec<Option<Error>> = stores.iter().map(|_| None).collect();
@@ -19,7 +20,7 @@ pub(super) fn judge(source: &str, wanted: &[SourceSpec], stores: &[(&str, Has)])
             *error = Some(otherwise(source, store, stored, wanted));
         }
     }
-    // What a store says of itself counts, and of one that says nothing what it shall have.
+    // A store's own definition counts; for a store without one, the wanted definition counts.
     let numbers: Vec<_> = each()
         .map(|(_, (wanted, (store, has)))| match has {
             Has::Source(info) => (*store, info.spec.worker),
@@ -117,7 +118,7 @@ mod tests {
             let said = verdict.errors[1].as_ref().unwrap().to_string();
             assert!(said.contains("a: worker 3") && said.contains("b: worker 3"), "{said}");
         }
-        // A number of its own, but not the one that it shall have.
+        // A number of its own, but not the wanted one.
         let verdict = judged(vec![has(3), has(9), has(7)]);
         let serving: Vec<_> = verdict.errors.iter().map(Option::is_none).collect();
         assert_eq!(serving, [true, false, true]);

@@ -1,4 +1,4 @@
-//! While the store has not been met: what is minted without it, where that is allowed.
+//! Offline minting: the store is not reached yet, and the settings allow it.
 
 use snowmint_core::Rfc3339;
 
@@ -10,14 +10,14 @@ use crate::error::{Error, chain};
 use crate::machine::{Granted, Now, WindowAction};
 
 impl Driver {
-    /// Somebody found a window spent: none rests any more.
+    /// Records demand on all windows when a caller found one spent: none is idle any more.
     pub(super) fn stir(&mut self, now: Now) {
         if self.core.around.take_spent() {
             self.leases.values_mut().for_each(|held| held.stir(now));
         }
     }
 
-    /// The store does not answer: goes on in what is left of the windows that the journal knows.
+    /// Resumes offline minting from the windows in the journal while the store is unavailable.
     pub(super) fn go_on_alone(&mut self, now: Now) {
         let away = match &self.stage {
             Stage::Out { error: Some(error), .. } => is_away(error),
@@ -49,7 +49,7 @@ impl Driver {
         }
     }
 
-    /// Keeps the journal ahead of what is minted without the store.
+    /// Keeps the journal ahead of what is minted offline.
     pub(super) fn look_alone(&mut self, now: Now) {
         for held in self.leases.values_mut().filter(|held| held.is_alone()) {
             for minter in held.groups.values().filter_map(|group| group.minter.as_ref()) {
@@ -65,7 +65,8 @@ impl Driver {
         }
     }
 
-    /// The store is there, and refuses us: what it was is not what it is, so nothing goes on.
+    /// Ends offline minting when the store responds and rejects this node: the store's state is not
+    /// the one that granted the windows.
     pub(super) fn end_alone(&mut self, why: &Error) {
         if is_away(why) {
             return;
@@ -73,7 +74,7 @@ impl Driver {
         let mut leases = std::mem::take(&mut self.leases);
         for held in leases.values_mut().filter(|held| held.is_alone()) {
             tracing::error!(pool = %held.pool.name, error = %chain(why), "no longer minting without the store: it answers, and refuses us");
-            // It will not be told: this may not be the store that granted it.
+            // Nothing is released: this may not be the store that granted it.
             drop(self.shut(held, why));
             if let Err(error) = held.restart() {
                 tracing::error!(error = %chain(&error), "no randomness");
@@ -83,7 +84,7 @@ impl Driver {
         self.keeper.want();
     }
 
-    /// Slots were claimed for a lease that was minted from without the store.
+    /// Ends offline minting for a lease after slots were claimed for it.
     pub(super) fn take_over(&mut self, key: &LeaseKey, granted: &mut [Granted]) {
         let Some(held) = self.leases.get_mut(key).filter(|held| held.is_alone()) else { return };
         let known = held.take_over(granted);
@@ -94,7 +95,7 @@ impl Driver {
         self.past.extend(known);
     }
 
-    /// The sources that could be minted from without the store, for the journal.
+    /// Keeps the definitions of the sources that could be minted from offline in the journal.
     pub(super) fn keep_sources(&mut self) {
         if !self.core.settings.start_without_store {
             return;

@@ -1,4 +1,4 @@
-//! What comes back to the loop: the store's and the journal's answers.
+//! Results that come back to the driver loop from the store and the journal.
 
 use super::super::compare::Compared;
 use super::super::entry::{Entered, JOURNAL_LEAD_MS_MAX};
@@ -10,7 +10,7 @@ use crate::lease::{Extend, Extended, Mark, Release};
 use crate::machine::{Granted, LeaseAction, LeaseEvent, Now, PresenceMachine, WindowAction};
 use crate::member::Incarnation;
 
-/// A lead that is shorter is a journal's, not one that somebody had to accept.
+/// Shortest lead that an operator must have accepted: a journal's own lead is shorter.
 const ACCEPTED_LEAD_MS_MIN: u64 = JOURNAL_LEAD_MS_MAX + 1;
 
 impl Driver {
@@ -64,7 +64,7 @@ impl Driver {
             Done::Released(done) => self.owed.done(&done),
             Done::Listed(member, answer) => self.listed(now, member, answer),
             Done::Standing(Ok(standing)) => self.keeper.saw_journals(standing.journals),
-            // Asked again with the next renewal.
+            // Read again with the next renewal.
             Done::Standing(Err(_)) => self.journals_of.clear(),
             Done::Failed(error) => tracing::error!(%error, "a task of the node failed"),
             Done::Catalog(answer) => {
@@ -79,7 +79,7 @@ impl Driver {
         }
     }
 
-    /// Nobody who is worth more than ours alone says otherwise.
+    /// Records that no better source contradicts our clock.
     fn clock_agrees(&mut self) {
         self.core.around.clock_compared();
         if self.clock_error.as_ref().is_some_and(|error| error.op() == "compare clocks") {
@@ -123,7 +123,8 @@ impl Driver {
                     self.forget_lost_history(catalog, identity.writes);
                 }
                 self.keeper.joined(&identity, member.incarnation);
-                // A ground that has leapt says that an operator has moved the store, until that has ended the doubt.
+                // Slot defaults that have leapt show that an operator has moved the store, until
+                // that has ended the doubt.
                 if self.core.around.doubts.end(doubts_raised, recalled) {
                     self.witness.ground = ground;
                 }
@@ -170,7 +171,7 @@ impl Driver {
         let awaited = self.leases.get(key).is_some_and(|held| held.machine.awaits(request));
         match &mut answer {
             Ok(granted) if awaited => self.take_over(key, granted),
-            // The source that it was for was altered meanwhile.
+            // The source that it was claimed for was altered meanwhile.
             Ok(granted) => return self.owe(granted.iter().map(|it| it.lease.unused()).collect()),
             Err(_) => {}
         }
@@ -187,7 +188,8 @@ impl Driver {
                     }
                     for window in held.machine.windows() {
                         let lease = window.lease();
-                        // In the trail of what was changed by whom, which is kept where logs are not.
+                        // For the audit trail of who changed what, which is kept where logs are
+                        // not.
                         let (who, pool) = (&self.core.settings.owner, &lease.pool);
                         tracing::info!(target: "audit", who, %pool, slot = lease.slot, term = lease.term.get(), "claimed");
                         self.past.retain(|past| past.pool != lease.pool || past.slot != lease.slot);
@@ -219,8 +221,8 @@ impl Driver {
         for ((key, extend), answer) in items.iter().zip(answers) {
             if let Ok(extended) = answer {
                 self.core.around.saw(extended.catalog_version, extended.writes);
-                // Also while the journal rests: it stays a witness of what the store has counted, and
-                // a disk that fails is found before somebody mints.
+                // Also while the journal is idle: it stays evidence of the store's write count, and
+                // a failing disk is found before a caller mints.
                 self.keeper.want();
             }
             let Some(held) = self.leases.get_mut(key) else { continue };
@@ -274,8 +276,8 @@ impl Driver {
         }
     }
 
-    /// Somebody was told that the store is another one, or an older state of it. Nothing is minted until it was joined
-    /// anew: what is in stock may be handed out again.
+    /// Ends minting after a call found the store to be another one, or in an older state. Nothing
+    /// is minted until the node has joined again: prefetched numbers may be handed out again.
     pub(super) fn look_at_doubt(&mut self) {
         let Some(error) = self.core.around.doubts.take_news() else { return };
         if matches!(self.stage, Stage::In { .. }) {
@@ -286,8 +288,8 @@ impl Driver {
         self.core.drop_stocks();
     }
 
-    /// The right to mint is gone, or in doubt: all generators close for good, and everything begins
-    /// anew as another member.
+    /// Ends the membership, because the right to mint is lost or in doubt: all generators close for
+    /// good, and the node joins again as a new member.
     fn lose(&mut self, error: &Error) {
         tracing::error!(error = %chain(error), "the right to mint was lost: joining anew");
         self.core.around.watch.right_lost();
@@ -308,7 +310,7 @@ impl Driver {
         }
     }
 
-    /// Closes all generators, and remembers what they have taken.
+    /// Closes all generators, and keeps what they have taken in mind.
     pub(super) fn shut_all(&mut self, why: &Error) -> Vec<Release> {
         let mut leases = std::mem::take(&mut self.leases);
         let releases = leases.values_mut().flat_map(|held| self.shut(held, why)).collect();
@@ -316,7 +318,7 @@ impl Driver {
         releases
     }
 
-    /// Closes the generators of one lease, and remembers what they have taken.
+    /// Closes the generators of one lease, and keeps what they have taken in mind.
     pub(super) fn shut(&mut self, held: &mut Held, why: &Error) -> Vec<Release> {
         let (known, releases) = held.close(why);
         let marks = known.iter().map(|lease| lease.mark.max(lease.granted));

@@ -1,4 +1,4 @@
-//! The end of a node: what was held goes back, and waiting callers are told.
+//! End of a node: held slots and numbers go back, and waiting callers get their results.
 
 use std::sync::{Arc, PoisonError};
 
@@ -14,11 +14,11 @@ use crate::node::tails::Sorted;
 use crate::node::{Readiness, Reason};
 use crate::sources::Surroundings;
 
-/// How long numbers that are on their way at the end are waited for.
+/// Longest wait at the end for numbers in flight.
 const FETCH_WAIT_MS: u64 = 1_000;
 
 impl Driver {
-    /// Answers everybody who asked to close, also while it was being done.
+    /// Sends the outcome to all callers of close, including those that called meanwhile.
     pub(super) async fn answer_closers(
         &mut self,
         first: oneshot::Sender<Result<()>>,
@@ -34,7 +34,7 @@ impl Driver {
         }
     }
 
-    /// Waits a moment for numbers that are on their way: they are unused, and not lost.
+    /// Waits a moment for numbers in flight, so that they end up unused and not lost.
     async fn bring_in(&mut self) {
         let around = Arc::clone(&self.core.around);
         let deadline = around.timer.elapsed().saturating_add(FETCH_WAIT_MS);
@@ -51,7 +51,7 @@ impl Driver {
         }
     }
 
-    /// In this order: generators, journal, store.
+    /// Closes the node in this order: generators, journal, store.
     pub(super) async fn close(&mut self) -> Result<()> {
         let why = closed();
         let reasons = vec![Reason::new(why.kind().code(), why.kind().to_string())];
@@ -59,7 +59,7 @@ impl Driver {
             Readiness { ready: false, reasons, without_store_until: None };
         self.core.end_sources();
         let mut releases = self.shut_all(&why);
-        // Their marks stay where they are: the next holder goes on above.
+        // Their marks stay unchanged: the next holder continues above them.
         self.close_sections();
         self.core.end_fetching();
         let member = self.end_tasks().await;
@@ -70,13 +70,15 @@ impl Driver {
         let sorted = self.core.sort(unused, &boot).await;
         let outcome = self.journal_the_end(&sorted).await;
         if outcome.is_err() && self.settings().start_without_store {
-            // The next process may not know of it, and go on in what the store would pass on.
+            // The next process may not know of the release, and resume in a window that the store
+            // grants to another.
             releases.clear();
         }
         let wall = self.core.around.clock.unix_ms();
         if outcome.is_ok() {
             self.core.kept(&sorted.kept);
-            // What the journal does not know to have gone back would look like a store that did.
+            // Numbers that go back without the journal's knowledge would look like a store
+            // rollback.
             self.core.give_back(sorted.backs).await;
         }
         let Some(member) = member else { return outcome };
@@ -86,8 +88,8 @@ impl Driver {
         outcome.and(released).and(left)
     }
 
-    /// Waits for what is on its way, which may still move a mark, and cannot mint any more. Answers as whom the node
-    /// is joined.
+    /// Waits for calls in flight, which may still move a mark but no longer mint. Returns the
+    /// incarnation under which the node joined.
     async fn end_tasks(&mut self) -> Option<Incarnation> {
         let mut member = match &self.stage {
             Stage::In { member, .. } => Some(member.incarnation),
@@ -99,7 +101,8 @@ impl Driver {
                     let now = self.now();
                     self.keeper.end(now, written);
                 }
-                // It had hardly begun. The journal that is left knows whose store its numbers are of.
+                // The join has just ended. The journal must record which store its numbers belong
+                // to.
                 Ok(Done::Entered(Ok(entered))) => {
                     if let Some(catalog) = &entered.catalog {
                         self.forget_lost_history(catalog, entered.identity.writes);
@@ -115,7 +118,7 @@ impl Driver {
         member
     }
 
-    /// Writes down what goes back, what is kept, and that all leases are given up.
+    /// Journals which numbers go back, which are kept, and that all leases are given up.
     async fn journal_the_end(&mut self, Sorted { backs, kept }: &Sorted) -> Result<()> {
         for back in backs {
             self.keeper.gives_back(&back.source, back.first);
@@ -125,7 +128,7 @@ impl Driver {
     }
 }
 
-/// Gives all slots up at once; the first that cannot be is the outcome.
+/// Releases all slots at the same time; the first failure is the outcome.
 async fn release_all(
     around: &Arc<Surroundings>,
     releases: Vec<Release>,

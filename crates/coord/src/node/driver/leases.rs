@@ -1,4 +1,4 @@
-//! What the leases want: to be claimed, to go further, to be minted from.
+//! Actions of the leases: claims, extends and windows to open.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a node has seen of its store, and what becomes of that when an operator has recovered the store.
+//! Knowledge of a node about its store, and its reset after a recovery.
 
 use super::super::seen::Memory;
 use super::Driver;
@@ -10,7 +10,8 @@ use crate::machine::WindowMachine;
 use crate::store::StoreIdentity;
 
 impl Driver {
-    /// What is known of the store, by the journal, by this process, and by those whose journal it was.
+    /// Returns what this process, its journal, and the journal's earlier processes know of the
+    /// store.
     pub(super) fn memory(&self) -> Memory {
         let mut known = self.keeper.known();
         let held = self.leases.values().flat_map(|held| held.windows());
@@ -30,15 +31,16 @@ impl Driver {
             ..Known::default()
         });
         let (witness, journal) = (self.witness.clone(), self.keeper.id().map(Into::into));
-        // In doubt nothing more is taken.
+        // While the store is in doubt, nothing more is taken from it.
         let is_whole = self.core.around.doubts.check().is_err();
         Memory { witness, known, ends, journal, is_whole }
     }
 
-    /// Whether the store was recovered since it was joined, whoever has heard of it: an answer to somebody else says so as
-    /// well, and one that nobody waited for. Then it is joined anew, as what this process has may be of the history that
-    /// was lost. It may also be another namespace's recovery, where namespaces share a history: if this alone is said
-    /// against the store, the ground need not have leapt for the next join.
+    /// Returns whether the store was recovered since the join. Any response may have shown this,
+    /// also one to another caller, or one that no caller waited for. The node must then join again,
+    /// since its numbers may belong to the lost history. It may also be another namespace's
+    /// recovery, where namespaces share a history: if that is the only evidence, the slot defaults
+    /// need not have leapt before the next join.
     pub(super) fn was_recovered(&mut self, seen: &StoreIdentity) -> bool {
         if seen.id == self.witness.store {
             return false;
@@ -57,8 +59,8 @@ impl Driver {
         true
     }
 
-    /// An operator has recovered the store: what was in stock or kept may be another's by now, and sources are what the
-    /// store has of them.
+    /// Resets this node after a recovery of its store: prefetched or kept numbers may be another
+    /// process's by now, and sources are those that the store has.
     pub(super) fn forget_lost_history(&mut self, catalog: &Catalog, writes: u64) {
         self.keeper.forget_tails();
         self.core.forget_tails();

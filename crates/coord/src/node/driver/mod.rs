@@ -1,5 +1,5 @@
-//! The one loop that gives the machines their events and does what they answer. Everything that waits
-//! is a task of its own, bounded in time; the loop itself only decides.
+//! Driver loop that feeds events to the machines and does the resulting actions. Everything that
+//! waits is a task of its own, bounded in time; the loop itself only decides.
 
 mod alone;
 mod answers;
@@ -46,25 +46,26 @@ use crate::pool::{Reuse, sections_pool};
 use crate::slot::SlotInfo;
 use crate::sources::SourceInner;
 
-/// No sleep of the loop is longer: the clock may be set meanwhile.
+/// Longest sleep of the loop: the clock may be set meanwhile.
 const LOOK_MS_MAX: u64 = 1_000;
-/// The catalog is read no more often, however many say that it has changed.
+/// Shortest time between two reads of the catalog, however many notices of changes arrive.
 const CATALOG_EVERY_MS: u64 = 100;
-/// A presence is renewed so often in its time to live; unless the node rests, clocks and catalog are looked at as often.
+/// Number of renewals in a time to live. Unless the node is idle, clocks and catalog are checked as
+/// often.
 const LOOKS_A_PRESENCE: u64 = 3;
-/// How long to wait after the node could not join.
+/// Longest wait after a failed join.
 const ENTER_RETRY_MS_MAX: u64 = 2_000;
 
-/// What a node asks of its driver.
+/// Command to the driver.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Keep a snowflake source supplied; answer when it can mint.
+    /// Keep a snowflake source supplied; reply when it can mint.
     Attach { source: Arc<SourceInner>, reply: oneshot::Sender<Result<()>> },
-    /// Close everything, and answer whether everything could be given back.
+    /// Close everything, and reply whether everything could be given back.
     Close { reply: oneshot::Sender<Result<()>> },
 }
 
-/// What a task brings back.
+/// Result of a task.
 enum Done {
     Entered(Result<Entered>),
     Renewed(Incarnation, Result<()>),
@@ -83,22 +84,22 @@ enum Done {
     },
     Journal(Written),
     Catalog(Result<Catalog>),
-    /// What of the releases owed is done.
+    /// Pending releases that are done.
     Released(Vec<Release>),
-    /// What is held by whom, asked as this member.
+    /// Slots and their holders, read as this member.
     Listed(Incarnation, Result<Vec<SlotInfo>>),
-    /// About sections of counters, asked for as this member.
+    /// Result about sections, for a call as this member.
     Sections(Incarnation, SectionsDone),
-    /// Which journals there are.
+    /// Journals of the store.
     Standing(Result<Standing>),
-    /// A task ended as none can, unless it panics.
+    /// A task ended in a way that only a panic explains.
     Failed(Error),
 }
 
-/// Where the node stands with the store.
+/// Stage of the node's membership.
 #[derive(Debug)]
 enum Stage {
-    /// Not joined; since when the next try may begin, and how many have failed.
+    /// Not joined: the time of the next attempt, and how many attempts have failed.
     Out {
         retry_at_ms: u64,
         failures: u32,
@@ -121,25 +122,25 @@ pub(super) struct Driver {
     witness: Witness,
     clock_error: Option<Error>,
     leases: BTreeMap<LeaseKey, Held>,
-    /// What is known about slots that no generator of ours mints from any more.
+    /// Knowledge about slots that no generator of this node mints from any more.
     past: Vec<JournalLease>,
-    /// The highest mark of a lease that has ended, also of those that are not kept.
+    /// Highest mark of the leases that have ended, including those that are not kept.
     past_mark: Mark,
-    /// The member before this one, which surely mints no more.
+    /// Previous member of this process, which surely mints no more.
     before: Option<Incarnation>,
     keeper: Keeper,
     disk: Arc<dyn Disk>,
     clock_compared_at_ms: u64,
     catalog_busy: bool,
     catalog_read_at_ms: u64,
-    /// The history of the store of which the journals were asked for last.
+    /// History of the store for which the journals were last requested.
     journals_of: String,
     owed: Owed,
     strays: Strays,
     sections: SectionsMachine,
     serving: Serving,
     ordered: OrderedSources,
-    /// Which membership in the store this is.
+    /// Number of the present membership.
     membership: u64,
 }
 
@@ -193,8 +194,9 @@ impl Driver {
         loop {
             self.look(now);
             let wait_ms = self.wait_ms(now);
-            // In order, here and wherever a node waits: a simulation repeats exactly. First what tasks bring, of
-            // which there is an end: commands may come without one.
+            // The order is fixed, here and wherever a node waits, so that a simulation repeats
+            // exactly. Results of tasks come first: their number is limited, while commands may
+            // arrive without end.
             let done = tokio::select! {
                 biased;
                 Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => Some(done),
@@ -209,8 +211,8 @@ impl Driver {
                         return;
                     }
                     None => {
-                        // Dropped without close: generators stop, slots stay held until our presence
-                        // lapses.
+                        // Dropped without close: generators stop, and slots stay held until this
+                        // member's presence expires.
                         self.shut_all(&closed());
                         self.close_sections();
                         self.core.close_stocks();
@@ -229,7 +231,7 @@ impl Driver {
         }
     }
 
-    /// Time as decisions may see it.
+    /// Returns the time as decisions may see it.
     fn now(&mut self) -> Now {
         let (now, jumped) = self.core.around.now();
         let known = self.clock_error.as_ref().map(Error::op);
@@ -290,7 +292,7 @@ impl Driver {
                 let renewal = around.store.renew(member, said, wall);
                 Done::Renewed(member, around.call("renew", renewal).await)
             });
-            // With the renewal that comes next to when it is due.
+            // The checks go with the renewal that is nearest to their due time.
             let since_ms = now.elapsed.get().saturating_sub(self.clock_compared_at_ms);
             if since_ms.saturating_add(half_ms) < self.look_every_ms() {
                 return;
@@ -308,8 +310,8 @@ impl Driver {
         if self.catalog_busy || !matches!(self.stage, Stage::In { .. }) {
             return;
         }
-        // Extends and reserves bring the catalog's version, and others tell us; without any, ask now and
-        // then.
+        // Extends and reserves report the catalog's version, and peers notify this node; otherwise
+        // it is read at intervals.
         let since_ms = self.since_catalog_ms(now);
         let due = since_ms >= self.look_every_ms();
         if due || since_ms >= CATALOG_EVERY_MS && self.core.around.is_stale() {
@@ -321,10 +323,11 @@ impl Driver {
         }
     }
 
-    /// With each start that was left in the store there may be another journal: a store that was put back may not know
-    /// of it, and this one's must.
+    /// Reads the list of journals when the store has a new start. Each start may bring another
+    /// journal, which a store that was rolled back may not know; so this node's journal must know
+    /// it.
     pub(super) fn look_at_journals(&mut self) {
-        // The journals that count are those of servers, if the store is theirs.
+        // Where the store is reached through servers, the servers' journals count.
         let is_told = self.keeper.is_kept()
             && matches!(self.stage, Stage::In { .. })
             && self.core.around.store.owners().is_none();
@@ -339,13 +342,13 @@ impl Driver {
         });
     }
 
-    /// Whether nobody mints: then the store is asked no more often than must be.
+    /// Returns whether the node is idle: then it calls the store as rarely as possible.
     fn rests(&self) -> bool {
         let mut windows = self.leases.values().flat_map(|held| held.windows()).peekable();
         windows.peek().is_some() && windows.all(WindowMachine::is_resting)
     }
 
-    /// How often the clocks and the catalog are looked at.
+    /// Returns the interval between checks of the clocks and the catalog.
     fn look_every_ms(&self) -> u64 {
         let ttl_ms = self.settings().presence_ttl_ms;
         if self.rests() { ttl_ms.max(LOOK_AT_REST_MS) } else { ttl_ms / LOOKS_A_PRESENCE }
@@ -357,7 +360,7 @@ impl Driver {
 
     fn look_at_journal(&mut self, now: Now) {
         self.keeper.hears(self.core.around.reports.take());
-        // Before the store was compared, this process knows nothing of the one that the journal knows.
+        // Before the store was compared, this process knows nothing of the store in its journal.
         if matches!(self.stage, Stage::In { .. }) && self.core.around.doubts.check().is_ok() {
             let (seen, writes) = (self.core.around.store.seen(), self.core.around.writes_seen());
             if let Some(seen) = &seen
@@ -366,8 +369,8 @@ impl Driver {
                 return;
             }
             self.keeper.saw_catalog(self.core.around.catalog_seen());
-            // A count belongs to the history in which it was counted: beside an older start, it would be of a
-            // history that others have written anew.
+            // A write count belongs to the history in which it was counted: stored with an older
+            // start, it would belong to a history that other processes have replaced.
             match &seen {
                 Some(seen) => {
                     (self.witness.store, self.witness.writes) = (seen.id.clone(), seen.writes);
@@ -377,7 +380,7 @@ impl Driver {
             self.keeper.saw(seen, writes);
         }
         if self.keeper.is_due(now) {
-            // Each write is as far ahead as it can be for all of them, so that they are due together.
+            // Each write moves all marks as far as possible, so that they are due together.
             self.leases.values_mut().for_each(|held| held.journal(now));
         }
         let held = self.leases.values().flat_map(|held| held.windows());
@@ -418,8 +421,9 @@ impl Driver {
 }
 
 impl Drop for Driver {
-    /// However it ends, also with its runtime: what the store answers from here on is used by nobody, and nothing is
-    /// minted once the directory's lock is gone, which proves to the next process that this one has ended.
+    /// Ends minting however the driver ends, also with its runtime. Later results of the store are
+    /// not used. Nothing is minted once the directory's lock is gone, which proves to the next
+    /// process that this one has ended.
     fn drop(&mut self) {
         self.core.around.reports.end();
         self.shut_all(&closed());
@@ -428,8 +432,8 @@ impl Drop for Driver {
     }
 }
 
-/// Whether a number may be claimed again. What is known of those that are not would fill the journal, a
-/// little with each start.
+/// Returns whether a worker number may be claimed again. Knowledge about numbers that may not would
+/// fill the journal, a little with each start.
 fn uses_again(settings: &NodeSettings) -> bool {
     settings.reuse != Reuse::Never
 }

@@ -1,4 +1,4 @@
-//! Generators of the sources of global order whose slots this node has.
+//! Generators of the global-order sources with slots that this node owns.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,34 +12,35 @@ use crate::random;
 use crate::sources::{Make, Minter, SlotWindow, SnowflakeBack, SourceInner};
 use crate::spec::{Plan, SnowflakePlan};
 
-/// A clock that is behind by no more will be there before another could answer.
+/// Milliseconds by which a clock may be behind: it catches up before another member could take
+/// over.
 const BEHIND_MS: u64 = 1_000;
 
-/// The slots that are ours.
+/// Slots that this node owns.
 #[derive(Debug, Default)]
 pub(super) struct OrderedSources {
     slots: BTreeMap<u16, Held>,
 }
 
-/// One slot. Sources whose names have the same hash share it.
+/// One slot. Sources with names of the same hash share it.
 #[derive(Debug)]
 struct Held {
-    /// Where generators begin that are made from now on: nobody has minted from here on but those that
-    /// there are.
+    /// Begin of the generators that are made from now on: only the existing ones may have minted at
+    /// or above it.
     floor: UnixMillis,
     mark: UnixMillis,
-    /// What the generator of each source was made of.
+    /// Configuration of each source's generator.
     makes: BTreeMap<String, Make>,
 }
 
 impl OrderedSources {
-    /// The slot is ours.
+    /// Records that this node owns the slot.
     pub(super) fn hold(&mut self, slot: u16, lease: &Lease) {
         let (floor, mark) = (lease.floor.unix_millis(), lease.floor.unix_millis());
         self.slots.insert(slot, Held { floor, mark, makes: BTreeMap::new() });
     }
 
-    /// Its window reaches to `mark`.
+    /// Opens the slot's window up to `mark`.
     pub(super) fn open(&mut self, core: &Core, slot: u16, mark: Mark) {
         let Some(held) = self.slots.get_mut(&slot) else { return };
         held.mark = mark.unix_millis();
@@ -58,7 +59,7 @@ impl OrderedSources {
         }
     }
 
-    /// The slot is not ours any more.
+    /// Closes the slot's generators: this node no longer owns it.
     pub(super) fn shut(&mut self, core: &Core, slot: u16) {
         if self.slots.remove(&slot).is_none() {
             return;
@@ -72,7 +73,7 @@ impl OrderedSources {
         }
     }
 
-    /// No slot is ours any more.
+    /// Closes the generators of all slots.
     pub(super) fn shut_all(&mut self, core: &Core) {
         let slots: Vec<u16> = self.slots.keys().copied().collect();
         for slot in slots {
@@ -80,8 +81,8 @@ impl OrderedSources {
         }
     }
 
-    /// Whether the clock is so far behind what would have to be minted after that it takes longer than
-    /// [`BEHIND_MS`] until anything can be.
+    /// Returns whether the clock is too far behind the last IDs: minting could only continue after
+    /// more than [`BEHIND_MS`].
     pub(super) fn are_behind(&self, core: &Core, wall: UnixMillis) -> bool {
         self.slots.iter().any(|(slot, held)| {
             core.known_sources().iter().any(|source| {
@@ -96,8 +97,8 @@ impl OrderedSources {
         })
     }
 
-    /// The definition of a source was changed: its next generator goes on above all that this one may
-    /// have minted.
+    /// Follows a changed definition: the source's next generator begins above everything that this
+    /// one may have minted.
     pub(super) fn altered(&mut self, source: &SourceInner, plan: &SnowflakePlan) {
         let Some((back, ordered)) = source.in_order() else { return };
         let Some(held) = self.slots.get_mut(&ordered.slot()) else { return };
@@ -110,7 +111,7 @@ impl OrderedSources {
 }
 
 impl Held {
-    /// Gives a source its generator, or the one that it has more time.
+    /// Creates a source's generator, or extends its present one.
     fn serve(
         &mut self,
         core: &Core,
@@ -124,7 +125,7 @@ impl Held {
         }
         let make = Make::of(plan);
         let window = Window::new(self.floor, self.mark);
-        // One at a time mints, so all have the same worker number.
+        // One process mints at a time, so all have the same worker number.
         let slots = [SlotWindow { worker: 0, clock_value: 0, window }];
         let around = &core.around;
         let (clock, observer) = (Arc::clone(&around.clock), Arc::clone(&around.observer));

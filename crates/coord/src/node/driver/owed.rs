@@ -1,4 +1,4 @@
-//! Slots that nothing mints from any more, and that the store has still to be told of.
+//! Slots that nothing mints from any more, and with a release that the store has not acknowledged.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use super::{Done, Driver};
 use crate::lease::Release;
 use crate::machine::Now;
 
-/// How long to wait until a store that did not answer is told again.
+/// Wait before an unanswered release is sent again.
 const RETRY_MS: u64 = 500;
 
-/// The releases that the store has not acknowledged. They are sent until it has, or until the node
+/// Releases that the store has not acknowledged. They are sent until it has, or until the node
 /// ends: a slot that is not given up stays held for as long as this node lives.
 #[derive(Debug, Default)]
 pub(super) struct Owed {
     pub(super) releases: Vec<Release>,
-    /// The same of slots that nothing was ever minted from, at the marks that the store has.
+    /// Leaked slots, which nothing was ever minted from, at the marks that the store has.
     strays: Vec<Stray>,
-    /// Told to the store once this write of the journal is on disk: a process that starts without the
-    /// store must not go on in what the store was told that we have given up.
+    /// Number of the journal write that must be on disk before a release is sent: a process that
+    /// starts without the store must not resume in a window that was released.
     after_write: u64,
     busy: bool,
     retry_at_ms: u64,
@@ -35,7 +35,7 @@ impl Owed {
         }
     }
 
-    /// Everything that is owed.
+    /// Returns all pending releases.
     pub(super) fn all(&self) -> impl Iterator<Item = &Release> {
         self.releases.iter().chain(self.strays.iter().map(|stray| &stray.seen))
     }
@@ -53,12 +53,12 @@ impl Owed {
 }
 
 impl Driver {
-    /// In how many milliseconds to look again.
+    /// Returns the milliseconds until the next poll.
     pub(super) fn owed_wait_ms(&self, now: Now) -> Option<u64> {
         self.owed.wait_ms(now).filter(|_| self.keeper.is_on_disk(self.owed.after_write))
     }
 
-    /// These slots are given up.
+    /// Adds releases of these slots.
     pub(super) fn owe(&mut self, releases: Vec<Release>) {
         if !releases.is_empty() {
             self.owed.add(releases);
@@ -67,10 +67,10 @@ impl Driver {
         }
     }
 
-    /// These slots are ours, and nobody here knows why.
+    /// Adds leaked slots, which the store holds for this node and no lease tracks.
     pub(super) fn owe_strays(&mut self, strays: Vec<Release>) {
         if !strays.is_empty() {
-            // Without randomness: it will be seen again.
+            // Skipped if there is no randomness: it will be found again.
             self.owed.strays.extend(strays.into_iter().filter_map(|seen| Stray::new(seen).ok()));
             self.strays.doubt(self.core.around.timer.elapsed());
         }
@@ -87,7 +87,7 @@ impl Driver {
         self.tasks.spawn(async move {
             let around = &core.around;
             let mut done = Vec::new();
-            // The others would wait for the same store.
+            // The other releases would wait for the same store.
             for release in releases {
                 let wall = around.clock.unix_ms();
                 if !entry::release_once(around, &release, wall).await {

@@ -1,4 +1,4 @@
-//! Telling who waits, and how the node is.
+//! Notifying waiting callers, and reporting the node's readiness.
 
 use std::sync::PoisonError;
 
@@ -10,7 +10,7 @@ use crate::machine::Now;
 use crate::node::{Readiness, Reason};
 
 impl Driver {
-    /// Answers who waits, and says how the node is.
+    /// Replies to waiting callers, and updates the node's readiness.
     pub(super) fn report(&mut self, now: Now) {
         let mut reasons = Vec::new();
         let mut incarnation = None;
@@ -18,7 +18,7 @@ impl Driver {
         // The one that ends first.
         let without_store_until = self.leases.values().filter_map(Held::alone_until).min();
         match &self.stage {
-            // What can be minted is, and each lease says so below.
+            // Each lease that can be minted from reports its own state below.
             Stage::Out { .. } | Stage::Entering { .. } if without_store_until.is_some() => {}
             Stage::Out { error: Some(error), .. } => reasons.push(Reason::from(error)),
             Stage::Out { .. } | Stage::Entering { .. } => {
@@ -27,9 +27,9 @@ impl Driver {
             Stage::In { member, presence } => {
                 incarnation = Some(member.incarnation);
                 live_until = presence.lease_until();
-                // What is left of windows can be minted, as long as that is; the store is away for all
-                // servers at once, and each lease says below when it has no margin. Sections have no
-                // window of their own: they are answered from as long as the presence lasts.
+                // The rest of the windows can still be minted; an outage affects all servers of the
+                // store at the same time, and each lease below reports a missing margin. Sections
+                // have no window of their own: they are served as long as the presence lasts.
                 if !presence.is_live(now) && self.leases.values().all(Held::is_unused) {
                     let lapsed = "our presence in the store has lapsed";
                     reasons.push(Reason::new("unavailable", lapsed));
@@ -37,9 +37,9 @@ impl Driver {
             }
         }
         self.core.around.tell_clock_error(self.clock_error.clone());
-        // Every clock error is loud; none of them takes an open window away.
+        // Every clock error is logged; none of them takes an open window away.
         let of_clock = self.clock_error.as_ref().map(Reason::from);
-        // It may be why the store is not joined.
+        // It may be the reason why the store is not joined.
         reasons.extend(of_clock.filter(|reason| !reasons.contains(reason)));
         reasons.extend(self.keeper.error().map(Reason::from));
         for held in self.leases.values_mut() {

@@ -1,4 +1,4 @@
-//! What this node answers for of what one at a time does: sections of counters, and sources of global order.
+//! Sections of counters and global-order sources that this node serves.
 
 use std::sync::Arc;
 
@@ -13,18 +13,19 @@ use crate::ordered::{LetGo, Taken};
 use crate::pool::SECTIONS;
 use crate::sources::Server;
 
-/// What tasks for sections bring back.
+/// Result of a task for sections.
 pub(super) enum SectionsDone {
     Taken(u64, Result<Taken>),
     Extended(Vec<Extend>, Vec<Result<Extended>>),
     LetGo(Vec<(u64, Term)>, Result<()>),
     Listed(Result<Vec<MemberInfo>>),
-    /// This revision of our status.
+    /// Announcement of this revision of the node's status.
     Announced(u64, Result<()>),
 }
 
 impl Driver {
-    /// Who we are to others who share sections; none while we are out of the store, or count nothing.
+    /// Returns this node as a section owner; none while it has not joined the store, or uses no
+    /// sections.
     pub(super) fn actor(&self) -> Option<Actor> {
         let Stage::In { member, .. } = &self.stage else { return None };
         self.core.around.sections.are_used().then(|| Actor {
@@ -53,9 +54,10 @@ impl Driver {
         }
     }
 
-    /// Gives up what we cannot use, or others cannot reach here, and tells them.
+    /// Gives up slots that this node cannot use, or that peers cannot reach here, and announces it.
     fn look_at_serving(&mut self, now: Now, actor: &Actor) {
-        // Who serves nobody keeps what it was the first to ask for, and is reached by nobody.
+        // A node without an address keeps the slots that it was first to acquire, and no peer sends
+        // callers to it.
         if actor.address.is_empty() || !self.serving.is_due(now.elapsed) {
             return;
         }
@@ -117,7 +119,7 @@ impl Driver {
     }
 
     pub(super) fn sections_done(&mut self, now: Now, member: Incarnation, done: SectionsDone) {
-        // What was asked for as another member counts for nothing.
+        // Results for an earlier member have no effect.
         let Some(actor) = self.actor().filter(|actor| actor.member == member) else { return };
         let around = Arc::clone(&self.core.around);
         let mut shares_change = true;
@@ -139,7 +141,7 @@ impl Driver {
             }
             SectionsDone::LetGo(slots, answer) => {
                 self.sections.let_go(now.elapsed, &slots, &answer);
-                // Before the next ones are on their way, callers are told of these.
+                // Callers learn of these before the next ones are relinquished.
                 self.share(now, &actor);
                 let leaving = self.sections.give_up(now.elapsed, &actor);
                 self.hand_over(&leaving);
@@ -162,7 +164,7 @@ impl Driver {
         around.sections.tell();
     }
 
-    /// Nothing is answered any more from what is to be another's.
+    /// Stops minting from sections that another member is to own.
     fn hand_over(&mut self, leaving: &[u16]) {
         if leaving.is_empty() {
             return;
@@ -171,11 +173,11 @@ impl Driver {
         for section in leaving {
             self.shut_section(*section);
         }
-        // Whoever is in the middle of taking ends before the next has them.
+        // Calls that are taking numbers end before the next owner has the sections.
         self.core.around.sections.settle();
     }
 
-    /// Callers are sent to whom they belong to.
+    /// Publishes the section owners, to which callers are sent.
     fn share(&mut self, now: Now, actor: &Actor) {
         if let Some(shares) = self.sections.shares(now.elapsed, actor) {
             self.core.around.sections.share(shares);
@@ -210,13 +212,13 @@ impl Driver {
         }
     }
 
-    /// Nothing of what one at a time answers for is answered any more, for good.
+    /// Stops serving all sections and global-order slots, for good.
     pub(super) fn close_sections(&mut self) {
         self.core.around.sections.close();
         self.ordered.shut_all(&self.core);
     }
 
-    /// A membership begins: nobody has had any section of ours in it.
+    /// Begins a membership, in which no other member has had a section of this node yet.
     pub(super) fn begin_sections(&mut self, now: Now) {
         self.membership = self.core.around.sections.joined();
         self.serving.joined();
@@ -225,9 +227,9 @@ impl Driver {
         }
     }
 
-    /// We are there again after our lease was over, so others may have had any section of ours: each is taken
-    /// anew, which tells. That the store still knows us is no sign: what we said when we joined may have
-    /// arrived once more.
+    /// Acquires all sections again after this node's lease had expired for a while, since other
+    /// members may have had any of them: the acquire shows this. The store still knowing this
+    /// member proves nothing: a delayed copy of the join may have arrived.
     pub(super) fn sections_lapsed(&mut self, now: Now) {
         self.core.around.sections.shut_all();
         self.ordered.shut_all(&self.core);
@@ -235,7 +237,7 @@ impl Driver {
         self.begin_sections(now);
     }
 
-    /// A membership ends: no number is answered any more that was taken in it.
+    /// Ends a membership: its numbers are no longer used.
     pub(super) fn end_sections(&mut self) {
         self.core.around.sections.shut_all();
         self.ordered.shut_all(&self.core);

@@ -1,10 +1,11 @@
-//! Slots that the store says are ours, and that no lease of ours knows of.
+//! Audit of leaked slots: held for this node in the store, and tracked by no lease.
 //!
-//! A network can keep a claim and deliver it, or deliver it again, long after it was answered: refused then,
-//! it may be granted now, to a node that has gone on. Nothing would ever be minted from such a slot, and
-//! nobody else would get it for as long as this node lives. So a node that has reason to doubt asks the store
-//! what it holds, less and less often: a claim that the network kept for some time is found before the same
-//! time has passed again.
+//! A network can keep a claim, or a copy of it, and deliver it long after its result. The store may
+//! then grant a claim that it first rejected, to a node that no longer waits for it. Nothing would
+//! ever be minted from such a slot, and no other member would get it for as long as this node
+//! lives. So a node that has reason to doubt lists the slots that the store holds for it, less and
+//! less often. A claim that the network kept for some time is found before the same time has passed
+//! again.
 
 use std::sync::Arc;
 
@@ -18,20 +19,21 @@ use crate::member::Incarnation;
 use crate::pool::is_worker_pool;
 use crate::slot::SlotInfo;
 
-/// How long after the first reason to doubt, and up to how much later: many who start at once have it at once.
+/// Wait after the first reason to doubt, plus a spread: many nodes that start at the same time have
+/// it at the same time.
 const FIRST_MS: u64 = 10_000;
 const SPREAD_MS: u64 = 20_000;
-/// How long after another one, at most.
+/// Longest wait after a further reason.
 const AGAIN_MS: u64 = 30_000;
-/// No network keeps a message for longer.
+/// Longest time for which a network is assumed to keep a message.
 const LAST_MS: u64 = 3_600_000;
-/// How long to wait when the answer is of no use, because something was claimed meanwhile.
+/// Wait after a list that is of no use, because a claim was in flight.
 const RETRY_MS: u64 = 1_000;
 
-/// When to look for strays.
+/// Schedule of the audit.
 #[derive(Debug, Default)]
 pub(super) struct Strays {
-    /// Claims that are on their way: what they take is no stray.
+    /// Claims in flight: the slots that they take are not leaked.
     claims: usize,
     busy: bool,
     next: Option<Next>,
@@ -52,7 +54,8 @@ impl Strays {
         self.claims = self.claims.saturating_sub(1);
     }
 
-    /// A claim of ours that the network may still have would be granted another slot.
+    /// Schedules a list: the network may still deliver a claim of this node, which would get
+    /// another slot.
     pub(super) fn doubt(&mut self, now: ElapsedMillis) {
         let every_ms = self.next.map_or_else(|| first_ms(now), |next| next.every_ms.min(AGAIN_MS));
         let at = now.saturating_add(every_ms);
@@ -60,7 +63,7 @@ impl Strays {
         self.next = Some(Next { at, every_ms });
     }
 
-    /// A node that begins anew as another member holds nothing.
+    /// Ends the audit: a node that joins as a new member holds nothing.
     pub(super) const fn forget(&mut self) {
         self.next = None;
     }
@@ -70,7 +73,7 @@ impl Strays {
         Some(next.at.since(now.elapsed))
     }
 
-    /// Whether the answer says what is ours now.
+    /// Takes in a list. Returns whether it shows what this node holds now.
     fn answered(&mut self, now: Now, came: bool) -> bool {
         self.busy = false;
         let use_it = came && self.claims == 0;
@@ -79,7 +82,7 @@ impl Strays {
             let wait_ms = match (came, use_it) {
                 (true, true) => every_ms,
                 (true, false) => RETRY_MS,
-                // It is much to ask of a store that is slow as it is.
+                // Listing all slots would load a slow store further.
                 (false, _) => every_ms.min(AGAIN_MS),
             };
             let at = now.elapsed.saturating_add(wait_ms);
@@ -118,7 +121,7 @@ impl Driver {
         self.owe_strays(strays);
     }
 
-    /// Whether a lease, or what is owed, is this slot's.
+    /// Returns whether a lease or a pending release has this slot.
     fn knows(&self, slot: &SlotInfo) -> bool {
         let is_it =
             |pool: &str, number, term| (pool, number, term) == (&*slot.pool, slot.slot, slot.term);
@@ -131,7 +134,7 @@ impl Driver {
     }
 }
 
-/// Not by chance: a simulation repeats exactly.
+/// Returns the first wait. It is not random: a simulation repeats exactly.
 const fn first_ms(now: ElapsedMillis) -> u64 {
     let mixed = now.get().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     FIRST_MS + mixed % SPREAD_MS

@@ -1,4 +1,4 @@
-//! Which lease and which generator supply a source.
+//! Assignment of leases and generators to sources.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ impl Driver {
         let defined = source.defined.load_full();
         let plan = match &defined.plan {
             Plan::Snowflake(plan) if plan.order == Order::Local && needs_number(&defined) => plan,
-            // What it needs, if it does, is asked for when somebody mints.
+            // Other sources get what they need when a caller mints.
             _ => {
                 let _ = reply.send(Ok(()));
                 return;
@@ -34,14 +34,14 @@ impl Driver {
         self.keep_sources();
         let Some(held) = self.leases.get_mut(&lease) else { return };
         if let Some(refused) = held.refused() {
-            // It is asked for again in its own time, however many come and want to know.
+            // The claim is retried at its own interval, however many callers wait.
             let _ = reply.send(Err(refused.clone()));
         } else if let Some(group) = held.groups.get_mut(&group) {
             group.waiters.add(reply);
         }
     }
 
-    /// Finds or makes the lease and the generator of a source.
+    /// Finds or creates the lease and the generator of a source.
     fn settle(
         &mut self,
         source: &Arc<SourceInner>,
@@ -99,8 +99,9 @@ impl Driver {
         Ok((key, group_key))
     }
 
-    /// A source whose policy was altered may need another lease, and one that is off needs none: it leaves those
-    /// that it had. Answers who waited for what nobody needs any more.
+    /// Removes a source from leases that it no longer needs: after a change of its policy it may
+    /// need another one, and a disabled source needs none. Returns the waiters for generators that
+    /// no source needs any more.
     fn leave_leases(
         &mut self,
         source: &Arc<SourceInner>,
@@ -124,7 +125,7 @@ impl Driver {
         waiters
     }
 
-    /// A lease that no source mints from any more is given up.
+    /// Gives up the leases that no source mints from any more.
     fn give_up_unused(&mut self) {
         let unused: Vec<_> = self
             .leases
@@ -140,13 +141,15 @@ impl Driver {
         }
     }
 
-    /// The journal may forget these where others need the room.
+    /// Reports deleted sources, which the journal may drop when others need the room.
     fn tell_deleted(&self, catalog: &Catalog) {
-        // A store that was put back has older ones deleted, and grants their numbers anew.
+        // A store that was rolled back lists older sources as deleted, and grants their numbers
+        // again.
         if !self.keeper.is_kept() || self.core.around.is_outdated(catalog.version) {
             return;
         }
-        // What was read may be older than what we know: one that was defined anew since keeps its place.
+        // The list may be older than this node's knowledge: a source that was defined again since
+        // keeps its place.
         let is_gone = |known: Arc<SourceInner>| known.defined.load().state == SourceState::Deleted;
         let deleted = catalog.definitions.iter().filter(|read| {
             read.state == SourceState::Deleted && self.core.known(&read.name).is_none_or(is_gone)
@@ -155,8 +158,8 @@ impl Driver {
         self.core.around.reports.deleted(deleted);
     }
 
-    /// Sources whose definition has changed get another generator; those that were switched off or deleted give
-    /// their worker number up, if no other has the same.
+    /// Replaces the generators of sources with changed definitions. Sources that were disabled or
+    /// deleted give their worker number up, if no other source has the same.
     pub(super) fn apply_catalog(&mut self, catalog: &Catalog) {
         self.tell_deleted(catalog);
         for source in self.core.known_sources() {
@@ -179,12 +182,12 @@ impl Driver {
     }
 }
 
-/// Whether anybody may mint from it: else nothing is claimed or kept for it.
+/// Returns whether callers may mint from it: otherwise nothing is claimed or kept for it.
 fn needs_number(defined: &Defined) -> bool {
     defined.state == SourceState::Enabled
 }
 
-/// One number cannot be claimed twice.
+/// Returns the error for two leases with one number, which cannot be claimed twice.
 fn needs_two(source: &str, pool: &str, worker: u64) -> Error {
     let what = format!(
         "source {source} cannot mint beside the others of pool {pool}: sources that borrow or use clock \

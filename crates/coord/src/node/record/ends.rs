@@ -1,4 +1,4 @@
-//! How far the sources of numbers had come, as a journal keeps it.
+//! Ends of the sources of numbers, as a journal keeps them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::lease::Mark;
 use crate::sources::{For, Reported, Reserved};
 
 impl OpenJournal {
-    /// The record, with what is not sure: a store in doubt is to be moved past that, too.
+    /// Returns the record including unsure ends: a store in doubt must be moved past these, too.
     pub(super) fn whole(&self) -> Record {
         let mut record = self.record.clone();
         for (name, end) in &self.unsure {
@@ -20,7 +20,7 @@ impl OpenJournal {
 }
 
 impl Keeper {
-    /// The sources that have a place in the journal, for what was reserved for whom.
+    /// Returns the sources with a place in the journal, by the user of the reserved numbers.
     pub(in crate::node) fn places(&self) -> BTreeSet<(String, For)> {
         let Some(OpenJournal { record, unsure, .. }) = &self.kept else { return BTreeSet::new() };
         let place = |whose| move |name: &String| (name.clone(), whose);
@@ -29,23 +29,23 @@ impl Keeper {
         own.chain(others).chain(record.ids.keys().map(place(For::Ids))).collect()
     }
 
-    /// The ends that a store which has all of its history cannot lie below.
+    /// Returns the ends below which a store with all of its history cannot lie.
     pub(in crate::node) fn ends(&self) -> BTreeMap<String, u64> {
         self.segments_seen().into_iter().map(|(name, end)| (name, end.get())).collect()
     }
 
-    /// The ends of what earlier processes surely saw reserved.
+    /// Returns the ends of what earlier processes surely saw reserved.
     pub(in crate::node) fn segments_seen(&self) -> BTreeMap<String, Mark> {
         self.kept.as_ref().map(|kept| kept.record.segments.clone()).unwrap_or_default()
     }
 
-    /// How many bytes the ends of segment sources may take.
+    /// Returns the byte limit for the ends of segment sources.
     pub(in crate::node) fn segments_bytes_max(&self) -> usize {
         let keeps_windows = self.kept.as_ref().is_some_and(|kept| kept.keeps_windows);
         if keeps_windows { KEPT_BYTES_MAX - SOURCES_BYTES_MAX } else { KEPT_BYTES_MAX }
     }
 
-    /// What segment sources have reported.
+    /// Takes in the reports of segment sources.
     pub(in crate::node) fn hears(&mut self, reported: Reported) {
         let Reported { forgotten, reserved } = reported;
         if let Some(kept) = &mut self.kept {
@@ -57,7 +57,7 @@ impl Keeper {
         reserved.into_iter().for_each(|reserved| self.reserved(reserved));
     }
 
-    /// The numbers may be used once this is on disk.
+    /// Adds reserved numbers, which may be used once this record is on disk.
     pub(super) fn reserved(&mut self, reserved: Reserved) {
         if let Some(kept) = &mut self.kept {
             if let Some(free) = reserved.free {
@@ -75,8 +75,9 @@ impl Keeper {
         }
     }
 
-    /// The numbers from `first` on were not used and go back to the store, which will hand them out
-    /// again: that is no store that went back. To be on disk before the store is told.
+    /// Records that the numbers from `first` on were not used and go back to the store. The store
+    /// will hand them out again, which is not a store rollback. This must be on disk before the
+    /// numbers are sent back.
     pub(in crate::node) fn gives_back(&mut self, source: &str, first: u64) {
         if let Some(kept) = &mut self.kept
             && let Some(seen) = kept.record.segments.get_mut(source)

@@ -1,4 +1,4 @@
-//! What the driver keeps in the journal, and when it is written.
+//! Content of the journal, and the times of its writes.
 
 mod ends;
 
@@ -20,20 +20,20 @@ use crate::random;
 use crate::store::StoreIdentity;
 use crate::waiters::Waiters;
 
-/// So many bytes of definitions are kept: half of what a journal holds.
+/// Byte limit for definitions: half of what a journal holds.
 const SOURCES_BYTES_MAX: usize = 1 << 19;
-/// So many bytes are for definitions and the ends of segment sources: what the most tails that are kept, some
-/// hundreds of leases, and the other journals, leave of a journal.
+/// Byte limit for definitions and the ends of segment sources. It is the part of a journal left by
+/// the largest number of kept tails, some hundreds of leases, and the other journals.
 const KEPT_BYTES_MAX: usize = 10 << 16;
-/// So many bytes are for the other journals of the store.
+/// Byte limit for the other journals of the store.
 const JOURNALS_BYTES_MAX: usize = 48 << 10;
-/// How many members before the last are kept. In a loop of crashes a member lives for a second or so, and its lease for
-/// ten: what those before these held has lapsed.
+/// Number of kept members before the last one. In a loop of crashes a member lives for about a
+/// second, and its lease for ten: the leases of still earlier members have expired.
 const EARLIER_MAX: usize = 64;
-/// How long to wait after a write that failed.
+/// Wait after a write that failed.
 const RETRY_MS: u64 = 200;
 
-/// The journal of a node, if it has one.
+/// Journal of a node, if it has one.
 #[derive(Debug)]
 pub(super) struct Keeper {
     kept: Option<OpenJournal>,
@@ -41,26 +41,27 @@ pub(super) struct Keeper {
 
 #[derive(Debug)]
 struct OpenJournal {
-    /// None while a write is on its way.
+    /// None while a write is in flight.
     journal: Option<Journal>,
     record: Record,
-    /// Who waits for what the record has now to be on disk.
+    /// Waiters for the present record to be on disk.
     told: Waiters<()>,
     past: Option<Past>,
-    /// How far sources had come by a journal that may be an older one put back: less may be handed out by now, since what
-    /// was not used went back. What the record says of them is sure.
+    /// Ends of sources from a journal that may be a restored older copy. The store's ends may be
+    /// lower by now, since unused numbers are given back. The ends in the record itself are sure.
     unsure: BTreeMap<String, Mark>,
     wanted: bool,
     retry_at: ElapsedMillis,
     error: Option<Error>,
-    /// Whether what the store has granted is kept too, for a start without it.
+    /// Whether the marks that the store has granted are kept too, for a start without it.
     keeps_windows: bool,
-    /// How many writes were begun, and which of them ended well last.
+    /// Number of writes that were begun, and the last one of them that succeeded.
     begun: u64,
     on_disk: u64,
 }
 
-/// What a definition takes of a journal: a text within a text, in which quotes are escaped.
+/// Returns the bytes that a definition takes in a journal: it is a text within a text, in which
+/// quotes are escaped.
 fn source_bytes(name: &str, source: &KeptSource) -> usize {
     let escaped = source.spec.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count();
     const REST: usize = r#""":{"spec":"","version":18446744073709551615},"#.len();
@@ -68,7 +69,7 @@ fn source_bytes(name: &str, source: &KeptSource) -> usize {
 }
 
 impl Keeper {
-    /// No journal: what a crash loses is in the store's marks alone.
+    /// Creates a writer without a journal: after a crash only the store's marks remain.
     pub(super) const fn none() -> Self {
         Self { kept: None }
     }
@@ -85,7 +86,7 @@ impl Keeper {
         if !keeps_windows {
             record.sources.clear();
         }
-        // Not all of the leases are kept.
+        // Not all leases are kept.
         record.mark = Mark::new(record.known().mark);
         if record.id.is_empty() {
             record.id = random::incarnation()?.to_string();
@@ -126,7 +127,7 @@ impl Keeper {
         self.kept.is_some()
     }
 
-    /// What is remembered of the store at the start; and who will remember it from then on.
+    /// Returns what is known of the store at the start, and the name of this evidence.
     pub(super) fn witness(&self) -> Witness {
         match &self.kept {
             None => Witness { who: "this process".into(), ..Witness::default() },
@@ -139,7 +140,7 @@ impl Keeper {
         }
     }
 
-    /// The slots whose journal marks may be used as floors.
+    /// Returns the slots with journal marks that may be used as floors.
     pub(super) fn past_leases(&self) -> Vec<JournalLease> {
         let past = self.kept.as_ref().and_then(|kept| kept.past.as_ref());
         match past {
@@ -148,28 +149,29 @@ impl Keeper {
         }
     }
 
-    /// The member that the directory's lock proves dead.
+    /// Returns the member that is dead by the proof of the directory's lock.
     pub(super) fn past_member(&self) -> Option<Incarnation> {
         self.kept.as_ref()?.past.as_ref()?.record.incarnation
     }
 
-    /// The members before that one, which are as dead.
+    /// Returns the members before that one, which are dead as well.
     pub(super) fn earlier_members(&self) -> Vec<Incarnation> {
         self.kept.as_ref().map(|kept| kept.record.earlier.clone()).unwrap_or_default()
     }
 
-    /// What earlier processes have seen of the store; an empty identity where there were none.
+    /// Returns what earlier processes have seen of the store; an empty identity if there were none.
     pub(super) fn seen(&self) -> StoreIdentity {
         let Witness { store, writes, .. } = self.witness();
         StoreIdentity { id: store, writes }
     }
 
-    /// What an earlier process kept for us. It is erased, and the disk has said so, when this answers; what
-    /// could not be erased is used by nobody. `met`: the store is the one that the journal knows; until it
-    /// was met, all stays where it is.
+    /// Returns the numbers that an earlier process kept for this one. When this returns, they are
+    /// erased, and the disk has confirmed it; numbers that could not be erased are never used.
+    /// `met`: the store is the one that the journal knows. Until the store is reached, all stays in
+    /// the journal.
     ///
     /// # Errors
-    /// When there is no disk any more.
+    /// The disk is gone.
     pub(super) async fn take_tails(
         &mut self,
         disk: &dyn Disk,
@@ -186,13 +188,13 @@ impl Keeper {
             sure && tail.boot == boot && tail.first <= tail.last && tail.last < seen(&tail.source)
         };
         if !met {
-            // In doubt now is in doubt for ever.
+            // Numbers that are unsure now stay so for ever.
             tails.retain(is_ours);
             kept.record.tails = tails;
             return Ok(Vec::new());
         }
         for tail in tails.iter_mut().filter(|tail| !is_ours(tail)) {
-            // By no definition: it is counted as lost.
+            // No definition matches version 0, so they are counted as lost.
             tail.definition_version = 0;
         }
         match self.write(disk).await? {
@@ -204,10 +206,10 @@ impl Keeper {
         }
     }
 
-    /// What the next process shall use, written with the next record.
+    /// Adds numbers for the next process, written with the next record.
     pub(super) fn keeps(&mut self, tails: Vec<JournalTail>) {
         if let Some(kept) = &mut self.kept {
-            // Before them stands what was not taken, because the store was not met.
+            // Tails that were not taken, because the store was not reached, come before them.
             kept.record.tails.extend(tails);
         }
     }
@@ -216,9 +218,9 @@ impl Keeper {
         if let Some(kept) = &mut self.kept {
             kept.record.store.clone_from(&identity.id);
             kept.record.writes = identity.writes;
-            // It has all that the journal has seen, or was recovered past it.
+            // The store has everything that the journal has seen, or was recovered past it.
             kept.unsure.clear();
-            // What it held may be held still, if it was killed before it could take over.
+            // Its slots may still be held, if it was killed before it could take over.
             kept.record.earlier.extend(kept.record.incarnation.replace(member));
             let too_many = kept.record.earlier.len().saturating_sub(EARLIER_MAX);
             kept.record.earlier.drain(..too_many);
@@ -226,7 +228,8 @@ impl Keeper {
         }
     }
 
-    /// What was seen of the store that was joined: its identity, where that is told, goes with its count.
+    /// Records what was seen of the joined store: its identity, if known, is kept with its write
+    /// count.
     pub(super) fn saw(&mut self, seen: Option<StoreIdentity>, writes: u64) {
         let Some(kept) = &mut self.kept else { return };
         match seen {
@@ -235,27 +238,27 @@ impl Keeper {
         }
     }
 
-    /// A lease had come to this mark, and may be kept no longer.
+    /// Records that a lease had reached this mark; the lease itself may not be kept.
     pub(super) fn saw_mark(&mut self, mark: Mark) {
         if let Some(kept) = &mut self.kept {
             kept.record.mark = kept.record.mark.max(mark);
         }
     }
 
-    /// The store's catalog has come to this version. No reason to write: no definition of it is minted by before
-    /// something else is.
+    /// Records the version of the store's catalog. It is no reason for a write: nothing is minted
+    /// by a new definition before another change causes one.
     pub(super) fn saw_catalog(&mut self, version: u64) {
         if let Some(kept) = &mut self.kept {
             kept.record.catalog = kept.record.catalog.max(version);
         }
     }
 
-    /// What the store calls the journal; none where there is none.
+    /// Returns the store's name for the journal; none without a journal.
     pub(super) fn id(&self) -> Option<&str> {
         self.kept.as_ref().map(|kept| kept.record.id.as_str())
     }
 
-    /// The other journals of the store.
+    /// Records the other journals of the store.
     pub(super) fn saw_journals(&mut self, mut journals: Vec<JournalInfo>) {
         let Some(kept) = &mut self.kept else { return };
         journals.retain(|other| other.id != kept.record.id);
@@ -266,12 +269,13 @@ impl Keeper {
         }
     }
 
-    /// What the journal knows; nothing where there is none.
+    /// Returns what the journal knows; nothing without a journal.
     pub(super) fn known(&self) -> Known {
         self.kept.as_ref().map(|kept| kept.whole().known()).unwrap_or_default()
     }
 
-    /// Numbers of the store's history before it was recovered may be somebody else's by now.
+    /// Drops numbers of the store's history before a recovery: another process may have them by
+    /// now.
     pub(super) fn forget_tails(&mut self) {
         if let Some(kept) = &mut self.kept {
             kept.record.tails.clear();
@@ -279,7 +283,7 @@ impl Keeper {
         }
     }
 
-    /// The definitions that a start without the store needs, as far as there is room.
+    /// Keeps the definitions that a start without the store needs, as far as there is room.
     pub(super) fn keep_sources(&mut self, mut sources: BTreeMap<String, KeptSource>) {
         let Some(kept) = &mut self.kept else { return };
         let mut room = SOURCES_BYTES_MAX;
@@ -294,30 +298,31 @@ impl Keeper {
         }
     }
 
-    /// The same, as they are.
+    /// Returns the kept definitions.
     pub(super) fn kept_sources(&self) -> BTreeMap<String, KeptSource> {
         self.kept.as_ref().map(|kept| kept.record.sources.clone()).unwrap_or_default()
     }
 
-    /// Asks for a write that has everything that is known now. Answers its number.
+    /// Requests a write of everything that is known now. Returns its number.
     pub(super) fn next_write(&mut self) -> u64 {
         self.want();
         self.kept.as_ref().map_or(0, |kept| kept.begun.saturating_add(1))
     }
 
-    /// Whether that write, or a later one, is on disk. Without a journal nothing waits for it.
+    /// Returns whether that write, or a later one, is on disk. Without a journal nothing waits for
+    /// it.
     pub(super) fn is_on_disk(&self, write: u64) -> bool {
         self.kept.as_ref().is_none_or(|kept| kept.on_disk >= write)
     }
 
-    /// The journal is due.
+    /// Marks the journal as due.
     pub(super) fn want(&mut self) {
         if let Some(kept) = &mut self.kept {
             kept.wanted = true;
         }
     }
 
-    /// Whether a write is due, and none on its way.
+    /// Returns whether a write is due, and none is in flight.
     pub(super) fn is_due(&self, now: Now) -> bool {
         let is_due = |kept: &OpenJournal| {
             kept.wanted && kept.journal.is_some() && now.elapsed >= kept.retry_at
@@ -325,7 +330,7 @@ impl Keeper {
         self.kept.as_ref().is_some_and(is_due)
     }
 
-    /// The next write, if one is due and none is on its way.
+    /// Begins the next write, if one is due and none is in flight.
     pub(super) fn begin<'a>(
         &mut self,
         now: Now,
@@ -367,7 +372,7 @@ impl Keeper {
         Some(Write { number: kept.begun, journal, record: kept.whole(), marks, told })
     }
 
-    /// A write has ended. The marks that are durable now; none when it failed.
+    /// Ends a write. Returns the marks that are durable now; none when it failed.
     pub(super) fn end(&mut self, now: Now, mut written: Written) -> Option<Vec<JournalMark>> {
         let kept = self.kept.as_mut()?;
         kept.journal = Some(written.journal);
@@ -410,12 +415,12 @@ impl Keeper {
         self.write(disk).await?
     }
 
-    /// Whether somebody waits for the next write.
+    /// Returns whether a waiter needs the next write.
     pub(super) fn is_waited_for(&self) -> bool {
         self.kept.as_ref().is_some_and(|kept| !kept.told.is_empty())
     }
 
-    /// Writes what somebody waits for, and tells them.
+    /// Writes the record if there are waiters, and notifies them.
     pub(super) async fn tell(&mut self, disk: &dyn Disk) {
         if self.is_waited_for()
             && let Ok(Ok(())) = self.write(disk).await
@@ -425,7 +430,8 @@ impl Keeper {
         }
     }
 
-    /// Writes the record as it is, and waits for the disk: that is still there, and what came of it.
+    /// Writes the present record, and waits for the disk. The outer error: the disk is gone; the
+    /// inner one: the write failed.
     async fn write(&mut self, disk: &dyn Disk) -> Result<Result<()>> {
         let Some(kept) = self.kept.as_mut() else { return Ok(Ok(())) };
         let Some(journal) = kept.journal.take() else {
@@ -453,7 +459,7 @@ mod tests {
         format!("{number:0>NAME_BYTES_MAX$}")
     }
 
-    /// However many sources there are, what snowflakes need is written.
+    /// The record needed for snowflakes is written, however many sources there are.
     #[tokio::test]
     async fn the_fullest_record_fits() {
         for keeps_windows in [true, false] {
