@@ -60,7 +60,7 @@ impl ClockGuard {
 /// Checks that our clock is at most `limit_ms` from another.
 ///
 /// # Errors
-/// `ClockAhead`, `ClockBehind`.
+/// `ClockAhead` or `ClockBehind` beyond `limit_ms`.
 pub(crate) fn compare_clocks(
     ours: UnixMillis,
     theirs: UnixMillis,

@@ -1,4 +1,4 @@
-//! The machines against a store that answers late, never, twice, or wrongly often.
+//! Machines with a store that responds late, never, twice, or wrongly.
 
 use super::*;
 use crate::error::{Error, ErrorKind, Result};
@@ -30,7 +30,7 @@ fn window(journal: bool) -> WindowMachine {
     WindowMachine::new(lease(START), UnixMillis::new(START), pace(journal), 42)
 }
 
-/// Errors have no equality; what they show has.
+/// Errors have no equality, so their debug texts are compared.
 macro_rules! assert_same {
     ($left:expr, []) => {
         assert_eq!(format!("{:?}", $left), "[]")
@@ -95,7 +95,8 @@ fn it_is_extended_at_half_and_not_before() {
     assert_ne!(second.request, first.request);
 }
 
-/// By the wall clock alone it would be looked at eight times for each write, at last each millisecond.
+/// The machine would be polled eight times for each write by the wall clock alone, at last each
+/// millisecond.
 #[test]
 fn a_held_clock_is_looked_at_when_something_is_due() {
     let mut window = window(true);
@@ -104,7 +105,7 @@ fn a_held_clock_is_looked_at_when_something_is_due() {
     let held = |ms| Position { taken_until: UnixMillis::new(START + ms), wanted: true, held: true };
     let (mut ms, mut looks, mut writes) = (0, 0, 0);
     while ms < 20_000 {
-        // It went back by 4 s, and shows half of the time that passes.
+        // The clock stepped back by 4 s, and shows half of the time that passes.
         let (now, position) = (at(START + ms - 4_000, ms), held(ms / 2));
         for action in window.look(now, position) {
             let WindowAction::Journal(to) = action else { continue };
@@ -116,13 +117,13 @@ fn a_held_clock_is_looked_at_when_something_is_due() {
         ms += window.look_in_ms(now, position).unwrap();
     }
     assert!(writes >= 40 && looks <= writes + 2, "{looks} looks for {writes} writes");
-    // The wall clock is nearly there, and overtakes it.
+    // The wall clock has nearly caught up, and overtakes the held clock.
     let left_ms = window.open_until().get() - (START + ms / 2) - 300;
     let nearly = at(START + ms / 2 - 20, ms);
     assert_eq!(window.look_in_ms(nearly, held(ms / 2)), Some(left_ms + left_ms.min(20)));
 }
 
-/// Slots whose marks are due at different times would have the disk written for each of them.
+/// If the marks of slots were due at different times, the disk would be written for each of them.
 #[test]
 fn a_write_of_the_journal_moves_each_mark_on() {
     let mut window = window(true);
@@ -148,7 +149,7 @@ fn a_write_of_the_journal_moves_each_mark_on() {
 fn a_journal_rests_when_nothing_is_taken() {
     let pace = pace(true).resting_after(Some(2_000), 1);
     let mut window = WindowMachine::new(lease(START), UnixMillis::new(START), pace, 42);
-    // Follows the store and the disk at once. Answers what was written.
+    // Follows the store and the disk at once. Returns what was written.
     let look = |window: &mut WindowMachine, ms: u64, taken: u64| {
         let now = at(START + ms, ms);
         let position = Position { taken_until: UnixMillis::new(taken), wanted: true, held: false };
@@ -166,14 +167,14 @@ fn a_journal_rests_when_nothing_is_taken() {
     for ms in 0..500 {
         look(&mut window, ms, START + ms.min(400));
     }
-    // Kept ahead for as long as somebody may come back at once,
+    // The mark is kept ahead for as long as a caller may come back at once,
     let mut ms = 500;
     while ms < 2_400 {
         look(&mut window, ms, used);
         assert!(window.open_until().get() > START + ms + 200, "{ms}");
         ms += 10;
     }
-    // then left behind, with the store's mark kept ahead.
+    // then it is left behind, while the store's mark is kept ahead.
     let left = window.open_until();
     for ms in 2_400..40_000 {
         let (_, look_in_ms) = look(&mut window, ms, used);
@@ -181,10 +182,10 @@ fn a_journal_rests_when_nothing_is_taken() {
         assert_eq!(window.open_until(), left, "{ms}");
         assert!(window.mark().unix_millis().get() > START + ms + 14_000, "{ms}");
     }
-    // A write for somebody else changes nothing.
+    // A write for another lease changes nothing.
     window.journalled(left);
     assert_eq!(window.open_until(), left);
-    // Whoever finds it spent gets it back by one write.
+    // A caller that finds the window spent gets it back by one write.
     let now = at(START + 40_000, 40_000);
     window.stir(now);
     let position = Position { taken_until: UnixMillis::new(used), wanted: true, held: false };
@@ -194,13 +195,13 @@ fn a_journal_rests_when_nothing_is_taken() {
     assert!(window.has_margin(now, 1) && window.open_until() == left);
     assert_eq!(window.journalled(to), Some(to));
     assert!(window.has_margin(now, 1));
-    // And it rests again only after as long as before.
+    // The journal becomes idle again only after the same time as before.
     assert_eq!(window.look(at(START + 40_201, 40_201), position).len(), 1);
 
-    // A disk that fails on the way out of a rest is a reason not to be ready.
+    // A disk that fails when an idle journal is needed again makes the slot unready.
     window.journal_failed();
     assert!(!window.has_margin(at(START + 41_000, 41_000), 1));
-    // Slow ticks: within one, nobody can see that anything is taken.
+    // Slow ticks: within one, `taken_until` does not show that anything is taken.
     let slow = Pace::new(30_000, 60_000, 0, 0, true).resting_after(Some(2_000), 60_000);
     assert_eq!(slow.journal.unwrap().rest_after_ms, Some(120_000));
 }
@@ -229,9 +230,9 @@ fn a_store_away_costs_nothing_until_the_mark_and_nothing_is_opened_beyond() {
         assert_eq!(window.has_margin(now, 0), ms < 30_000, "{ms}");
     }
     assert!((20..60).contains(&requests.len()), "{}", requests.len());
-    // The outcome is not known, so only the very same question may be asked.
+    // The outcome is unknown, so only the very same request may be sent.
     assert!(requests.iter().all(|extend| *extend == requests[0]));
-    // The store comes back: first the old question, then one for what is needed now.
+    // The store comes back: first the old request, then one for what is needed now.
     let now = at(START + 62_000, 62_000);
     let again = extends(&window.look(now, WANTED)).remove(0);
     assert_eq!(again, requests[0]);
@@ -292,7 +293,7 @@ fn a_journal_holds_the_window_to_half_a_second() {
     assert_same!(window.look(at(START + 199, 199), WANTED), []);
     let journal = window.look(at(START + 200, 200), WANTED);
     assert_same!(journal, [WindowAction::Journal(UnixMillis::new(START + 700))]);
-    // It fails: what is open stays open, and it is tried again.
+    // The write fails: open windows stay open, and the write is repeated.
     window.journal_failed();
     assert_eq!(window.open_until().get(), START + 500);
     assert!(!window.look(at(START + 201, 201), WANTED).is_empty());
@@ -303,7 +304,7 @@ fn slow_ticks_fit_below_the_journals_mark() {
     for unit_ms in [1, 10, 100, 1_000, 60_000] {
         let pace = JournalPace::for_unit(unit_ms);
         assert!(pace.renew_below_ms >= 300 && pace.renew_below_ms < pace.ahead_ms);
-        // When the journal is renewed, the tick that the clock is in still lies wholly below.
+        // When the journal is renewed, the clock's present tick still lies wholly below.
         assert!(pace.renew_below_ms > unit_ms, "{unit_ms}");
         assert!(unit_ms > 100 || pace.ahead_ms == 500, "{unit_ms}");
     }

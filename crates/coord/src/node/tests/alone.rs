@@ -1,4 +1,4 @@
-//! Minting before the store was met.
+//! Offline minting, before the store is reached.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +9,7 @@ use crate::error::ErrorKind;
 use crate::late::LateStore;
 use crate::sources::Source;
 
-/// A world whose store can be away when a process starts.
+/// World with a store that can be unavailable when a process starts.
 struct Away {
     world: World,
     dir: Scratch,
@@ -34,9 +34,9 @@ impl Away {
         }))
     }
 
-    /// The next process on the same directory.
+    /// Starts the next process on the same directory.
     async fn start(&self, up: bool) -> Node {
-        // The last process is on its way out.
+        // The last process is still ending.
         settle().await;
         self.up.store(up, Ordering::SeqCst);
         let settings = NodeSettings {
@@ -48,7 +48,7 @@ impl Away {
         Node::open(self.store(), settings, self.world.parts()).await.unwrap()
     }
 
-    /// One that defines the source, and is killed after it has minted.
+    /// Runs a process that defines the source, mints, and is killed.
     async fn first_life(&mut self) -> u64 {
         let node = self.start(true).await;
         node.define("orders", &spec("{}")).await.unwrap();
@@ -56,7 +56,7 @@ impl Away {
         self.mint(&source).await
     }
 
-    /// Mints, and answers the worker number.
+    /// Mints, and returns the worker number.
     async fn mint(&mut self, source: &Source) -> u64 {
         let made = mint_some(&self.world, source, &mut self.seen, "orders").await;
         assert!(made >= 200, "only {made} IDs");
@@ -70,7 +70,7 @@ impl Away {
         panic!("no ID any more")
     }
 
-    /// Lets time pass until this is so.
+    /// Lets time pass until the condition holds.
     async fn until(&self, what: impl Fn() -> bool) {
         for _ in 0..20_000 {
             if what() {
@@ -99,7 +99,7 @@ async fn a_start_without_the_store_goes_on_in_its_own_window_until_the_store_is_
         assert!(alone(&node) && node.readiness().ready, "{:?}", node.readiness());
         assert!(node.incarnation().is_none() && node.stats().without_store);
         assert_eq!(away.mint(&source).await, worker, "life {life}: the same window");
-        // What nobody has minted from is not known without the store.
+        // A source that was never minted from is not known without the store.
         let error = node.source("numbers").await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Unavailable { .. }), "{error}");
     }
@@ -111,7 +111,7 @@ async fn a_start_without_the_store_goes_on_in_its_own_window_until_the_store_is_
     assert_eq!(away.mint(&source).await, worker, "nobody had it in between");
     away.until(|| node.readiness().ready).await;
     assert!(node.kept_sources().is_empty(), "the catalog knows better");
-    // A clean end leaves nothing to go on with.
+    // A clean end leaves nothing to resume.
     in_time(&away.world, node.close()).await.unwrap();
     drop((node, source));
     let node = away.start(false).await;
@@ -124,7 +124,7 @@ async fn a_start_without_the_store_goes_on_in_its_own_window_until_the_store_is_
 async fn whoever_took_the_number_meanwhile_keeps_it_and_nothing_comes_twice() {
     let mut away = Away::new();
     let worker = away.first_life().await;
-    // Its presence has lapsed, its window has not.
+    // Its presence has expired, its window has not.
     away.world.pass(11_000).await;
     let node = away.start(false).await;
     let source = in_time(&away.world, node.source("orders")).await.unwrap();
@@ -135,11 +135,11 @@ async fn whoever_took_the_number_meanwhile_keeps_it_and_nothing_comes_twice() {
         mint_some(&away.world, &source, &mut away.seen, "without the store"),
     );
     assert!(ours >= 200, "only {ours} IDs");
-    // It begins where our window ends.
+    // The other process begins where our window ends.
     let theirs = theirs.or_else(|_| other.running().pop().ok_or(())).unwrap();
     away.until(|| theirs.try_mint().is_ok()).await;
     assert_eq!(away.mint(&theirs).await, worker);
-    // Theirs may lead the clock, so ours can still be below its end.
+    // Its IDs may lead the clock, so the clock can still be below our window's end.
     away.until(|| source.try_mint().is_err()).await;
     let error = source.try_mint().unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::WindowSpent { .. }), "{error}");
@@ -162,14 +162,14 @@ async fn a_store_that_went_back_meanwhile_ends_it() {
     let error = source.try_mint().unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::StoreWentBack { .. }), "{error}");
     assert!(!node.readiness().ready);
-    // And the journal says that it is over.
+    // The journal also records the end of the window.
     drop((node, source));
     let node = away.start(false).await;
     in_time(&away.world, node.source("orders")).await.unwrap_err();
 }
 
-/// The journal went with a write that never ended. It may say that the window is ours to its end, so the
-/// store is not told otherwise.
+/// The journal was lost in a write that never ended. It may show that the window is ours to its
+/// end, so nothing is released in the store.
 #[tokio::test]
 async fn a_journal_that_is_lost_gives_nothing_up() {
     let mut away = Away::new();

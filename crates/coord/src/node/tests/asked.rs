@@ -1,4 +1,4 @@
-//! Sources that keep nothing at hand: the store is asked each time.
+//! Per-request sources: each request calls the store.
 
 use snowmint_core::Layout;
 
@@ -13,7 +13,7 @@ async fn mark(world: &World, name: &str) -> u64 {
     world.handle().get(name).await.unwrap().segment.mark.get()
 }
 
-/// Two processes, in turns: each number is greater than all that were answered before, and none is missing.
+/// Two processes, in turns: each number is greater than all earlier ones, and none is missing.
 #[tokio::test]
 async fn with_a_step_of_one_all_processes_count_together() {
     let world = World::new();
@@ -46,7 +46,7 @@ async fn with_a_step_of_one_all_processes_count_together() {
     assert_eq!(closed.kind().code(), "closed", "{closed}");
 }
 
-/// What was in stock is used by nobody once the order reaches over all processes.
+/// Prefetched numbers are not used once the order spans all processes.
 #[tokio::test]
 async fn a_change_to_a_step_of_one_leaves_the_stock() {
     let world = World::new();
@@ -94,7 +94,8 @@ async fn the_store_mints_under_its_own_number() {
     assert!(nodes[0].readiness().ready, "{:?}", nodes[0].readiness());
 }
 
-/// A batch that is larger than a tick takes several, as time passes; or fails when its time is up.
+/// A batch that is larger than a tick takes several ticks, as time passes, or fails when its time
+/// is up.
 #[tokio::test]
 async fn a_full_tick_is_waited_for_within_the_bound() {
     let world = World::new();
@@ -127,7 +128,7 @@ async fn a_full_tick_is_waited_for_within_the_bound() {
 async fn a_clock_that_goes_back_is_led_or_refused_as_the_source_says_and_told() {
     let world = World::new();
     let node = world.open().await;
-    // Before its first look at clocks a request waits.
+    // A request before the first check of the clocks waits for it.
     settle().await;
     node.define("orders", &spec(BY_STORE)).await.unwrap();
     let source = node.source("orders").await.unwrap();
@@ -149,20 +150,20 @@ async fn a_clock_that_goes_back_is_led_or_refused_as_the_source_says_and_told() 
     assert!(numbers(source.mint(1, None, 0).await.unwrap())[0] > led[1_999]);
 }
 
-/// The mark that such a clock leaves behind is everybody's, and nobody sets it back.
+/// Such a clock's mark would apply to all processes, and no process can set it back.
 #[tokio::test]
 async fn a_clock_that_jumped_years_ahead_moves_no_mark_where_the_store_has_none() {
     const YEARS_MS: u64 = 10 * 31_556_952_000;
     let world = World::new();
     let node = world.open().await;
-    // Before its first look at clocks a request waits.
+    // A request before the first check of the clocks waits for it.
     settle().await;
     node.define("orders", &spec(BY_STORE)).await.unwrap();
     let source = node.source("orders").await.unwrap();
     let before = numbers(source.mint(1, None, 0).await.unwrap())[0];
     let (taken, limit_ms) = (mark(&world, "orders").await, 600_000);
     for ahead_ms in [limit_ms + 1, YEARS_MS] {
-        // At once: the node itself has not looked at its clock since.
+        // At once: the node itself has not polled its clock since.
         world.clock.set(START.saturating_add(ahead_ms));
         let refused = source.mint(1, None, 0).await.unwrap_err();
         assert_eq!(refused.kind().code(), "clock_ahead", "{ahead_ms}: {refused}");
@@ -172,12 +173,12 @@ async fn a_clock_that_jumped_years_ahead_moves_no_mark_where_the_store_has_none(
     let after = numbers(source.mint(1, None, 0).await.unwrap())[0];
     let parts = Layout::REDIS.unpack(after).unwrap();
     assert!(after > before && Layout::REDIS.start_of(parts.tick) == START);
-    // As far as clocks are believed that nobody else knows better than.
+    // Clocks are believed up to this limit when there is no better source.
     world.clock.set(START.saturating_add(limit_ms));
     numbers(source.mint(1, None, 0).await.unwrap());
 }
 
-/// The definition is altered by somebody else: the next request reads it, and is answered.
+/// Another process alters the definition: the next request reads it, and succeeds.
 #[tokio::test]
 async fn another_definition_is_followed_and_a_store_that_went_back_is_refused() {
     let world = World::new();

@@ -1,5 +1,5 @@
-//! A store that is another one from one moment to the next: once anybody was told so, nothing is minted, from stock or
-//! anew, until the store was joined again.
+//! A store that becomes another one: once any call has found this, nothing is minted, prefetched or
+//! new, until the node has joined again.
 
 use std::sync::atomic::Ordering;
 
@@ -19,7 +19,8 @@ const BY_STORE: &str = r#"{"layout":"redis","mint":"store","worker":77}"#;
 const PREFILLED: &str = r#"{"prefill":{"enabled":true,"boost":0},"on_rollback":"borrow"}"#;
 const GLOBAL: &str = r#"{"order":"global","layout":"twitter"}"#;
 
-/// A node with a source of each kind that rests on the store, and what makes its store another.
+/// Returns a node with a source of each kind that depends on the store, and the switch that makes
+/// its store another.
 async fn with_each_kind(world: &World) -> (Node, Vec<Source>, Arc<Mutex<Vec<&'static str>>>) {
     let store = world.faulty();
     let astray = Arc::clone(&store.faults.astray);
@@ -27,7 +28,7 @@ async fn with_each_kind(world: &World) -> (Node, Vec<Source>, Arc<Mutex<Vec<&'st
     (node, sources, astray)
 }
 
-/// The same, on a store that goes wrong in another way.
+/// Returns the same, on a store that fails in another way.
 async fn each_kind_on(world: &World, store: Faulty) -> (Node, Vec<Source>) {
     let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
     let mut sources = Vec::new();
@@ -50,7 +51,8 @@ async fn some(world: &World, source: &Source) -> Result<Vec<u64>> {
     minted.map(numbers)
 }
 
-/// Whichever verb is told so first, and also where no other is: of a store that is set to lose what it acknowledged.
+/// Holds for any verb that finds it first, also where it is the only one, and for a store that is
+/// set to lose what it acknowledged.
 #[tokio::test]
 async fn nothing_is_minted_once_a_store_is_another_until_it_was_joined_anew() {
     for (first, astray_verbs) in
@@ -95,7 +97,7 @@ async fn nothing_is_minted_once_a_store_is_another_until_it_was_joined_anew() {
     }
 }
 
-/// A setting can be changed under a process that runs.
+/// A setting can be changed while a process runs.
 #[tokio::test]
 async fn nothing_is_minted_while_a_store_is_set_to_lose_what_it_acknowledged() {
     let world = World::new();
@@ -128,7 +130,7 @@ async fn nothing_is_minted_while_a_store_is_set_to_lose_what_it_acknowledged() {
     assert!(node.readiness().ready, "{:?}", node.readiness());
 }
 
-/// The call itself ends well: the store says it of each right.
+/// The call itself succeeds: the store reports the error for each right.
 #[tokio::test]
 async fn a_right_that_is_newer_than_the_store_stops_all_until_the_store_was_moved_forward() {
     let world = World::new();
@@ -159,8 +161,8 @@ async fn a_right_that_is_newer_than_the_store_stops_all_until_the_store_was_move
     }
 }
 
-/// The store has counted further since than anybody here has seen, by a process that was there all along: so its numbers
-/// alone tell that it went back.
+/// The store's count has passed everything that this node has seen, through a process that kept
+/// running. So only the store's numbers show the store rollback.
 #[tokio::test]
 async fn a_source_that_went_back_stops_all_until_the_store_was_moved_forward() {
     let world = World::new();
@@ -196,7 +198,7 @@ async fn a_source_that_went_back_stops_all_until_the_store_was_moved_forward() {
     assert!(node.readiness().ready, "{:?}", node.readiness());
 }
 
-/// As [`some`] gives them, while the clock stands still, and only time passes.
+/// Returns the numbers of [`some`], while the clock stands still and only elapsed time passes.
 async fn some_in_one_tick(world: &World, source: &Source) -> Result<Vec<u64>> {
     let passing = async {
         for _ in 0..10_000 {
@@ -211,7 +213,7 @@ async fn some_in_one_tick(world: &World, source: &Source) -> Result<Vec<u64>> {
     }
 }
 
-/// The same of a source that the store mints, which alone was asked since.
+/// The same with a source that the store mints, which is the only one called since.
 #[tokio::test]
 async fn a_source_of_the_store_that_went_back_stops_all_until_the_store_was_moved_forward() {
     let world = World::new();
@@ -261,7 +263,8 @@ async fn bills(world: &World, node: &Node) -> Source {
     in_time(world, node.source("bills")).await.unwrap()
 }
 
-/// A store in which a node has written more than a copy of it holds: the node, the copy, and the store as it is.
+/// Returns a node that has written more than a copy of its store holds, the copy, and a copy of the
+/// present store.
 async fn ahead_of_a_copy(world: &World) -> (Node, MemoryBackup, MemoryBackup) {
     let node = world.open().await;
     node.define("bills", &spec(FIXED)).await.unwrap();
@@ -294,7 +297,7 @@ async fn a_process_that_read_from_a_replica_goes_on_after_the_failback() {
     assert_eq!(world.handle().standing().await.unwrap().doubt, None);
 }
 
-/// Where no server says who it is, a replica looks like a store that went back.
+/// A replica looks like a store rollback where no server reports its identity.
 #[tokio::test]
 async fn a_doubt_that_a_replica_gave_is_not_written_to_the_first_server() {
     let world = World::new();
@@ -320,7 +323,7 @@ async fn a_doubt_that_a_replica_gave_is_not_written_to_the_first_server() {
     assert_eq!(world.handle().standing().await.unwrap().doubt, None);
 }
 
-/// Its first question about the store gets lost, and the next one leads elsewhere.
+/// Its first request to the store is lost, and the next one reaches another store.
 #[tokio::test]
 async fn a_process_whose_journal_knows_its_store_takes_no_other_for_it() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -355,7 +358,7 @@ async fn a_process_whose_journal_knows_its_store_takes_no_other_for_it() {
     some(&world, &bills(&world, &node).await).await.unwrap();
 }
 
-/// What was not used went back to the store after the copy was made.
+/// Unused numbers went to the store again after the copy was made.
 #[tokio::test]
 async fn an_end_in_a_journal_that_was_put_back_is_no_doubt() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -385,7 +388,7 @@ async fn an_end_in_a_journal_that_was_put_back_is_no_doubt() {
     assert_eq!(world.handle().standing().await.unwrap().doubt, None);
 }
 
-/// A total that falls is taken for a process that began anew.
+/// Monitoring takes a falling total for a restarted process.
 #[tokio::test]
 async fn totals_of_numbers_do_not_fall_when_the_stock_is_dropped() {
     let world = World::new();
@@ -406,13 +409,14 @@ async fn totals_of_numbers_do_not_fall_when_the_stock_is_dropped() {
     assert!(before.fetched >= fetched + 100 && before.lost >= lost, "{before:?}");
     assert_eq!(before.fetched, before.lost + before.stock + 6);
 
-    // And when the source goes on without a stock.
+    // The same holds when the source continues per-request.
     node.alter("segment", &spec(ONE), None).await.unwrap();
     some(&world, source).await.unwrap();
     assert!(now().fetched >= before.fetched && now().lost >= before.lost, "{:?}", now());
 }
 
-/// A server may carry out a step and refuse its caller, since it turns out to be another.
+/// A server may carry out a step and then reject the caller, because the server turns out to be
+/// another one.
 #[tokio::test]
 async fn what_a_replica_has_counted_is_not_remembered() {
     let world = World::new();

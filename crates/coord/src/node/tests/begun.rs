@@ -1,11 +1,12 @@
-//! A process that begins to write beside one that runs: a start of the history is left, and counts go on.
+//! A process that begins to write next to a running one: it leaves a start in the history, and
+//! counts continue.
 
 use super::kills::in_time;
 use super::*;
 use crate::catalog::NewDefinition;
 use crate::ordered::LetGo;
 
-/// A world with a node that holds two rights, which it extends at the same time.
+/// Returns a world with a node that holds two rights, which it extends at the same time.
 async fn with_two_rights() -> (World, Node, Vec<Source>) {
     let world = World::new();
     let node = world.open().await;
@@ -21,13 +22,13 @@ async fn with_two_rights() -> (World, Node, Vec<Source>) {
     (world, node, sources)
 }
 
-/// How far its rights reach.
+/// Returns the marks of its rights.
 async fn marks(world: &World) -> Vec<Mark> {
     let held = world.handle().workers(START).await.unwrap();
     held.into_iter().map(|info| info.mark).collect()
 }
 
-/// It mints, and has put nobody's store in doubt.
+/// Checks that the node mints, and has put no store in doubt.
 async fn goes_on(world: &World, node: &Node, sources: &[Source]) {
     assert_eq!(world.handle().standing().await.unwrap().doubt, None);
     assert!(node.readiness().ready, "{:?}", node.readiness());
@@ -36,11 +37,12 @@ async fn goes_on(world: &World, node: &Node, sources: &[Source]) {
     }
 }
 
-/// One answer says that a right was lost, and counts what others have written since they began: with the start that was
-/// seen before theirs, that count would be of a history that was written anew.
+/// One response reports the loss of a right, and counts the writes of other processes since they
+/// began. Stored with the start seen before theirs, that count would belong to a history that was
+/// replaced.
 #[tokio::test]
 async fn who_loses_a_right_to_a_process_that_has_just_begun_joins_again() {
-    // How long it takes to the extend that comes last before the right is lost.
+    // Time until the last extend before the right is lost.
     let (world, _node, _sources) = with_two_rights().await;
     let (before, mut waits) = (marks(&world).await, 0);
     while marks(&world).await == before {
@@ -64,7 +66,7 @@ async fn who_loses_a_right_to_a_process_that_has_just_begun_joins_again() {
     goes_on(&world, &node, &sources).await;
 }
 
-/// The same of whoever has heard since how far all have counted, and loses its right some time later.
+/// The same for a node that has seen the count since, and loses its right some time later.
 #[tokio::test]
 async fn who_has_extended_beside_a_process_that_began_later_joins_again() {
     let (world, node, sources) = with_two_rights().await;

@@ -1,10 +1,10 @@
-//! A node whose clock is not what others say, or whose marks lie ahead of it.
+//! Node with a clock that disagrees with other sources, or with marks ahead of it.
 
 use super::*;
 use crate::late::LateStore;
 use crate::member::{Member, Presence};
 
-/// A time server that is so far ahead of this machine's clock, or does not answer.
+/// Time server that is this far ahead of this machine's clock, or does not respond.
 #[derive(Debug)]
 pub(super) struct TimeServer(pub(super) Option<u64>, pub(super) Arc<ManualClock>);
 
@@ -44,7 +44,7 @@ async fn a_window_follows_a_held_clock_while_nothing_is_minted() {
 async fn an_accepted_lead_lets_a_node_mint_ahead_of_the_clock_and_no_further() {
     const HOUR_MS: u64 = 3_600_000;
     let world = World::new();
-    // Every number, also of a pool that nobody has used, leads the clock by an hour.
+    // Every number, also of an unused pool, leads the clock by an hour.
     let ahead = Mark::from(START.saturating_add(HOUR_MS));
     let forward = FastForward { marks_at_least: ahead, ..FastForward::default() };
     let store = world.handle();
@@ -55,7 +55,7 @@ async fn an_accepted_lead_lets_a_node_mint_ahead_of_the_clock_and_no_further() {
     assert_eq!(refused.kind().code(), "pool_full");
     assert!(refused.to_string().contains("nothing is to be done"), "{refused}");
 
-    // A node that was refused asks again within five seconds, however many requests come.
+    // A node with a failed claim claims again within five seconds, however many requests come.
     store.accept_lead(Mark::new(ahead.get() - 1)).await.unwrap();
     world.pass(5_000).await;
     assert!(node.source("orders").await.is_err(), "not as far as the marks lie");
@@ -72,7 +72,7 @@ async fn an_accepted_lead_lets_a_node_mint_ahead_of_the_clock_and_no_further() {
     let mut last = source.try_mint().unwrap();
     let beyond_ms = time(last).since(ahead.unix_millis());
     assert!(time(last) >= ahead.unix_millis() && beyond_ms <= 100, "{beyond_ms}");
-    // Extends go on, and the clock catches up: held clocks run at half speed.
+    // Extends continue, and the clock catches up: held clocks run at half speed.
     for _ in 0..150 {
         world.pass(60_000).await;
         let id = source.try_mint().unwrap();
@@ -83,7 +83,8 @@ async fn an_accepted_lead_lets_a_node_mint_ahead_of_the_clock_and_no_further() {
     node.close().await.unwrap();
 }
 
-/// Three of a token, with clocks that are an hour ahead. Who has the store itself would be believed.
+/// Three embedded clients of a token, with clocks that are an hour ahead. Members with direct
+/// access to the store would be believed.
 #[tokio::test]
 async fn programs_have_no_say_about_the_time() {
     for (are_programs, ready) in [(true, true), (false, false)] {
@@ -129,7 +130,8 @@ async fn a_clock_is_held_against_a_named_witness_where_there_is_no_better() {
     }
 }
 
-/// The store leads to the witness, as servers do, and was away when the process started.
+/// The store leads to the time reference, as servers do, and was unavailable when the process
+/// started.
 #[tokio::test]
 async fn a_store_that_is_opened_late_leads_to_its_clock_witness() {
     let world = World::new();
@@ -153,13 +155,13 @@ async fn a_store_that_is_opened_late_leads_to_its_clock_witness() {
 const HOUR_MS: u64 = 3_600_000;
 
 impl World {
-    /// A machine whose clock is that far ahead; time passes there as it does here.
+    /// Returns a machine with a clock that is this far ahead; time passes there as here.
     pub(super) fn machine_ahead(&self, ahead_ms: u64) -> Self {
         let clock = Arc::new(ManualClock::new(START.saturating_add(ahead_ms)));
         Self { store: self.store.handle("default").unwrap(), clock, timer: self.timer.clone() }
     }
 
-    /// Time passes for two machines, in steps that let tasks run in between.
+    /// Advances time for two machines, in steps that let tasks run in between.
     pub(super) async fn pass_with(&self, other: &Self, ms: u64) {
         for _ in 0..ms / 100 {
             other.clock.advance_ms(100);
@@ -167,7 +169,7 @@ impl World {
         }
     }
 
-    /// How far the marks of all worker numbers lie ahead of the right time.
+    /// Returns how far the marks of all worker numbers lie ahead of the right time.
     async fn marks_ahead_ms(&self) -> u64 {
         let slots = self.handle().workers(self.clock.unix_ms()).await.unwrap();
         let ahead = slots.iter().map(|slot| slot.mark.unix_millis().since(self.clock.unix_ms()));
@@ -175,7 +177,7 @@ impl World {
     }
 }
 
-/// Two members are there, whatever the third's clock says about it.
+/// Two members are present, whatever the third one's clock shows.
 #[tokio::test]
 async fn whoever_starts_an_hour_wrong_neither_joins_nor_moves_a_mark() {
     for ahead in [true, false] {
@@ -205,7 +207,7 @@ async fn whoever_starts_an_hour_wrong_neither_joins_nor_moves_a_mark() {
             "{readiness:?}"
         );
         assert!(world.marks_ahead_ms().await <= 60_000, "a mark was moved");
-        // The others hear nothing of it.
+        // The other members do not notice it.
         for other in &others {
             assert!(other.readiness().ready, "{:?}", other.readiness());
         }
@@ -239,7 +241,7 @@ async fn whoever_comes_to_be_an_hour_wrong_is_not_ready_until_it_is_right_again(
     assert!(others.iter().all(|other| other.readiness().ready));
 }
 
-/// Nobody says that they are gone but the clock, which may be wrong.
+/// Only the clock, which may be wrong, shows that they are gone.
 #[tokio::test]
 async fn members_that_seem_to_be_gone_are_waited_for_until_they_should_have_been_heard() {
     let world = World::new();
@@ -256,7 +258,7 @@ async fn members_that_seem_to_be_gone_are_waited_for_until_they_should_have_been
     node.source("orders").await.unwrap().try_mint().unwrap();
 }
 
-/// A request that comes before the node has looked at anybody's clock waits for that.
+/// A request before the node's first check of the clocks waits for it.
 #[tokio::test]
 async fn a_clock_that_nobody_has_looked_at_yet_moves_no_mark_of_a_store_that_mints() {
     let world = World::new();

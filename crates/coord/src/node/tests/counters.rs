@@ -36,7 +36,7 @@ pub(super) async fn server_with(
     (node, source)
 }
 
-/// Asks again, without time passing, until there is an answer.
+/// Repeats the call, without time passing, until there is a result.
 pub(super) async fn count(source: &Source, key: &str) -> Result<u64> {
     for _ in 0..200 {
         match source.try_count(key.as_bytes(), 1) {
@@ -47,7 +47,7 @@ pub(super) async fn count(source: &Source, key: &str) -> Result<u64> {
     source.try_count(key.as_bytes(), 1).map(|(first, _)| first)
 }
 
-/// Likewise.
+/// Raises a key in the same way.
 async fn raise(source: &Source, key: &str, highest: u64) -> Result<()> {
     for _ in 0..200 {
         match source.raise(key.as_bytes(), highest, 0).await {
@@ -62,7 +62,7 @@ fn is_elsewhere(answer: &Result<u64>) -> bool {
     matches!(answer, Err(error) if matches!(error.kind(), ErrorKind::Elsewhere { .. }))
 }
 
-/// Remembers the highest answer of each key: every later one is greater.
+/// Highest result of each key: every later one must be greater.
 #[derive(Default)]
 pub(super) struct History(BTreeMap<String, u64>);
 
@@ -126,14 +126,14 @@ async fn keys_that_are_raised_take_no_more_memory_than_allowed() {
         assert!(next > highest, "{key}: {next} after {highest}");
     }
     let (_, bytes) = source.stats().keys.unwrap();
-    // What is below what the section has come to anyway is not kept.
+    // Bounds below the section's present number are not kept.
     for (key, highest) in keys() {
         raise(&source, &format!("{key}-other"), highest).await.unwrap();
     }
     assert_eq!(source.stats().keys.unwrap().1, bytes);
 }
 
-/// All keys of a section go on above what one of them was raised to.
+/// All keys of a section continue above the bound that one of them was raised to.
 #[tokio::test]
 async fn nobody_raises_a_key_so_far_that_its_section_has_no_numbers_left() {
     let world = World::new();
@@ -210,13 +210,13 @@ async fn servers_share_sections_and_hand_them_over() {
         history.rises(key, count(&servers[0].1, key).await.unwrap());
     }
     servers.push(server(&world, "two:7701").await);
-    // Each key is answered at every moment by exactly one, and the other says by whom.
+    // At every moment exactly one server counts each key, and the other one names it.
     for round in 0..60 {
         world.pass(100).await;
         let mut answered = [0; 2];
         for key in &keys {
             let mut by = 0;
-            // Asked again a moment later: at the moment of a hand-over both may send to each other.
+            // Repeated a moment later: during a hand-over both may send to each other.
             for _ in 0..2 {
                 for index in 0..2 {
                     match count(&servers[index].1, key).await {
@@ -239,7 +239,7 @@ async fn servers_share_sections_and_hand_them_over() {
             assert!(answered.iter().all(|by| (60..=140).contains(by)), "{answered:?}");
         }
     }
-    // One leaves: the other has all of them, in less than a second.
+    // One leaves: the other has all sections, in less than a second.
     let (left, _) = servers.remove(0);
     left.close().await.unwrap();
     let mut waited_ms = 0;
@@ -265,7 +265,7 @@ async fn everybody_says_the_same_of_who_has_what() {
         server(&world, "three:7701").await,
     ];
     world.pass(2 * TTL_MS).await;
-    // Who counts nothing looks at others only when somebody asks.
+    // A server without counted keys reads the owners only on request.
     servers.iter().for_each(|(node, _)| drop(node.shares()));
     settle().await;
     let shares: Vec<_> = servers.iter().map(|(node, _)| node.shares()).collect();
@@ -277,7 +277,7 @@ async fn everybody_says_the_same_of_who_has_what() {
     }
 }
 
-/// Somebody else is a member.
+/// Joins another member.
 async fn joined(store: &Arc<dyn Store>, now: UnixMillis) -> Incarnation {
     let other = crate::Member {
         incarnation: Incarnation::new(7),
@@ -291,8 +291,9 @@ async fn joined(store: &Arc<dyn Store>, now: UnixMillis) -> Incarnation {
     other.incarnation
 }
 
-/// As when the hypervisor holds a process still without its clock showing it: somebody else takes the
-/// section, and the first believes in its lease. Whoever asks the store before each answer finds out.
+/// As when a hypervisor halts a process, and the process's clock does not show it: another member
+/// takes the section, and the first one trusts its lease. A source that confirms with the store
+/// before each result finds out.
 #[tokio::test]
 async fn who_confirms_with_the_store_answers_nothing_that_is_anothers() {
     let world = World::new();
@@ -316,7 +317,7 @@ async fn who_confirms_with_the_store_answers_nothing_that_is_anothers() {
     let writes = store.identity().await.unwrap().writes;
     assert_eq!(sure.count(b"alice", 1, 0).await.unwrap().0, first + 1);
     assert_eq!(store.identity().await.unwrap().writes, writes, "asking changes nothing");
-    // Another has taken both sections.
+    // Another member has taken both sections.
     let now = world.clock.unix_ms();
     let other = joined(&store, now).await;
     let sections = [sure.section(b"alice").unwrap(), plain.section(b"alice").unwrap()];
@@ -332,7 +333,7 @@ async fn who_confirms_with_the_store_answers_nothing_that_is_anothers() {
     };
     assert_eq!(store.take(&take, now).await.unwrap().leases.len(), 2);
     count(&plain, "alice").await.expect("it believes in its lease");
-    // The other counts on below, as it knows of no such bound.
+    // The other member counts from below, since it knows no such bound.
     let refused = sure.raise(b"alice", first + 50, 0).await.unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable", "{refused}");
     let refused = sure.counted(b"alice", 0).await.unwrap_err();
@@ -345,8 +346,8 @@ async fn who_confirms_with_the_store_answers_nothing_that_is_anothers() {
     assert_eq!(refused.kind().code(), "unavailable", "{refused}");
 }
 
-/// It was away for longer than its lease, another has taken a section of it, and what it said when it joined
-/// arrives once more: the store knows it again.
+/// The node was cut off for longer than its lease, another member has taken one of its sections,
+/// and a copy of its join arrives once more: the store knows it again.
 #[tokio::test]
 async fn who_was_away_for_longer_than_its_lease_takes_its_sections_anew() {
     let world = World::new();
@@ -392,7 +393,7 @@ async fn who_was_away_for_longer_than_its_lease_takes_its_sections_anew() {
     history.rises("bob", count(&source, "bob").await.unwrap());
 }
 
-/// Sections are those of all sources: one may send them further than another can count.
+/// All sources share the sections: one may move them further than another can count.
 #[tokio::test]
 async fn a_source_counts_no_further_than_there_are_numbers() {
     let world = World::new();
@@ -402,7 +403,7 @@ async fn a_source_counts_no_further_than_there_are_numbers() {
     node.define("far", &spec(far)).await.unwrap();
     node.define("later", &spec(later)).await.unwrap();
     let (far, later) = (node.source("far").await.unwrap(), node.source("later").await.unwrap());
-    // Somebody else has had the section, and has counted nearly to the end.
+    // Another member has had the section, and has counted nearly to the end.
     let (store, now) = (world.handle(), world.clock.unix_ms());
     let other = joined(&store, now).await;
     let highest = NUMBER_MAX - 500;

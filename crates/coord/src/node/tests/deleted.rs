@@ -1,4 +1,4 @@
-//! What the journal knows of segment sources that are deleted.
+//! Journal entries of segment sources that are deleted.
 
 use super::disk::Failing;
 use super::kills::{Scratch, in_time};
@@ -37,7 +37,7 @@ fn record(dir: &Scratch) -> Record {
     inspect(&DataDir::lock(&dir.0).unwrap()).unwrap()
 }
 
-/// Somebody undoes a mistaken delete by putting the store back.
+/// An operator undoes a mistaken delete by restoring the store.
 #[tokio::test]
 async fn a_store_put_back_to_before_a_delete_is_moved_past_all_numbers() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -68,8 +68,8 @@ async fn a_store_put_back_to_before_a_delete_is_moved_past_all_numbers() {
     assert!(next[0] > 5_050, "{next:?} came before the delete");
 }
 
-/// The catalog of a store that was put back just now may call a source deleted that was defined anew since. Its handle
-/// remembers nothing of that, as through servers.
+/// The catalog of a store that was just restored may show a source as deleted that was defined
+/// again since. Its handle does not remember this, as through servers.
 #[tokio::test]
 async fn a_catalog_that_is_older_than_what_was_seen_makes_no_room() {
     let (world, dir) = (World::new(), Scratch::new());

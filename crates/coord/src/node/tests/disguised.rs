@@ -1,4 +1,4 @@
-//! Disguises: whose key a source has, and which version of it.
+//! Disguises: the key that a source has, and its version.
 
 use futures_util::FutureExt as _;
 
@@ -9,7 +9,8 @@ use crate::lease::Mark;
 use crate::sources::{DisguiseKeys, Keyrings};
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";
-/// What 0.1.0 wrote of a segment source with this key, and the first three numbers that it showed of it.
+/// Definition that 0.1.0 wrote of a segment source with this key, and its first three numbers as
+/// shown.
 const OLD_SPEC: &str = r#"{"disguise":{"bits":63,"check":"378dd200a00a7977","key":1,"mode":"full"},"increment":1,"kind":"segment","offset":1,"step":{"lasts":"10s","max":1000000,"min":100},"text":"decimal"}"#;
 const OLD_IDENTITY: &str = r#"{"disguise":{"bits":63,"check":"378dd200a00a7977","key":1,"mode":"full"},"increment":1,"kind":"segment","offset":1}"#;
 const OLD_SHOWN: [u64; 3] =
@@ -32,12 +33,12 @@ fn new(name: &str, spec: &str, identity: &str) -> NewDefinition {
     NewDefinition { name: name.to_owned(), spec, identity, enabled: None }
 }
 
-/// A source as 0.1.0 defined it.
+/// Defines a source as 0.1.0 did.
 async fn defined_before(world: &World, name: &str) -> Definition {
     world.handle().define(&new(name, OLD_SPEC, OLD_IDENTITY)).await.unwrap()
 }
 
-/// What a server writes of a source, where nothing stands in its way.
+/// Returns the definition that a server writes of a source, if nothing prevents it.
 async fn written(name: &str, json: &str) -> NewDefinition {
     let world = World::new();
     open(&world).await.define(name, &spec(json)).await.unwrap();
@@ -88,7 +89,7 @@ async fn a_source_reads_nothing_of_another_that_names_the_same_key() {
                 (read(&node, &secret, shown).await, read(&node, &guest, shown).await);
             assert_ne!(own, other, "{json}");
         }
-        // Nor where both are called alike, in two namespaces.
+        // Different keys also apply to the same name in two namespaces.
         let elsewhere = Arc::new(world.store.handle("elsewhere").unwrap());
         let elsewhere = Node::open(elsewhere, settings(), world.parts()).await.unwrap();
         elsewhere.define(&secret, &spec(json)).await.unwrap();
@@ -102,7 +103,7 @@ async fn a_definition_of_before_there_were_versions_stays_as_it_was() {
     let world = World::new();
     let before = defined_before(&world, "orders").await;
     let node = open(&world).await;
-    // As a configuration says it at each start: the same, byte by byte.
+    // As a configuration does at each start: the same, byte by byte.
     node.define("orders", &spec(HIDDEN)).await.unwrap();
     assert_eq!(world.handle().get("orders").await.unwrap(), before);
     assert_eq!(drawn(&node, "orders", 3).await, OLD_SHOWN);
@@ -111,7 +112,7 @@ async fn a_definition_of_before_there_were_versions_stays_as_it_was() {
     node.define("orders", &said).await.unwrap();
     assert_eq!(world.handle().get("orders").await.unwrap().spec, OLD_SPEC);
 
-    // Another key of it changes, by the whole of it and by what somebody writes.
+    // Another key of the source changes, by its full definition and by an operator's.
     let hex = spec(r#"{"kind":"segment","disguise":{"mode":"full"},"text":"hex"}"#);
     let altered = node.alter("orders", &hex, None).await.unwrap();
     assert_eq!(version(&altered), None);
@@ -126,7 +127,7 @@ async fn a_definition_of_before_there_were_versions_stays_as_it_was() {
     }
 }
 
-/// What a source of before says is what it is, in whichever store it is defined: without a version, the first.
+/// A definition from before versions keeps its meaning in any store: without a version, the first.
 #[tokio::test]
 async fn keys_of_a_definition_make_the_same_source_elsewhere() {
     let (world, other) = (World::new(), World::new());
@@ -151,7 +152,7 @@ async fn a_source_that_was_deleted_comes_back_with_the_key_that_it_had() {
     }
 }
 
-/// Of a store that was put back, and moved past numbers of which it knows nothing else.
+/// The store was restored, and moved past numbers of which it knows nothing else.
 #[tokio::test]
 async fn a_source_that_the_store_has_lost_is_defined_with_the_version_said() {
     let world = World::new();
@@ -196,13 +197,13 @@ async fn sources_unique_in_the_namespace_have_one_key_and_one_version() {
         let other = SHARED.replace(r#""full""#, &format!(r#""full","version":{other}"#));
         let refused = node.define("other", &spec(&other)).await.unwrap_err();
         assert!(is_conflict(&refused), "{refused}");
-        // It has a key of its own beside them.
+        // A source outside the group has a key of its own.
         let own = node.define("own", &spec(r#"{"disguise":{"mode":"full"}}"#)).await.unwrap();
         assert_eq!(version(&own), Some(2));
     }
 }
 
-/// When the last of a namespace is deleted, its IDs are still there.
+/// When the last source of a namespace is deleted, its IDs still exist.
 #[tokio::test]
 async fn a_version_outlives_the_sources_that_had_it() {
     let world = World::new();
@@ -212,7 +213,7 @@ async fn a_version_outlives_the_sources_that_had_it() {
     assert_eq!(version(&node.define("second", &spec(SHARED)).await.unwrap()), None);
 }
 
-/// Two servers, each of which has looked before the other wrote.
+/// Two servers, each of which has read before the other wrote.
 #[tokio::test]
 async fn of_two_versions_that_were_defined_at_once_none_is_minted_from() {
     let world = World::new();
@@ -233,12 +234,12 @@ async fn of_two_versions_that_were_defined_at_once_none_is_minted_from() {
             assert!(is_conflict(&refused), "{name}: {refused}");
         }
     }
-    // One of them goes, and the other is what it is.
+    // One of them is deleted, and the other continues unchanged.
     one.delete("old").await.unwrap();
     assert_eq!(drawn(&one, "new", 5).await.len(), 5);
 }
 
-/// The one that came first mints on; the one that came second never mints.
+/// The source that came first continues to mint; the one that came second never mints.
 #[tokio::test]
 async fn a_version_that_came_later_is_not_minted_from() {
     let world = World::new();

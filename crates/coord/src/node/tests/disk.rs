@@ -1,4 +1,4 @@
-//! A disk that fails when a test wants it to.
+//! Disk that fails when a test needs it.
 
 use std::io;
 use std::path::Path;
@@ -10,16 +10,16 @@ use tokio::sync::watch;
 use crate::error::Result;
 use crate::journal::{Directory, Disk, FileStatus, FileTime, JournalFile, LocalDisk, Work};
 
-/// A disk whose machine loses power in the middle of a write: of the one that this many come before.
+/// Disk of a machine that loses power in the middle of a write, after this many writes.
 #[derive(Clone, Debug)]
 pub(super) struct Failing {
     pub(super) writes_left: Arc<AtomicU64>,
     pub(super) boot: &'static str,
-    /// When files say that they were changed last.
+    /// Time of the last change that files report.
     pub(super) changed: FileTime,
 }
 
-/// A disk that forgets work, when it is told to: what was to be done is not, and nobody hears of it.
+/// Disk that drops work on demand: the work is not done, and no caller is notified.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Forgetful {
     pub(super) forgets: Arc<AtomicBool>,
@@ -42,7 +42,7 @@ impl Disk for Forgetful {
     }
 }
 
-/// A disk that answers nobody while it hangs, as one does that is out of reach, and does its work later.
+/// Disk that hangs on demand, as one that is out of reach does, and does its work later.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hanging {
     pub(super) hangs: Arc<watch::Sender<bool>>,
@@ -64,8 +64,8 @@ impl Disk for Hanging {
     }
 }
 
-/// Its clock stands still: a machine that does, in the middle of a write, makes no file look as if others had written
-/// it.
+/// Standing clock: a machine with such a clock, in the middle of a write, makes no file look as if
+/// another process had written it.
 const STAMP: FileTime = FileTime { seconds: 1_000, nanoseconds: 0 };
 
 #[derive(Debug)]
@@ -76,7 +76,8 @@ impl Failing {
         Self { writes_left: Arc::new(AtomicU64::new(writes)), boot: "first", changed: STAMP }
     }
 
-    /// It never fails, and its files were changed by others since they were written: perhaps put back.
+    /// Returns a disk that never fails, with files that were changed by others since they were
+    /// written: perhaps restored.
     pub(super) fn touched() -> Self {
         let changed = FileTime { seconds: STAMP.seconds + 60, ..STAMP };
         Self { changed, ..Self::never() }
@@ -143,7 +144,7 @@ impl JournalFile for Inside<dyn JournalFile> {
         let left = &self.0.writes_left;
         match left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) {
             Ok(1..) => self.1.write_all_at(bytes, offset),
-            // The last one gets half way.
+            // Half of the last write succeeds.
             Ok(0) | Err(_) => {
                 if left.swap(0, Ordering::SeqCst) == 0 && !bytes.is_empty() {
                     let half = &bytes[..bytes.len() / 2];
@@ -154,7 +155,7 @@ impl JournalFile for Inside<dyn JournalFile> {
         }
     }
 
-    /// No power fails but what a test has fail.
+    /// No power fails except on a test's demand.
     fn sync_data(&self) -> io::Result<()> {
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! A store that went back, and whose history has all that was seen of it, as somebody who had begun before has counted on:
-//! the ends of its sources alone tell.
+//! A rolled back store with a history that has everything that was seen, because an earlier process
+//! has continued to count: only the ends of its sources show the rollback.
 
 use super::kills::{Scratch, in_time};
 use super::recovered::{FIXED, drawn, joined};
@@ -27,8 +27,8 @@ fn another(number: u32) -> NewDefinition {
     }
 }
 
-/// They were this process's in the state that was lost, and may be anybody's in the one that an operator went on with:
-/// that the history says nothing of a loss is no reason to keep them.
+/// The numbers were this process's in the lost state, and may be any process's in the recovered
+/// one. A history without a sign of the loss is no reason to keep them.
 #[tokio::test]
 async fn numbers_that_a_journal_kept_are_not_used_where_an_end_alone_told_of_the_loss() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -41,7 +41,7 @@ async fn numbers_that_a_journal_kept_are_not_used_where_an_end_alone_told_of_the
     node.define("bills", &spec(FIXED)).await.unwrap();
     let backup = world.store.backup();
     assert_eq!(drawn(&world, &node, 50).await.last(), Some(&50));
-    // What is left cannot go back to the store, which does not say whether it is the newest.
+    // The rest cannot go back to the store, which does not show whether it is the newest.
     *lacks.lock().unwrap() = Some("get");
     in_time(&world, node.close()).await.unwrap();
     drop(node);

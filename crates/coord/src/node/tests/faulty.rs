@@ -1,4 +1,4 @@
-//! A handle on a store, and what goes wrong between the two, as tests say.
+//! Handle of a store, with faults between the two that tests inject.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,7 +25,7 @@ use crate::slot::SlotInfo;
 use crate::store::StoreIdentity;
 use crate::verbs::set_to_lose;
 
-/// What happens beside a verb.
+/// Action that happens next to a verb.
 pub(super) struct Meanwhile(pub(super) Box<dyn FnOnce() + Send>);
 
 impl fmt::Debug for Meanwhile {
@@ -34,42 +34,43 @@ impl fmt::Debug for Meanwhile {
     }
 }
 
-/// A verb, and what it waits for.
+/// Verb, and the notification that it waits for.
 type HeldVerb = (&'static str, Arc<Notify>);
 
-/// What one handle does not do, or does besides. Tests keep a copy of the part that they turn.
+/// Faults of one handle. Tests keep a copy of the part that they change.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
-    /// A verb that this handle does not get through with, from when it is said on.
+    /// Verb that fails on this handle, from now on.
     pub(super) lacks: Arc<Mutex<Option<&'static str>>>,
-    /// When it says that it may be asked again, where it does not get through; and how often that was.
+    /// Retry hint of the failing verb, and how often it failed.
     pub(super) refusal: Arc<Mutex<(Option<Retry>, u32)>>,
-    /// The verbs that find another store from now on.
+    /// Verbs that find another store from now on.
     pub(super) astray: Arc<Mutex<Vec<&'static str>>>,
-    /// The verbs that find the store set to lose what it acknowledged, from now on: by [`LOSING`](Self::LOSING).
+    /// Verbs that find the store set to lose what it acknowledged, from now on: by
+    /// [`LOSING`](Self::LOSING).
     pub(super) losing: Arc<Mutex<Vec<&'static str>>>,
-    /// The rights that are extended are newer than the store, from now on.
+    /// The extended rights are newer than the store, from now on.
     pub(super) outlived: Arc<AtomicBool>,
-    /// A verb that is done, and whose answer this handle does not hear.
+    /// Verb that is done, and with a result that does not reach this handle.
     pub(super) unheard: Arc<Mutex<Option<&'static str>>>,
-    /// What happens when a verb is sent next.
+    /// Action at the next call of a verb.
     pub(super) meanwhile: Arc<Mutex<Option<(&'static str, Meanwhile)>>>,
-    /// The verbs that were sent through this handle, in order, also while they are held.
+    /// Verbs that were called on this handle, in order, including held ones.
     pub(super) asked: Arc<Mutex<Vec<&'static str>>>,
-    /// A verb that is not sent before it is told to go on, the next time.
+    /// Verb that is not sent before its notification, at its next call.
     pub(super) held: Arc<Mutex<Option<HeldVerb>>>,
-    /// A verb that is done, and whose answer is on its way until it is told to go on, the next time.
+    /// Verb that is done, with a result that is held until its notification, at its next call.
     pub(super) late: Arc<Mutex<Option<HeldVerb>>>,
-    /// Every release that was sent through this handle, heard or not.
+    /// Every release that was sent on this handle, with or without a result.
     pub(super) releases: Arc<Mutex<Vec<Release>>>,
-    /// What it leads to, as a store of servers does.
+    /// Time reference that the store leads to, as a store of servers does.
     pub(super) witness: Option<Arc<dyn ClockWitness>>,
 }
 
 impl Faults {
-    /// What a handle lacks that gets through with nothing.
+    /// Value of `lacks` for a handle on which every verb fails.
     pub(super) const EVERY_VERB: &str = "every verb";
-    /// The setting by which the store can lose what it acknowledged.
+    /// Setting by which the store can lose what it acknowledged.
     pub(super) const LOSING: &str = "sync off";
 
     async fn hold(held: &Mutex<Option<HeldVerb>>, op: &'static str) {
@@ -82,7 +83,7 @@ impl Faults {
         }
     }
 
-    /// Before the step: an error, and nothing is done.
+    /// Runs before the step: an error means that nothing is done.
     pub(super) fn before(&self, op: &'static str) -> Result<()> {
         let mut meanwhile = self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, happens)) = meanwhile.take_if(|(verb, _)| *verb == op) {
@@ -106,12 +107,12 @@ impl Faults {
         })
     }
 
-    /// After the step: an error, and all is done.
+    /// Runs after the step: an error means that everything is done.
     pub(super) fn after(&self, op: &'static str) -> Result<()> {
         fails(&self.unheard, op)
     }
 
-    /// What is answered of each right in the end.
+    /// Returns the final results for each right.
     fn of_each(&self, answers: Vec<Result<Extended>>) -> Vec<Result<Extended>> {
         if !self.outlived.load(Ordering::SeqCst) {
             return answers;
@@ -142,7 +143,7 @@ fn fails(verb: &Mutex<Option<&'static str>>, op: &'static str) -> Result<()> {
     Err(Error::new(op, ErrorKind::Unavailable { what: "the memory store".into() }))
 }
 
-/// The handle, with these faults.
+/// Handle with these faults.
 #[derive(Debug)]
 pub(super) struct Faulty {
     store: MemoryStore,

@@ -1,10 +1,11 @@
-//! Numbers that are fetched ahead of need and do not come.
+//! Numbers that are prefetched and do not arrive.
 
 use super::segments::{drawn, mark};
 use super::*;
 use crate::Retry;
 
-/// Nobody looks while there is enough: the next outage would find the stock as the last one has left it.
+/// No caller checks while there are enough: the next outage would find the prefetched numbers as
+/// the last one left them.
 #[tokio::test]
 async fn a_fetch_that_failed_is_made_again_while_the_stock_lasts() {
     for rule in ["fixed", "leaf"] {
@@ -30,7 +31,8 @@ async fn a_fetch_that_failed_is_made_again_while_the_stock_lasts() {
     }
 }
 
-/// As servers do for a token that is over its rate. Sooner would be in vain, and cost them.
+/// As servers reject a token that is over its rate. An earlier retry would be useless, and a cost
+/// for them.
 #[tokio::test]
 async fn a_store_is_not_asked_again_before_it_says() {
     let world = World::new();
@@ -48,7 +50,7 @@ async fn a_store_is_not_asked_again_before_it_says() {
         world.pass(pass_ms).await;
         assert_eq!(refusal.lock().unwrap().1, asked, "{pass_ms} ms later");
     }
-    // However long it says, what it says may be wrong.
+    // The hint is limited, since it may be wrong.
     refusal.lock().unwrap().0 = Some(Retry::AfterMs(86_400_000));
     world.pass(12_000).await;
     assert_eq!(refusal.lock().unwrap().1, 3);
@@ -56,7 +58,7 @@ async fn a_store_is_not_asked_again_before_it_says() {
     assert_eq!(refusal.lock().unwrap().1, 4);
 }
 
-/// What waits to ask again is not the node's, and may come to its end later.
+/// The task that waits for a retry is not the node's, and may end later.
 #[tokio::test]
 async fn a_fetch_that_is_to_be_made_again_keeps_nothing_of_a_node_that_ends() {
     for closes in [false, true] {

@@ -1,4 +1,4 @@
-//! Which journals a recovery waits for.
+//! Journals that a recovery waits for.
 
 use super::kills::{Scratch, in_time};
 use super::recovered::{FIXED, drawn, joined};
@@ -6,7 +6,7 @@ use super::*;
 use crate::history::Standing;
 use crate::recovery::{JournalState, RecoveryRequest};
 
-/// A server of this name, with a journal of its own.
+/// Opens a server of this name, with a journal of its own.
 async fn open(world: &World, dir: &Scratch, owner: &str) -> Node {
     let settings = NodeSettings {
         owner: owner.into(),
@@ -17,7 +17,7 @@ async fn open(world: &World, dir: &Scratch, owner: &str) -> Node {
     Node::open(world.handle(), settings, world.parts()).await.unwrap()
 }
 
-/// How the store stands, once so many journals have said what they know.
+/// Returns the store's standing, once this many journals have reported.
 async fn once_reported(world: &World, count: usize) -> Standing {
     in_time(world, async {
         loop {
@@ -31,7 +31,7 @@ async fn once_reported(world: &World, count: usize) -> Standing {
     .await
 }
 
-/// The store that was put back does not know of it: the others do.
+/// The restored store does not know of it: the other journals do.
 #[tokio::test]
 async fn a_journal_that_joined_after_the_backup_is_missed() {
     let (world, dirs) = (World::new(), [Scratch::new(), Scratch::new(), Scratch::new()]);
@@ -45,7 +45,7 @@ async fn a_journal_that_joined_after_the_backup_is_missed() {
     let three = open(&world, &dirs[2], "three").await;
     joined(&world, &three).await;
     let mut seen: HashSet<_> = drawn(&world, &three, 50).await.into_iter().collect();
-    // Several renewals, by which the others hear that somebody has begun, and look who.
+    // Several renewals, by which the other nodes learn of the new start and read the journals.
     world.pass(30_000).await;
     drop(three);
     settle().await;
@@ -61,7 +61,7 @@ async fn a_journal_that_joined_after_the_backup_is_missed() {
     let unsaid = recovery.unsaid().unwrap();
     assert!(unsaid.contains("of three on "), "{unsaid}");
 
-    // It alone knows what it has taken.
+    // Only this process knows what it has taken.
     let three = open(&world, &dirs[2], "three").await;
     once_reported(&world, 3).await;
     in_time(&world, one.noticed_doubt()).await.unwrap();

@@ -1,4 +1,4 @@
-//! How much memory the keys of all counters of a node take together.
+//! Memory limit for the keys of all counters of a node together.
 
 use super::counters::{History, count, server_with};
 use super::*;
@@ -6,19 +6,19 @@ use crate::spec::Kind;
 
 const BYTES_MAX: usize = 256 * 1_024;
 
-/// A node whose keys have little room, and a counter source of it.
+/// Returns a node with little room for keys, and a counter source of it.
 async fn narrow(world: &World) -> (Node, Source) {
     let settings = NodeSettings { counter_bytes_max: BYTES_MAX, ..NodeSettings::default() };
     server_with(world, "", settings).await
 }
 
-/// One more.
+/// Adds a counter source.
 async fn counter(node: &Node, name: &str) -> Source {
     node.define(name, &SourceSpec::of(Kind::Counter)).await.unwrap();
     node.source(name).await.unwrap()
 }
 
-/// Counts each of so many keys once.
+/// Counts each of this many keys once.
 async fn flood(source: &Source, keys: u64) {
     for number in 0..keys {
         count(source, &format!("{{one}}-{number}")).await.unwrap();

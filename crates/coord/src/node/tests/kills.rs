@@ -1,5 +1,5 @@
-//! What is left when a process is killed: dropped without a word, its clock set to anything, and
-//! opened again on the same store.
+//! State after a process is killed: dropped without an end, its clock set to anything, and opened
+//! again on the same store.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::store::StoreIdentity;
 
 const YEAR_MS: u64 = 31_556_952_000;
 
-/// A directory that goes with the test.
+/// Directory that is removed after the test.
 pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
@@ -48,7 +48,7 @@ async fn open(world: &World, dir: Option<&Scratch>, source: &str) -> Result<(Nod
     Ok((node, source))
 }
 
-/// Waits for something that needs time to pass.
+/// Waits for a future that needs time to pass.
 pub(super) async fn in_time<T>(world: &World, what: impl Future<Output = T>) -> T {
     tokio::pin!(what);
     for _ in 0..200_000 {
@@ -64,7 +64,7 @@ pub(super) async fn in_time<T>(world: &World, what: impl Future<Output = T>) -> 
     panic!("it never comes")
 }
 
-/// Mints what it can within a bound, letting time pass.
+/// Mints as much as possible within a bound, letting time pass.
 pub(super) async fn mint_some(
     world: &World,
     source: &Source,
@@ -92,7 +92,7 @@ pub(super) async fn mint_some(
     made
 }
 
-/// Several lives of one process: each is killed, and the clock is set back before the next.
+/// Runs several lives of one process: each is killed, and the clock is set back before the next.
 async fn killed_and_set_back(journal: bool, back_ms: u64, source: &str) {
     let world = World::new();
     let dir = Scratch::new();
@@ -142,7 +142,8 @@ set_back! {
     killed_and_set_back_by_10_years_never_repeats: 10 * YEAR_MS,
 }
 
-/// The journal knows both numbers; two leases that both ask for the first of them must not cost the second.
+/// The journal knows both numbers; two leases that both ask for the first of them must not cost the
+/// second.
 #[tokio::test]
 async fn two_leases_of_one_pool_keep_their_numbers_over_a_crash() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -194,7 +195,8 @@ async fn with_a_journal_a_killed_process_goes_on_with_its_number_at_once() {
         assert!(taken.since(world.clock.unix_ms()) <= 1_000, "life {life}: far ahead");
         drop((node, source));
         settle().await;
-        // Longer than the journal's lead: a process that is killed more often leads a bit more each time.
+        // Longer than the journal's lead: a process that is killed more often leads a bit more each
+        // time.
         world.clock.advance_ms(600);
     }
 }
@@ -227,7 +229,7 @@ async fn after_crash_refuse_does_not_mint_and_wait_waits() {
         let source = in_time(&world, node.source("orders")).await.unwrap();
         mint_some(&world, &source, &mut seen, "first life").await;
         drop((node, source));
-        // The presence lapses, and the mark is still far ahead.
+        // The presence expires, and the mark is still far ahead.
         world.pass(4_000).await;
         let again = NodeSettings { after_crash, ..brief };
         let node = Node::open(world.handle(), again, world.parts()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Numbers for processes that mint by themselves.
+//! External leases: numbers for processes that mint by themselves.
 
 use std::sync::atomic::Ordering;
 
@@ -10,9 +10,9 @@ use crate::memory::MemoryClock;
 use crate::ordered::LetGo;
 
 const KEEP_MS: u64 = 5_000;
-/// How far clocks may be apart that are compared with samples as old as a presence.
+/// Largest distance between clocks that are compared with samples as old as a presence.
 const APART_MS: u64 = 2 * 20_000;
-/// More than any of these spaces has.
+/// Limit above the numbers of any of these scopes.
 const MOST: u64 = 1_000;
 const KEPT_MS: u64 = KEEP_MS + APART_MS;
 
@@ -24,7 +24,7 @@ async fn joined(world: &World) -> Node {
     has_joined(world, world.open().await).await
 }
 
-/// The node, once it is a member.
+/// Returns the node, once it is a member.
 async fn has_joined(world: &World, node: Node) -> Node {
     for _ in 0..100 {
         if node.incarnation().is_some() {
@@ -43,7 +43,7 @@ async fn keep(node: &Node, label: &str) -> Loan {
     node.keep_lent(&called(label), KEEP_MS).await.unwrap()
 }
 
-/// Borrowers that waited for a server ask it as soon as it listens.
+/// Clients that waited for a server call it when it starts to listen.
 #[tokio::test]
 async fn who_lends_waits_a_moment_for_a_node_that_joins_and_no_longer() {
     let world = World::new();
@@ -80,14 +80,14 @@ async fn every_borrower_has_a_number_and_keeps_it() {
     }
     let full = lend(&one, "e", 2).await.unwrap_err();
     assert!(matches!(full.kind(), ErrorKind::PoolFull(_)), "{full:?}");
-    // Another width, and another space, are other numbers.
+    // Another width, and another scope, have their own numbers.
     assert_eq!(lend(&one, "e", 3).await.unwrap().number, 0);
     let elsewhere = Borrower { space: "shop-2".into(), label: "a".into() };
     assert_eq!(two.lend(&elsewhere, 2, KEEP_MS, MOST, &|_| false).await.unwrap().number, 0);
-    // Who asks again, anywhere, has the same, and may have minted until now.
+    // A client that calls again, anywhere, gets the same number, and may have minted until now.
     let again = lend(&two, "c", 2).await.unwrap();
     assert_eq!((again.number, again.after), (2, world.clock.unix_ms()));
-    // As long as they are heard of, by whomever, and however long that is.
+    // They keep it as long as they call any server, however long that is.
     for round in 0..20 {
         world.pass(KEEP_MS / 2).await;
         for label in ["a", "b", "c", "d"] {
@@ -109,7 +109,7 @@ async fn a_silent_borrower_loses_its_number_only_when_every_clock_has_passed_its
     assert!(lend(&two, "c", 1).await.is_err());
     assert_eq!(keep(&two, "b").await, Loan::Held);
     world.pass(100).await;
-    // Nobody has it yet: it is its own still.
+    // No other client has it yet, so it still belongs to the first.
     assert_eq!(keep(&two, "a").await, Loan::Held);
     world.pass(KEPT_MS).await;
     let lent = lend(&two, "c", 1).await.unwrap();
@@ -127,7 +127,7 @@ async fn a_number_outlives_the_server_that_lent_it() {
     let (one, two) = (joined(&world).await, joined(&world).await);
     let lent = lend(&one, "a", 1).await.unwrap();
     drop(one);
-    // Its presence has lapsed by then: what protects the borrower is the mark.
+    // Its presence has expired by then: the mark protects the client.
     for _ in 0..10 {
         world.pass(KEEP_MS).await;
         assert_eq!(keep(&two, "a").await, Loan::Held);
@@ -156,13 +156,13 @@ async fn what_is_given_back_is_anothers_once_every_clock_has_passed_that_moment(
     world.pass(APART_MS).await;
     let lent = lend(&node, "b", 1).await.unwrap();
     assert!(lent.number == 1 && lent.after >= back, "{lent:?}");
-    // A year of silence is nothing to one that is to keep it for ever.
+    // A silence of a year does not matter to a lease that is kept for ever.
     world.clock.advance_ms(KEEP_MS_MAX / 100);
     let mark = node.workers().await.unwrap()[0].mark.unix_millis();
     assert!(mark > world.clock.unix_ms() && mark < UnixMillis::new(u64::MAX / 4));
 }
 
-/// A pattern has any number of spaces.
+/// A pattern matches any number of scopes.
 #[tokio::test]
 async fn spaces_that_count_together_take_no_more_room_than_one_may() {
     let world = World::new();
@@ -181,7 +181,7 @@ async fn spaces_that_count_together_take_no_more_room_than_one_may() {
     }
     assert_eq!(node.workers().await.unwrap().len(), 3);
     assert_eq!(lend("tmp-2").await.unwrap().number, 0, "who has one is told the same");
-    // Those of others are others'.
+    // The numbers of other scopes do not count.
     let other = called("a");
     assert_eq!(node.lend(&other, 10, KEEP_MS, 1, &|_| false).await.unwrap().number, 0);
 }
@@ -197,7 +197,7 @@ async fn a_space_takes_no_more_room_than_it_may_and_serves_on() {
     for (number, label) in (0..).zip(["a", "b", "c"]) {
         assert_eq!(lend(&one, label, 10).await.unwrap().number, number);
     }
-    // Of all widths together, whoever is asked; and others have their own.
+    // The limit is for all widths together, on any server; other scopes have their own.
     for (node, width) in [(&one, 10), (&two, 10), (&one, 20)] {
         let refused = lend(node, "d", width).await.unwrap_err();
         assert_eq!(refused.kind().code(), "too_many", "{refused}");
@@ -208,9 +208,9 @@ async fn a_space_takes_no_more_room_than_it_may_and_serves_on() {
     let elsewhere = Borrower { space: "shop-2".into(), label: "d".into() };
     two.lend(&elsewhere, 10, KEEP_MS, 3, &|_| false).await.unwrap();
     assert_eq!(rows().await, 4);
-    // Who has one keeps it, and is told the same.
+    // A client with a number keeps it, and gets the same one.
     assert_eq!((lend(&two, "b", 10).await.unwrap().number, keep(&one, "c").await), (1, Loan::Held));
-    // What is free again is lent again: the one that has been for longest.
+    // A free number is granted again: the one that has been free for longest.
     assert!(two.take_back(&called("c")).await.unwrap());
     world.pass(APART_MS).await;
     assert_eq!((keep(&one, "a").await, keep(&one, "b").await), (Loan::Held, Loan::Held));
@@ -269,12 +269,13 @@ async fn borrowers_that_ask_at_once_have_different_numbers() {
     }
     let mut seen = HashSet::new();
     for own in numbers {
-        // One that asked twice at once may have two: both are its own.
+        // A client that called twice at the same time may have two: both are its own.
         assert!(own.into_iter().all(|number| seen.insert(number)), "{seen:?}");
     }
 }
 
-/// A clock that is an hour off would find every mark passed, or keep a number up to a time that is over.
+/// A clock that is an hour off would find every mark passed, or keep a number up to a time that is
+/// over.
 #[tokio::test]
 async fn whoever_has_a_wrong_clock_lends_keeps_and_takes_back_nothing() {
     let time = MemoryClock::new(START);
@@ -291,7 +292,7 @@ async fn whoever_has_a_wrong_clock_lends_keeps_and_takes_back_nothing() {
             assert_eq!(error.kind().code(), code, "{error}");
         }
     };
-    // Nobody but the store can have noticed: elapsed time stands still.
+    // Only the store can have noticed: elapsed time stands still.
     world.clock.set(time.now().saturating_add(3_600_000));
     refused("clock_ahead").await;
     world.clock.set(time.now().saturating_sub(3_600_000));
@@ -323,7 +324,8 @@ async fn what_another_server_took_back_is_not_kept_from_memory() {
     assert_eq!(one.keep_lent(&called("a"), 1).await.unwrap(), Loan::Lost);
 }
 
-/// Whether the store has let go of the number is not known then, so its term is not, either.
+/// It is then unknown whether the store has relinquished the number, so its term is unknown as
+/// well.
 #[tokio::test]
 async fn a_number_that_the_store_would_not_let_go_of_is_kept_all_the_same() {
     let world = World::new();
@@ -339,7 +341,7 @@ async fn a_number_that_the_store_would_not_let_go_of_is_kept_all_the_same() {
         world.pass(KEEP_MS / 2).await;
         assert_eq!(keep(&node, "a").await, Loan::Held);
     }
-    // What was sent then comes now, and takes nothing away.
+    // The delayed request arrives now, and takes nothing away.
     let slots = vec![(sent.slot, sent.term)];
     let late = LetGo { pool: sent.pool, member: node.incarnation().unwrap(), slots };
     world.handle().let_go(&late, world.clock.unix_ms()).await.unwrap();
@@ -351,7 +353,8 @@ async fn a_number_that_the_store_would_not_let_go_of_is_kept_all_the_same() {
     assert_eq!(keep(&node, "a").await, Loan::Held);
 }
 
-/// Held by a server that lives, a number would not be free when its borrower has been silent for long enough.
+/// A number held by a live server would not become free after its client has been silent for long
+/// enough.
 #[tokio::test]
 async fn a_server_lets_go_of_what_it_does_not_know_to_hold() {
     let world = World::new();
@@ -372,7 +375,8 @@ async fn a_server_lets_go_of_what_it_does_not_know_to_hold() {
     assert_eq!(numbers, [0, 1].into());
 }
 
-/// Who borrows a number again has it by the same term: the mark tells what was sent before from what is so now.
+/// A client that gets a number again has the same term: the mark tells an old request from the
+/// present state.
 #[tokio::test]
 async fn a_word_that_comes_late_takes_back_nothing_that_was_lent_again() {
     let world = World::new();
@@ -394,12 +398,12 @@ async fn a_word_that_comes_late_takes_back_nothing_that_was_lent_again() {
         assert_eq!(refused.kind().code(), "mark_moved", "{refused}");
         assert_eq!(other.keep_lent(&called("a"), keep_ms).await.unwrap(), Loan::Held);
     }
-    // One that was kept meanwhile is looked at again, and taken back.
+    // A lease that was extended meanwhile is read again, and taken back.
     assert!(node.take_back(&called("a")).await.unwrap());
     assert_eq!(releases.lock().unwrap().len(), 1);
 }
 
-/// Who lends may be the first to see it, and the only one.
+/// The granting server may be the first to see it, and the only one.
 #[tokio::test]
 async fn a_store_that_went_back_below_what_is_lent_is_a_doubt() {
     let world = World::new();

@@ -4,8 +4,8 @@ use super::counters::{count, server_with};
 use super::kills::{Scratch, in_time};
 use super::*;
 
-/// A server that is killed again before it has taken over what the life before had: all of them are known to have ended,
-/// so nobody waits for their leases to lapse.
+/// The server is killed again before it has taken over the sections of its earlier life. All lives
+/// are known to have ended, so no caller waits for their leases to expire.
 #[tokio::test]
 async fn what_several_lives_before_have_held_is_taken_at_once() {
     let world = World::new();
@@ -35,7 +35,7 @@ async fn what_several_lives_before_have_held_is_taken_at_once() {
     }
 }
 
-/// Asks until there is a number.
+/// Calls until there is a number.
 async fn within(source: &Source, key: &str) -> u64 {
     loop {
         match count(source, key).await {
@@ -45,7 +45,8 @@ async fn within(source: &Source, key: &str) -> u64 {
     }
 }
 
-/// Its end gives the lock of the data directory back, and so proves to the next process that this one mints no more.
+/// The end of the runtime frees the lock of the data directory, which proves to the next process
+/// that this one mints no more.
 #[test]
 fn nothing_is_minted_once_the_runtime_of_a_node_is_gone() {
     let world = World::new();

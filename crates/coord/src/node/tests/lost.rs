@@ -1,4 +1,4 @@
-//! What a process knows of a history that its store has lost.
+//! Knowledge of a process about a history that its store has lost.
 
 use tokio::sync::Notify;
 
@@ -19,7 +19,7 @@ async fn open(world: &World, dir: &Scratch) -> Node {
     node
 }
 
-/// Less may be handed out than it says, and a recovery is to go past it all the same.
+/// Less may be handed out than the journal shows, and a recovery must still go past it.
 #[tokio::test]
 async fn an_end_in_a_journal_that_was_put_back_is_reported_of_a_store_that_went_back() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -37,7 +37,7 @@ async fn an_end_in_a_journal_that_was_put_back_is_reported_of_a_store_that_went_
     assert_eq!(known.ends.get("bills"), Some(&101), "{known:?}");
 }
 
-/// As if its row alone were an older one: the history of the store has everything.
+/// As if only its row were an older one: the history of the store has everything.
 #[tokio::test]
 async fn a_source_below_an_end_that_the_journal_surely_knows_puts_the_store_in_doubt() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -60,14 +60,14 @@ async fn a_source_below_an_end_that_the_journal_surely_knows_puts_the_store_in_d
     assert_eq!((doubt.seen, doubt.found), (101, 4));
 }
 
-/// A node on a store with faults, after it has joined.
+/// Returns a node on a store with faults, after it has joined.
 async fn on(world: &World, store: Faulty) -> Node {
     let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
     joined(world, &node).await;
     node
 }
 
-/// The answer was on its way: the store does not have any more what it says.
+/// The result was in flight: the store no longer has this definition.
 #[tokio::test]
 async fn a_definition_that_was_asked_for_before_a_recovery_is_not_taken_up_after_it() {
     let world = World::new();
@@ -107,7 +107,7 @@ async fn a_definition_that_was_asked_for_before_a_recovery_is_not_taken_up_after
     in_time(&world, node.close()).await.unwrap();
 }
 
-/// It joins for another reason, and nothing was said against its store before.
+/// The node joins for another reason, and its store was not in doubt before.
 #[tokio::test]
 async fn a_node_that_finds_its_store_recovered_as_it_joins_uses_nothing_from_stock() {
     let world = World::new();
@@ -138,7 +138,7 @@ async fn a_node_that_finds_its_store_recovered_as_it_joins_uses_nothing_from_sto
     in_time(&world, node.close()).await.unwrap();
 }
 
-/// What was planned without it would lie too low.
+/// A plan without this information would lie too low.
 #[tokio::test]
 async fn a_recovery_is_not_planned_without_what_the_store_could_not_be_asked() {
     let world = World::new();

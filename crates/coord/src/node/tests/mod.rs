@@ -1,4 +1,4 @@
-//! The node over the memory store.
+//! Node over the memory store.
 
 mod alone;
 mod asked;
@@ -52,7 +52,7 @@ use faulty::Faulty;
 /// 2026-06-01T00:00:00Z, well inside the default layout.
 pub(super) const START: UnixMillis = UnixMillis::new(1_780_272_000_000);
 
-/// A world with clocks that a test moves, and a store that outlives nodes.
+/// World with clocks that a test moves, and a store that outlives nodes.
 pub(super) struct World {
     pub(super) store: MemoryStore,
     pub(super) clock: Arc<ManualClock>,
@@ -73,12 +73,12 @@ impl World {
             timer: Arc::new(self.timer.clone()) as Arc<dyn Timer>,
             clock: Arc::clone(&self.clock) as _,
             observer: Arc::new(()) as Arc<dyn Observer + Send + Sync>,
-            // It has done its work at once: how fast a real one is decides nothing.
+            // It does its work at once: the speed of a real disk decides nothing.
             disk: Arc::new(disk::Failing::never()),
         }
     }
 
-    /// A handle that the test has faults for.
+    /// Returns a handle with faults for the test to inject.
     fn faulty(&self) -> Faulty {
         Faulty::over(self.store.handle("default").unwrap())
     }
@@ -95,7 +95,7 @@ impl World {
         Node::open(self.handle(), settings, self.parts()).await.unwrap()
     }
 
-    /// Time passes for everybody, in steps that let tasks run in between.
+    /// Advances both clocks, in steps that let tasks run in between.
     pub(super) async fn pass(&self, ms: u64) {
         for _ in 0..ms.div_ceil(100) {
             self.clock.advance_ms(Ord::min(ms, 100));
@@ -105,7 +105,7 @@ impl World {
     }
 }
 
-/// Lets everything run that can run without time passing.
+/// Runs everything that can run without time passing.
 async fn settle() {
     for _ in 0..50 {
         tokio::task::yield_now().await;
@@ -123,7 +123,7 @@ fn spec(json: &str) -> SourceSpec {
     SourceSpec::from_json(json).unwrap()
 }
 
-/// What moves a store forward past all that a test took of `bills`.
+/// Returns the recovery that moves a store past all numbers of `bills` that a test took.
 fn past_bills() -> FastForward {
     FastForward {
         segments: vec![("bills".into(), Mark::new(1_000))],
@@ -132,7 +132,7 @@ fn past_bills() -> FastForward {
     }
 }
 
-/// Switches a source on or off as servers do: by an alter of what it is now.
+/// Enables or disables a source as servers do: by altering its present definition.
 async fn switch(node: &Node, name: &str, on: bool) {
     let now = node.definition(name).await.unwrap();
     let wanted = SourceSpec { enabled: Some(on), ..now.spec };

@@ -1,4 +1,4 @@
-//! What a recovery of one namespace is to the others of a store, where they share its history.
+//! Effect of a recovery of one namespace on the others of a store, where they share its history.
 
 use super::kills::{Scratch, in_time};
 use super::recovered::{FIXED, drawn, joined};
@@ -19,7 +19,8 @@ async fn open(world: &World, namespace: &str, dir: Option<&Scratch>) -> Node {
     node
 }
 
-/// A node has joined again, as another member, and gives numbers that nobody has had.
+/// Checks that a node has joined again, as another member, and mints numbers that were not minted
+/// before.
 async fn goes_on(world: &World, node: &Node, seen: &mut HashSet<u64>) {
     joined(world, node).await;
     for number in drawn(world, node, 50).await {
@@ -39,7 +40,7 @@ async fn a_recovery_of_another_namespace_ends_nobodys_minting() {
             let before = node.incarnation();
             let other = world.store.handle(NAMES[1]).unwrap();
             other.fast_forward(&FastForward::default()).await.unwrap();
-            // What it has may be of a history that was lost.
+            // Its numbers may belong to a lost history.
             in_time(&world, async {
                 while node.incarnation() == before {
                     tokio::task::yield_now().await;
@@ -84,7 +85,7 @@ async fn namespaces_of_a_store_that_was_put_back_are_recovered_one_after_the_oth
         let forward = recovery.plan(&RecoveryRequest::default()).unwrap();
         node.recover(&forward).await.unwrap();
         goes_on(&world, node, seen).await;
-        // The other is in doubt still.
+        // The other namespace is still in doubt.
         for (waits, _) in &nodes[recovered + 1..] {
             world.pass(5_000).await;
             assert_eq!(waits.incarnation(), None);

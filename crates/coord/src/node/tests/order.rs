@@ -1,4 +1,4 @@
-//! Sources of global order, of several nodes over the memory store.
+//! Global-order sources of several nodes over the memory store.
 
 use snowmint_core::{Layout, UnixMillis};
 
@@ -28,7 +28,7 @@ async fn server_on(world: &World, parts: Parts, address: &str) -> (Node, Source)
     (node, source)
 }
 
-/// Asks again, without time passing, until there is an answer.
+/// Repeats the call, without time passing, until there is a result.
 async fn mint(source: &Source) -> Result<u64> {
     for _ in 0..200 {
         match source.try_mint() {
@@ -43,7 +43,7 @@ fn is_elsewhere(answer: &Result<u64>) -> bool {
     matches!(answer, Err(error) if matches!(error.kind(), ErrorKind::Elsewhere { .. }))
 }
 
-/// Every ID is greater than every one before, whoever minted it.
+/// Last ID: every ID must be greater than all before, whichever server minted it.
 #[derive(Default)]
 struct History(u64);
 
@@ -54,7 +54,7 @@ impl History {
     }
 }
 
-/// Where the mark of the source's slot stands.
+/// Returns the mark of the source's slot.
 async fn mark_ms(world: &World) -> u64 {
     let slots = world.handle().workers(world.clock.unix_ms()).await.unwrap();
     let mut ordered =
@@ -102,7 +102,7 @@ async fn the_window_is_short_and_moves_only_while_somebody_mints() {
         assert!((1..=1_000).contains(&ahead_ms), "{ahead_ms}");
         world.pass(100).await;
     }
-    // In two seconds; whoever is there says so to the store, too.
+    // Within two seconds, in which each member also renews.
     let written = writes(&world).await - writes_before;
     assert!((4..=10).contains(&written), "{written}");
     let before = mark_ms(&world).await;
@@ -122,7 +122,7 @@ async fn servers_send_to_the_one_that_orders_and_hand_over_without_a_gap() {
     ];
     let mut owners = std::collections::BTreeSet::new();
     while servers.len() > 1 {
-        // Each round every server is asked; exactly one answers, but for the moment of a hand-over.
+        // Each round calls every server; exactly one mints, except during a hand-over.
         let mut silent_rounds = 0;
         for round in 0..60 {
             world.pass(100).await;
@@ -133,7 +133,7 @@ async fn servers_send_to_the_one_that_orders_and_hand_over_without_a_gap() {
                         history.rises(id);
                         by = Some(index);
                     }
-                    // It goes on above the window of the one before, at half speed.
+                    // It continues above the window of the previous owner, at half speed.
                     Err(error) if matches!(error.kind(), ErrorKind::TickFull { .. }) => {}
                     answer => assert!(is_elsewhere(&answer), "{round}: {answer:?}"),
                 }
@@ -147,7 +147,7 @@ async fn servers_send_to_the_one_that_orders_and_hand_over_without_a_gap() {
             }
             assert!(silent_rounds < 10, "nobody orders for a second");
         }
-        // The one that orders leaves.
+        // The owner of the order leaves.
         let mut owner = None;
         for _ in 0..10 {
             for (index, (_, source)) in servers.iter().enumerate() {
@@ -182,7 +182,7 @@ async fn servers_send_to_the_one_that_orders_and_hand_over_without_a_gap() {
 async fn clocks_that_disagree_do_not_break_the_order() {
     let world = World::new();
     let mut history = History::default();
-    // Each is within what is allowed of the store's clock, and they are seconds apart.
+    // Each is within the allowed distance from the store's clock, and they are seconds apart.
     for offset_ms in [0_i64, 1_500, -1_500, 900, -300] {
         let now = world.clock.unix_ms().get();
         let own = UnixMillis::new(now.saturating_add_signed(offset_ms));
@@ -193,7 +193,7 @@ async fn clocks_that_disagree_do_not_break_the_order() {
         for _ in 0..200 {
             match mint(&source).await {
                 Ok(id) => history.rises(id),
-                // Behind what was minted: at half speed until it has caught up.
+                // Behind the last IDs: half speed until it has caught up.
                 Err(error) if matches!(error.kind(), ErrorKind::TickFull { .. }) => {}
                 Err(error) => panic!("{offset_ms}: {error}"),
             }

@@ -1,4 +1,4 @@
-//! What makes a node ready, and what does not keep it so.
+//! Readiness of a node, and its loss.
 
 use super::faulty::Faults;
 use super::*;
@@ -21,17 +21,18 @@ async fn readiness_is_earned_and_lost() {
     assert!(!node.readiness().ready);
     assert!(!node.readiness().reasons.is_empty());
     assert!(source.try_mint().is_err(), "nothing is minted on hope");
-    // The clock reaches the marks: ready again by itself.
+    // The clock reaches the marks: the node becomes ready again by itself.
     world.pass(60_000).await;
     assert!(node.readiness().ready, "{:?}", node.readiness());
     assert!(source.try_mint().unwrap() > before);
-    // And lost for good with the node.
+    // The node's end makes it unready for good.
     node.close().await.unwrap();
     assert!(!node.readiness().ready);
     assert!(node.readiness().why().contains("closed"), "{:?}", node.readiness());
 }
 
-/// All servers of a store miss it at the same moment: one that still can mint stays in service.
+/// All servers of a store lose it at the same moment: a server that still can mint stays in
+/// service.
 #[tokio::test]
 async fn a_store_that_is_away_costs_readiness_when_the_window_ends_and_not_before() {
     let world = World::new();
@@ -42,7 +43,7 @@ async fn a_store_that_is_away_costs_readiness_when_the_window_ends_and_not_befor
     let source = node.source("orders").await.unwrap();
     world.pass(3_000).await;
     *lacks.lock().unwrap() = Some(Faults::EVERY_VERB);
-    // The presence lapses after 10 s; half of the window of 30 s is left in any case.
+    // The presence expires after 10 s; half of the window of 30 s is left in any case.
     for second in 1..=14 {
         world.pass(1_000).await;
         source.try_mint().unwrap();
@@ -62,7 +63,7 @@ async fn a_store_that_is_away_costs_readiness_when_the_window_ends_and_not_befor
     source.try_mint().unwrap();
 }
 
-/// Its sections are answered from as long as its presence lasts, and nothing else says how long that is.
+/// Its sections are served as long as its presence lasts, and nothing else shows how long.
 #[tokio::test]
 async fn a_node_without_a_window_is_ready_as_long_as_its_presence_lasts() {
     let world = World::new();

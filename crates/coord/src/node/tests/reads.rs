@@ -1,5 +1,5 @@
-//! Many who read the store through one node: it is asked once for all of them, and what the node must have in time waits
-//! for none.
+//! Many callers that read the store through one node: the store gets one call for all of them, and
+//! the node's own calls wait for none.
 
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use super::kills::in_time;
 use super::*;
 
-/// A node that mints, whose calls a test can hold for as long as it likes.
+/// Minting node, with calls that a test can hold for any time.
 struct Ground {
     world: World,
     node: Node,
@@ -72,7 +72,7 @@ async fn callers_who_list_share_a_call_and_windows_go_on_meanwhile() {
     assert!(ground.node.readiness().ready, "{:?}", ground.node.readiness());
     assert!(callers.iter().all(|caller| !caller.is_finished()));
 
-    // What the node reads for itself meanwhile, it reads past them.
+    // The node's own reads do not wait for those of callers.
     let meanwhile = ground.asked("list");
     goes_on.notify_one();
     for caller in std::iter::once(first).chain(callers) {
@@ -81,7 +81,7 @@ async fn callers_who_list_share_a_call_and_windows_go_on_meanwhile() {
     assert!(ground.asked("list") <= meanwhile + 1, "one for all who came after it");
 }
 
-/// An answer that is on its way may be older than what the caller has done.
+/// A result in flight may be older than the caller's own change.
 #[tokio::test]
 async fn whoever_has_defined_a_source_finds_it_in_the_next_list() {
     let ground = Ground::new().await;
@@ -99,7 +99,7 @@ async fn whoever_has_defined_a_source_finds_it_in_the_next_list() {
     assert_eq!(names(&second.await.unwrap().unwrap()), ["bills", "orders"]);
 }
 
-/// Of however many names: a few are read one by one, and the rest together.
+/// Holds for any number of names: a few are read individually, and the rest together.
 #[tokio::test]
 async fn callers_who_look_at_many_sources_cost_few_calls() {
     let ground = Ground::new().await;

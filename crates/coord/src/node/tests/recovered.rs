@@ -1,4 +1,4 @@
-//! A store that an operator has recovered, under a node that runs.
+//! Store that an operator has recovered, under a running node.
 
 use tokio::sync::oneshot;
 
@@ -33,7 +33,7 @@ pub(super) async fn drawn(world: &World, node: &Node, count: u32) -> Vec<u64> {
     numbers(in_time(world, source.mint(count, None, 5_000)).await.unwrap())
 }
 
-/// Another process takes numbers.
+/// Takes numbers for another process.
 pub(super) async fn taken(world: &World, length: u64) -> Segment {
     let store = world.handle();
     let definition_version = store.get("bills").await.unwrap().version;
@@ -41,7 +41,7 @@ pub(super) async fn taken(world: &World, length: u64) -> Segment {
     store.reserve(&Reserve { source, length, definition_version, within: None }).await.unwrap()
 }
 
-/// They were this process's in the history that was lost, and are another's in the one that the recovery went on with.
+/// The numbers were this process's in the lost history, and are another's in the recovered one.
 #[tokio::test]
 async fn numbers_that_a_journal_kept_are_not_used_after_a_recovery() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -49,7 +49,7 @@ async fn numbers_that_a_journal_kept_are_not_used_after_a_recovery() {
     node.define("bills", &spec(FIXED)).await.unwrap();
     let backup = world.store.backup();
     assert_eq!(drawn(&world, &node, 50).await.last(), Some(&50));
-    // What is left cannot go back to the store.
+    // The rest cannot go back to the store.
     taken(&world, 100).await;
     in_time(&world, node.close()).await.unwrap();
     drop(node);
@@ -79,7 +79,7 @@ async fn numbers_that_a_journal_kept_are_not_used_after_a_recovery() {
     in_time(&world, node.close()).await.unwrap();
 }
 
-/// What a program asks for.
+/// Returns the request of an embedded client.
 pub(super) async fn wanted(world: &World, length: u64) -> Reserve {
     let definition_version = world.handle().get("bills").await.unwrap().version;
     Reserve { source: "bills".into(), length, definition_version, within: None }
@@ -89,7 +89,7 @@ pub(super) async fn for_program(node: &Node, wanted: &Reserve) -> Result<Segment
     node.reserve_for_program(&**node.store(), wanted).await
 }
 
-/// The program is not there any more: the process through which it asked says what it has.
+/// The client is gone: the process that it called reports its numbers.
 #[tokio::test]
 async fn what_programs_have_reserved_is_reported_by_the_process_that_they_asked() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -99,7 +99,7 @@ async fn what_programs_have_reserved_is_reported_by_the_process_that_they_asked(
     let wanted = wanted(&world, 500).await;
     let taken = in_time(&world, for_program(&node, &wanted)).await.unwrap();
     assert_eq!((taken.first, taken.last), (1, 500));
-    // The disk has it, before the program does.
+    // The disk has the numbers before the client does.
     let on_disk = || inspect(&DataDir::lock(&dir.0).unwrap()).unwrap();
     in_time(&world, node.close()).await.unwrap();
     drop(node);
@@ -131,7 +131,7 @@ async fn what_programs_have_reserved_is_reported_by_the_process_that_they_asked(
     in_time(&world, node.close()).await.unwrap();
 }
 
-/// It is missed by nobody, but as long as it runs it says what it has.
+/// No recovery waits for it, but it reports its numbers as long as it runs.
 #[tokio::test]
 async fn a_process_without_a_journal_reports_what_it_has_reserved() {
     let world = World::new();
@@ -158,7 +158,7 @@ async fn a_process_without_a_journal_reports_what_it_has_reserved() {
     in_time(&world, node.close()).await.unwrap();
 }
 
-/// They go through another process, whose journal cannot tell this one's.
+/// They go through another process, of which this process's journal knows nothing.
 #[tokio::test]
 async fn numbers_that_a_program_gives_back_put_no_store_in_doubt() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -178,7 +178,7 @@ async fn numbers_that_a_program_gives_back_put_no_store_in_doubt() {
     in_time(&world, node.close()).await.unwrap();
 }
 
-/// A node whose journal hears of what is taken only once `disk` goes on, and the source that it is taken from.
+/// Returns a node with a journal that is written only once `disk` continues, and the disk.
 async fn with_a_slow_journal(world: &World, dir: &Scratch, source: &str) -> (Node, Arc<Hanging>) {
     let disk = Arc::new(Hanging::default());
     let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
@@ -189,7 +189,7 @@ async fn with_a_slow_journal(world: &World, dir: &Scratch, source: &str) -> (Nod
     (node, disk)
 }
 
-/// The store is recovered while the journal has not heard of what was taken.
+/// Recovers the store while the journal does not have the numbers yet.
 async fn recovered_meanwhile(world: &World, node: &Node, disk: &Hanging) {
     let doubts = &node.core().around.doubts;
     let (witness, seen, found) = ("told".into(), 2, 1);
@@ -202,7 +202,7 @@ async fn recovered_meanwhile(world: &World, node: &Node, disk: &Hanging) {
     world.pass(2_000).await;
 }
 
-/// What a journal says of a recovered store, it may have said before it knew of the numbers.
+/// The journal may have reported to the recovered store before it had the numbers.
 #[tokio::test]
 async fn numbers_that_the_journal_hears_of_over_a_recovery_are_no_programs() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -216,7 +216,7 @@ async fn numbers_that_the_journal_hears_of_over_a_recovery_are_no_programs() {
     in_time(&world, node.close()).await.unwrap();
 }
 
-/// The same, of those that go from the store to a caller without a stop in a stock.
+/// The same for numbers that go from the store to a caller without being prefetched.
 #[tokio::test]
 async fn numbers_that_the_journal_hears_of_over_a_recovery_are_no_callers() {
     const ONE: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":1}}"#;
@@ -235,7 +235,8 @@ async fn numbers_that_the_journal_hears_of_over_a_recovery_are_no_callers() {
     in_time(&world, node.close()).await.unwrap();
 }
 
-/// Its handle says once, in answer to whatever asks first, that the store was recovered: also while the node joins.
+/// Its handle reports a recovery of the store only once, to the first call, also while the node
+/// joins.
 #[tokio::test]
 async fn a_node_that_is_told_of_a_recovery_while_it_joins_goes_on() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -276,7 +277,7 @@ async fn a_node_that_is_told_of_a_recovery_while_it_joins_goes_on() {
     in_time(&world, node.close()).await.unwrap();
 }
 
-/// An answer that was on its way over a recovery says what was true before it.
+/// A result that was in flight during a recovery shows the state before it.
 #[tokio::test]
 async fn a_late_answer_from_before_a_recovery_is_no_doubt_about_the_store() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -313,7 +314,7 @@ async fn a_late_answer_from_before_a_recovery_is_no_doubt_about_the_store() {
     in_time(&world, node.close()).await.unwrap();
 }
 
-/// A recovery misses only journals that the store knows.
+/// A recovery waits only for journals that the store knows.
 #[tokio::test]
 async fn a_journal_that_the_store_has_forgotten_joins_again() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -337,7 +338,7 @@ async fn a_journal_that_the_store_has_forgotten_joins_again() {
         standing.journals.iter().any(|journal| journal.id == own)
     };
     assert!(!is_known().await, "the store must have forgotten it");
-    // Each process that comes is a reason to look.
+    // Each new process is a reason to read the list.
     store
         .define(&crate::catalog::NewDefinition {
             name: "bills".into(),
@@ -356,7 +357,7 @@ async fn a_journal_that_the_store_has_forgotten_joins_again() {
     in_time(&world, node.close()).await.unwrap();
 }
 
-/// The one journal that the store knows.
+/// Returns the one journal that the store knows.
 async fn only_journal(world: &World) -> String {
     let standing = world.handle().standing().await.unwrap();
     let [journal] = standing.journals.as_slice() else { panic!("{standing:?}") };

@@ -1,4 +1,4 @@
-//! A node that nobody mints from asks the store for what must be, and sees the rest of it a little later.
+//! An idle node calls the store as rarely as possible, and sees other changes a little later.
 
 use super::kills::Scratch;
 use super::stats::calls;
@@ -6,7 +6,8 @@ use super::*;
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// A node whose journal may rest soon, and the folder of that. What a presence lasts is up to the test.
+/// Returns a node with a journal that is soon idle, and its folder. The test sets the presence's
+/// time to live.
 async fn resting(world: &World, presence_ttl_ms: u64) -> (Node, Scratch) {
     let dir = Scratch::new();
     let settings = NodeSettings {
@@ -21,7 +22,7 @@ async fn resting(world: &World, presence_ttl_ms: u64) -> (Node, Scratch) {
 #[tokio::test]
 async fn at_rest_clocks_and_catalog_are_looked_at_each_ten_seconds_however_short_the_lease() {
     const WATCHED_MS: u64 = 120_000;
-    // The rest of a presence that lasts longer than ten seconds is as long as before.
+    // With a presence longer than ten seconds, an idle node checks once per presence.
     for (ttl_ms, looks) in [(1_000, 12), (3_000, 12), (10_000, 12), (60_000, 2)] {
         let world = World::new();
         let (node, _dir) = resting(&world, ttl_ms).await;
@@ -37,7 +38,7 @@ async fn at_rest_clocks_and_catalog_are_looked_at_each_ten_seconds_however_short
         world.pass(10_000).await;
         let [renewals, clocks, catalogs] = asked().await;
         let usual = 3 * WATCHED_MS / ttl_ms;
-        // Time passes in steps of 100 ms, so that a renewal is late by as much.
+        // Time passes in steps of 100 ms, which may delay a renewal.
         assert!((usual * 3 / 4..=usual + 1).contains(&renewals), "{ttl_ms}: {renewals} renewals");
         for seen in [clocks, catalogs] {
             assert!((looks - 1..=looks + 1).contains(&seen), "{ttl_ms}: {clocks}, {catalogs}");
@@ -46,7 +47,7 @@ async fn at_rest_clocks_and_catalog_are_looked_at_each_ten_seconds_however_short
     }
 }
 
-/// Other servers renew three times while it looks once: it hears them all the same.
+/// Other servers renew three times between two checks of this node: it still uses their clocks.
 #[tokio::test]
 async fn a_clock_that_goes_wrong_at_rest_is_noticed_within_ten_seconds() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! A store that was put back to a state before its definitions were changed, and recovered.
+//! Store that was restored to a state before changes of its definitions, and recovered.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ async fn open(world: &World, dir: Option<&Scratch>) -> Node {
     node
 }
 
-/// Installation 5 of 16 now.
+/// Stripe of deployment 5 of 16.
 const FIVE_OF_16: NewStripe = NewStripe { offset: 5, increment: 16, first: None, if_version: None };
 const TWO_OF_16: NewStripe = NewStripe { offset: 2, ..FIVE_OF_16 };
 
@@ -36,10 +36,10 @@ async fn in_doubt(world: &World) {
     .await;
 }
 
-/// An operator recovers the store through this node, by what was reported.
+/// Recovers the store through this node, by the reports.
 async fn recover(world: &World, node: &Node) {
     in_doubt(world).await;
-    // Whoever keeps no journal, and is missed by nobody, has reported too.
+    // Processes without a journal, for which no recovery waits, have reported too.
     world.pass(5_000).await;
     in_time(world, node.noticed_doubt()).await.unwrap();
     let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
@@ -49,7 +49,7 @@ async fn recover(world: &World, node: &Node) {
     joined(world, node).await;
 }
 
-/// Who has the numbers that are handed out after the backup.
+/// User of the numbers that are handed out after the backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     Journalled,
@@ -57,7 +57,7 @@ enum Whose {
     Programs,
 }
 
-/// Numbers as they are handed out, as IDs.
+/// Hands out numbers, and returns them as IDs.
 async fn handed_out(world: &World, node: &Node, whose: Whose, count: u32) -> Vec<u64> {
     if whose != Whose::Programs {
         return drawn(world, node, count).await;
@@ -70,7 +70,7 @@ async fn handed_out(world: &World, node: &Node, whose: Whose, count: u32) -> Vec
     (segment.first..=segment.last).map(|number| stripe.id_of_any(number).unwrap()).collect()
 }
 
-/// By the older stripe, which the recovered store goes on with, numbers that nobody had are IDs that somebody has.
+/// Numbers that were not handed out become, by the recovered store's older stripe, IDs that were.
 #[tokio::test]
 async fn ids_of_a_stripe_that_was_lost_do_not_come_again() {
     for whose in [Whose::Journalled, Whose::Journalless, Whose::Programs] {
@@ -113,7 +113,7 @@ async fn ids_of_a_stripe_that_was_lost_do_not_come_again() {
     }
 }
 
-/// Journals of versions before say nothing of IDs, and old journals are read.
+/// Journals of earlier versions have no IDs, and old journals can be read.
 #[tokio::test]
 async fn a_journal_says_what_ids_numbers_have_become_where_they_are_others() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -134,7 +134,8 @@ async fn a_journal_says_what_ids_numbers_have_become_where_they_are_others() {
     assert_eq!(record.catalog, version);
 }
 
-/// The numbers of versions go on above those that were lost, and what a running node has is no newer.
+/// Version numbers continue above those that were lost, and a running node's versions are not
+/// newer.
 #[tokio::test]
 async fn definitions_that_were_lost_end_with_their_history() {
     let world = World::new();
@@ -177,7 +178,7 @@ async fn definitions_that_were_lost_end_with_their_history() {
     }
     let changed = other.define("changed", &spec(r#"{"layout":"twitter"}"#)).await.unwrap();
     assert!(changed.version > lost.version);
-    // Until the clock has come to the marks.
+    // Until the clock has reached the marks.
     world.pass(100_000).await;
     let source = in_time(&world, node.source("changed")).await.unwrap();
     let id = numbers(in_time(&world, source.mint(1, None, 5_000)).await.unwrap())[0];
@@ -187,7 +188,8 @@ async fn definitions_that_were_lost_end_with_their_history() {
     }
 }
 
-/// As an answer does that reaches somebody else, or nobody: a program that asks through this process, for one.
+/// The response may have reached another caller, or none: for example, an embedded client of this
+/// process.
 #[tokio::test]
 async fn a_node_finds_by_itself_that_its_store_was_recovered() {
     let world = World::new();
@@ -199,7 +201,7 @@ async fn a_node_finds_by_itself_that_its_store_was_recovered() {
     world.store.restore(backup);
     let forward = past_bills();
     world.handle().fast_forward(&forward).await.unwrap();
-    // Its member is in the state that was put back, so nothing else would tell.
+    // Its member is in the restored state, so nothing else would show it.
     let told = node.store().get("bills").await.unwrap_err();
     assert_eq!(told.kind().code(), "store_went_back");
     node.store().get("bills").await.expect("it is told once");
@@ -213,7 +215,7 @@ async fn a_node_finds_by_itself_that_its_store_was_recovered() {
     in_time(&world, node.close()).await.unwrap();
 }
 
-/// What a program is told that asks through this process, this process is told.
+/// An error for an embedded client of this process also reaches the process.
 #[tokio::test]
 async fn a_refusal_that_a_program_gets_is_the_nodes_doubt() {
     let world = World::new();
@@ -240,7 +242,7 @@ async fn a_refusal_that_a_program_gets_is_the_nodes_doubt() {
     in_time(&world, node.close()).await.unwrap();
 }
 
-/// What it has from the history that was lost is nobody's, although it mints nothing any more.
+/// Its numbers from the lost history are never used, although it mints nothing any more.
 #[tokio::test]
 async fn a_node_that_ends_as_it_joins_a_recovered_store_keeps_nothing_of_what_was_lost() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -248,7 +250,7 @@ async fn a_node_that_ends_as_it_joins_a_recovered_store_keeps_nothing_of_what_wa
     node.define("bills", &spec(FIXED)).await.unwrap();
     let backup = world.store.backup();
     assert_eq!(drawn(&world, &node, 50).await.last(), Some(&50));
-    // What is left cannot go back to the store.
+    // The rest cannot go back to the store.
     taken(&world, 100).await;
     in_time(&world, node.close()).await.unwrap();
     drop(node);
@@ -282,7 +284,7 @@ async fn a_node_that_ends_as_it_joins_a_recovered_store_keeps_nothing_of_what_wa
     assert!(tails().is_empty(), "{:?}", tails());
 }
 
-/// What was taken while a node joined is missing in what it knew when it began to.
+/// The node's report from before the join lacks the numbers that are taken during it.
 #[tokio::test]
 async fn what_is_taken_while_a_node_joins_is_reported() {
     let world = World::new();
@@ -293,7 +295,7 @@ async fn what_is_taken_while_a_node_joins_is_reported() {
     node.define("bills", &spec(FIXED)).await.unwrap();
     let backup = world.store.backup();
     drawn(&world, &node, 10).await;
-    // It is to join anew, for a reason that says nothing of the store.
+    // The node is to join again, for a reason that is not a doubt about the store.
     let goes_on = Arc::new(tokio::sync::Notify::new());
     *held.lock().unwrap() = Some(("recall", Arc::clone(&goes_on)));
     world.handle().leave(node.incarnation().unwrap(), world.clock.unix_ms()).await.unwrap();
@@ -316,7 +318,7 @@ async fn what_is_taken_while_a_node_joins_is_reported() {
     assert!(standing.known.ends["bills"] > last, "{standing:?} says nothing of {last}");
 }
 
-/// A number that is never used again is known by the highest mark alone.
+/// Only the highest mark records a number that is never used again.
 #[tokio::test]
 async fn marks_of_numbers_that_are_never_used_again_are_reported() {
     for (journalled, killed) in [(true, false), (true, true), (false, false)] {
@@ -336,7 +338,7 @@ async fn marks_of_numbers_that_are_never_used_again_are_reported() {
             }
             drop((node, source));
             settle().await;
-            // A start and a stop that mint nothing.
+            // A start and a stop without minting.
             let node = Node::open(world.handle(), never(), world.parts()).await.unwrap();
             joined(&world, &node).await;
             in_time(&world, node.close()).await.unwrap();
@@ -355,10 +357,11 @@ async fn marks_of_numbers_that_are_never_used_again_are_reported() {
     }
 }
 
-/// What an operator recovered without a journal may lie above it or not: its process finds out when it comes back.
+/// A recovery without a journal may lie above its marks or not: its process finds out when it comes
+/// back.
 #[tokio::test]
 async fn who_comes_back_after_a_recovery_without_his_journal_goes_on_if_all_of_it_was_passed() {
-    // The marks that the operator named, for workers and for numbers, as parts of what was lost.
+    // Marks that the operator named, for workers and for numbers, and the name in the error.
     for (marks, numbers_at, refused) in [
         (u64::MAX, 1_000, None),
         (u64::MAX, 30, Some("bills")),
@@ -389,7 +392,7 @@ async fn who_comes_back_after_a_recovery_without_his_journal_goes_on_if_all_of_i
         let back = Node::open(world.handle(), settings(Some(&dir)), world.parts()).await.unwrap();
         let Some(named) = refused else {
             joined(&world, &back).await;
-            // Until the clock has come to the marks.
+            // Until the clock has reached the marks.
             world.pass(60_000).await;
             let orders = in_time(&world, back.source("orders")).await.unwrap();
             ids.extend(numbers(in_time(&world, orders.mint(10, None, 5_000)).await.unwrap()));
@@ -403,7 +406,7 @@ async fn who_comes_back_after_a_recovery_without_his_journal_goes_on_if_all_of_i
         assert_eq!(back.incarnation(), None, "it went on");
         let why = back.readiness().why();
         assert!(why.contains(named), "{why}");
-        // It keeps to itself that it knows more: the others go on.
+        // It does not report that it knows more: the other nodes continue.
         assert_eq!(world.handle().standing().await.unwrap().doubt, None);
         assert!(taken(&world, 1).await.first >= numbers_at);
     }

@@ -14,7 +14,7 @@ fn stats(source: &Source) -> NumberStats {
     source.stats().numbers.unwrap()
 }
 
-/// The next number that the store will hand out.
+/// Returns the next number that the store will hand out.
 pub(super) async fn mark(world: &World, name: &str) -> u64 {
     world.handle().get(name).await.unwrap().segment.mark.get()
 }
@@ -54,7 +54,8 @@ async fn an_altered_step_counts_from_the_next_fetch_on() {
     assert_eq!(mark(&world, "bills").await, 5_011);
 }
 
-/// What was given back is no waste; what others stood in the way of is.
+/// Numbers that were given back are not waste; numbers that other nodes' reserves kept from going
+/// back are.
 #[tokio::test]
 async fn waste_is_counted() {
     let world = World::new();
@@ -86,7 +87,7 @@ async fn after_a_burst_no_more_is_in_stock_than_was_taken() {
         world.timer.advance_ms(1);
         settle().await;
         let NumberStats { stock, fetched, lost, .. } = stats(&source);
-        // Twice what was asked for at once is needed in any case.
+        // Twice the size of a request is needed in any case.
         assert!(stock <= Ord::max(fetched / 2, 1_000) && lost == 0, "{stock} of {fetched}");
     }
 }
@@ -95,7 +96,7 @@ async fn after_a_burst_no_more_is_in_stock_than_was_taken() {
 #[derive(Debug)]
 pub(super) struct Tap {
     pub(super) flows: watch::Sender<bool>,
-    /// How many were drawn each time.
+    /// Sizes of the allocations.
     drawn: Mutex<Vec<u64>>,
 }
 
@@ -131,7 +132,7 @@ async fn a_standstill_is_not_taken_for_idleness() {
     }
     let steady = *tap.drawn.lock().unwrap().last().unwrap();
     assert!(steady > 20_000, "{steady}");
-    // Nothing comes any more, and after what is there all wait.
+    // No more numbers arrive, and after the prefetched ones all callers wait.
     tap.flows.send_replace(false);
     while stats(&source).stock >= BATCH.into() {
         drawn(&world, &source, BATCH).await;
@@ -151,7 +152,7 @@ async fn a_standstill_is_not_taken_for_idleness() {
     while_time_passes(&world, waits).await;
     let first = tap.drawn.lock().unwrap()[before];
     assert!(first >= steady / 2, "{first} after a standstill, {steady} before");
-    // And what nobody wants for a while is not fetched: the first who comes again is enough for himself.
+    // Unwanted numbers are not prefetched: the next caller fetches only enough for itself.
     while stats(&source).stock >= BATCH.into() {
         drawn(&world, &source, BATCH).await;
     }
@@ -163,7 +164,7 @@ async fn a_standstill_is_not_taken_for_idleness() {
     assert!(stats(&source).stock < steady, "after a burst it comes down again");
 }
 
-/// The answer of a call that may have to wait, while time passes.
+/// Returns the result of a call that may have to wait, while time passes.
 async fn while_time_passes<T>(world: &World, call: impl Future<Output = Result<T>>) -> T {
     tokio::pin!(call);
     for _ in 0..10_000 {
@@ -184,7 +185,7 @@ fn stripe(offset: u64, increment: u64) -> NewStripe {
     NewStripe { offset, increment, first: None, if_version: None }
 }
 
-/// All that a handle can do, by both nodes of a store, while its stripe changes again and again.
+/// All operations of a handle, by both nodes of a store, while its stripe changes again and again.
 #[tokio::test]
 async fn numbers_are_unique_and_rise_over_every_change_of_stripe() {
     let world = World::new();
@@ -210,7 +211,7 @@ async fn numbers_are_unique_and_rise_over_every_change_of_stripe() {
             }
             taken[1] = drawn(&world, &there, 11).await;
             taken[1].extend(numbers_there.try_next());
-            // The lane has others in hand, below.
+            // The lane holds other numbers, below these.
             for _ in 0..3 {
                 if let Ok(id) = lane.try_next() {
                     assert!(seen.insert(id), "{round}");
@@ -271,7 +272,7 @@ async fn a_stripe_goes_on_where_the_one_before_ended() {
         (Some(22), Some(22), Some(11))
     );
     assert_eq!(drawn(&world, &source, 3).await, [22, 25, 28]);
-    // A node that starts anew reads the same.
+    // A newly opened node reads the same.
     let other = world.open().await;
     let there = other.source("bills").await.unwrap();
     assert_eq!(drawn(&world, &there, 1).await, [52]);
@@ -307,7 +308,7 @@ async fn a_source_that_is_told_to_end_goes_up_to_there_and_on_when_it_may() {
     assert_eq!(node.definition("bills").await.unwrap().spec.until, None);
 }
 
-/// What it is told must be true: whoever reads it may begin there.
+/// The end must be true: the reader of it may begin there.
 #[tokio::test]
 async fn a_source_is_not_told_to_end_below_what_it_has_handed_out() {
     let world = World::new();
@@ -335,8 +336,8 @@ async fn a_source_is_not_told_to_end_below_what_it_has_handed_out() {
     assert!(after[0] == next && next > before[24], "{after:?} after {before:?}");
 }
 
-/// The store's mark says what was handed out, and no more: a number that is named as the first of the next
-/// stripe is held against it.
+/// The store's mark shows exactly what was handed out: the first number of the next stripe is
+/// compared with it.
 #[tokio::test]
 async fn a_source_that_is_told_to_end_takes_nothing_from_there_on() {
     let world = World::new();
@@ -359,11 +360,11 @@ async fn a_source_that_is_told_to_end_takes_nothing_from_there_on() {
     assert!(refused.to_string().contains("below 100"), "{refused}");
     assert_eq!(world.handle().identity().await.unwrap().writes, writes);
 
-    // As after a restore to a time at which the source was told to end, and was not any more later.
+    // As after a restore to a time when the source had an end, which was removed later.
     let segments = vec![("bills".into(), Mark::new(last + 500))];
     let forward = FastForward { segments, ..FastForward::default() };
     world.handle().fast_forward(&forward).await.unwrap();
-    // The node hears of it in the answer to the next call, and joins anew.
+    // The node learns of it in the result of the next call, and joins again.
     drop(node.definition("bills").await);
     world.pass(5_000).await;
     let first = |first| NewStripe { first: Some(first), ..stripe(1, 3) };
@@ -374,7 +375,7 @@ async fn a_source_that_is_told_to_end_takes_nothing_from_there_on() {
     assert!(drawn(&world, &source, 1).await[0] > 3 * (last + 499));
 }
 
-/// Fewer numbers than were asked for are no row.
+/// A range with fewer numbers than requested is an error.
 #[tokio::test]
 async fn a_row_that_does_not_end_below_where_the_source_does_is_refused() {
     let world = World::new();

@@ -10,7 +10,7 @@ use crate::sources::{Decoded, Values};
 
 const DAY_MS: u64 = 86_400_000;
 
-/// A node with a clock of its own, and its source of serials.
+/// Returns a node with a clock of its own.
 async fn node_at(world: &World, time: UnixMillis) -> (Node, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new(time));
     let parts = Parts { clock: Arc::clone(&clock) as _, ..world.parts() };
@@ -63,7 +63,7 @@ async fn over_midnight_three_nodes_whose_clocks_differ_and_go_back_repeat_nothin
             clock.advance_ms(500);
         }
         if round == 50 {
-            // Back to the day before, where nobody goes.
+            // Back to the day before, which no node returns to.
             nodes[1].1.step_back_ms(60_000);
         }
         world.timer.advance_ms(500);
@@ -74,7 +74,7 @@ async fn over_midnight_three_nodes_whose_clocks_differ_and_go_back_repeat_nothin
     for day in ["S20260531", "S20260601"] {
         assert!(seen.contains(&format!("{day}00001")), "{day} begins with 1");
     }
-    // One that comes later, with a clock that is behind, goes on in the newest day.
+    // A later node, with a clock that is behind, continues in the newest day.
     let (node, _) = node_at(&world, UnixMillis::new(START.get() - 5_000)).await;
     let late = serials(&world, &node.source("bills").await.unwrap(), 1).await.unwrap();
     assert!(late[0].starts_with("S20260601") && seen.insert(late[0].clone()), "{late:?}");
@@ -122,14 +122,14 @@ async fn what_was_in_stock_yesterday_is_not_minted_today() {
     assert!(source.try_mint().is_err() && source.row(1, 0).await.is_err());
     assert!(source.numbers().is_err() && source.try_fill(&mut [0]).is_err());
     node.close().await.unwrap();
-    // What was given back is handed out again, also by a node that starts anew.
+    // Numbers that were given back are handed out again, also by a newly opened node.
     let (node, _) = node_at(&world, clock.unix_ms()).await;
     let source = node.source("bills").await.unwrap();
     assert_eq!(serials(&world, &source, 1).await.unwrap(), ["202607000002"]);
 }
 
-/// A node whose clock is a day ahead, on a store that has one of its own: it is not let in, and must not have
-/// everybody else write tomorrow's date either.
+/// The node's clock is a day ahead, on a store with a clock of its own: the node is rejected, and
+/// must not make all other nodes write tomorrow's date either.
 #[tokio::test]
 async fn a_clock_that_is_wrong_begins_no_day() {
     let world = World::new();
@@ -150,7 +150,7 @@ async fn a_clock_that_is_wrong_begins_no_day() {
     let refused = serials(&world, &wrong_bills, 1).await.unwrap_err();
     assert!(matches!(refused.kind(), ErrorKind::ClockAhead { .. }), "{refused}");
     assert_eq!(serials(&world, &right_bills, 1).await.unwrap(), ["202606010001"]);
-    // Set right, it is welcome.
+    // With the right time, it is accepted.
     clock.step_back_ms(DAY_MS);
     let mut now = Vec::new();
     for _ in 0..60 {

@@ -1,4 +1,4 @@
-//! What a server gives up that it cannot use, or that others cannot reach.
+//! Slots that a server gives up, because it cannot use them or peers cannot reach it.
 
 use snowmint_core::UnixMillis;
 
@@ -8,7 +8,7 @@ use crate::member::Serves;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// A server with a clock of its own.
+/// Server with a clock of its own.
 struct Server {
     node: Node,
     order: Source,
@@ -40,7 +40,7 @@ async fn three(world: &World) -> [Server; 3] {
         server(world, "two:1").await,
         server(world, "three:1").await,
     ];
-    // Until everybody has seen everybody, and asked for what it has.
+    // Until each server has seen all others, and called for its own slots.
     for _ in 0..40 {
         pass(world, &servers, 100).await;
         for server in &servers {
@@ -60,7 +60,7 @@ async fn pass(world: &World, servers: &[Server], ms: u64) {
     }
 }
 
-/// Asks again, without time passing, until there is an answer or somebody else is named.
+/// Repeats the call, without time passing, until there is a result or another owner is named.
 async fn asked<T>(ask: impl AsyncFn() -> Result<T>) -> Result<T> {
     for _ in 0..50 {
         match ask().await {
@@ -80,7 +80,7 @@ async fn count(server: &Server, key: u32) -> Result<(u64, u64)> {
     asked(async || server.counted.count(key.as_bytes(), 1, 0).await).await
 }
 
-/// Who mints in order, asked for at most so long.
+/// Returns the server that mints in order, within this time.
 async fn owner(world: &World, servers: &[Server], within_ms: u64) -> Option<usize> {
     for _ in 0..=within_ms / 100 {
         for (place, server) in servers.iter().enumerate() {
@@ -93,7 +93,7 @@ async fn owner(world: &World, servers: &[Server], within_ms: u64) -> Option<usiz
     None
 }
 
-/// How many of fifty keys a server counts.
+/// Returns how many of fifty keys a server counts.
 async fn keys_of(server: &Server) -> usize {
     let mut keys = 0;
     for key in 0..50 {
@@ -141,7 +141,7 @@ async fn an_owner_whose_clock_is_wrong_gives_the_order_up_within_a_second() {
         assert_ne!(after, before, "{offset_ms}");
         assert!(keys > 0, "{offset_ms}");
         assert_eq!(keys_of(wrong).await, keys, "{offset_ms}: counters need no clock");
-        // Set right, it takes up what it gave up.
+        // With the right time, it resumes what it gave up.
         let ago_ms = i64::try_from(world.clock.unix_ms().since(right)).unwrap();
         wrong.clock.set(set(right, ago_ms));
         pass(&world, &servers, 30_000).await;
@@ -177,7 +177,7 @@ async fn a_server_that_most_others_cannot_reach_gives_everything_up() {
     let keys = keys_of(lost).await;
     assert!(keys > 0);
 
-    // One of them alone has lost the way to it.
+    // Only one of its peers cannot reach it.
     others[0].node.suspect_peer(lost_member);
     pass(&world, &servers, 200).await;
     let tries = others[0].node.peers_to_probe().await;
@@ -187,7 +187,7 @@ async fn a_server_that_most_others_cannot_reach_gives_everything_up() {
     assert_eq!(says(&world, lost).await, Serves::All);
     assert_eq!(keys_of(lost).await, keys);
 
-    // The other is told, tries for itself, and finds the same.
+    // The other peer learns of this, probes too, and gets no response either.
     assert_eq!(others[1].node.peers_to_probe().await[0].member, lost_member);
     others[1].node.peer_probed(lost_member, false);
     pass(&world, &servers, 3_000).await;
@@ -233,7 +233,7 @@ async fn two_that_cannot_reach_each_other_go_on_with_what_they_have() {
     assert_eq!([keys_of(&servers[0]).await, keys_of(&servers[1]).await], keys);
 }
 
-/// Nobody is sent to it: nobody is to know what it answers for, and each announcement is a write.
+/// No caller is sent to it, so no peer needs its status, and each announcement is a write.
 #[tokio::test]
 async fn who_serves_nobody_announces_nothing() {
     for (address, said) in [("one:1", Serves::Counters), ("", Serves::All)] {
@@ -248,7 +248,8 @@ async fn who_serves_nobody_announces_nothing() {
     }
 }
 
-/// A share of half of all sections is let go in many calls, one after the other: callers wait for what is on its way.
+/// Half of all sections is relinquished in many calls, one after the other: callers wait for those
+/// in flight.
 #[tokio::test]
 async fn who_joins_has_its_share_as_fast_as_the_store_takes_it() {
     let world = World::new();

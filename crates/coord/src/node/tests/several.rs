@@ -1,4 +1,4 @@
-//! Sources that several stores serve, over memory stores.
+//! Multi-store sources, over memory stores.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::*;
 use crate::beside::{StorePlace, StorePlaces};
 use crate::sources::Values;
 
-/// A store that is there, or away.
+/// Store that is always reachable.
 #[derive(Debug)]
 struct At {
     store: MemoryStore,
@@ -22,7 +22,7 @@ impl StorePlace for At {
     }
 }
 
-/// Stores beside the own one.
+/// Node's world, with secondary stores.
 struct Several {
     world: World,
     a: MemoryStore,
@@ -51,7 +51,7 @@ impl Several {
         Node::open(self.world.handle(), self.settings(), parts).await.unwrap()
     }
 
-    /// What comes of it while time passes.
+    /// Returns the result of a future while time passes.
     async fn within<T>(&self, asked: impl Future<Output = T>) -> T {
         tokio::pin!(asked);
         for _ in 0..10_000 {
@@ -72,8 +72,8 @@ fn texts(values: Values) -> Vec<String> {
     }
 }
 
-/// Each store comes to the new day when somebody first asks it for a number of that day; whoever has made a
-/// serial of it makes none of the day before any more.
+/// Each store enters the new day at the first request for a number of that day. A process that has
+/// made a serial of a day makes none of the day before any more.
 #[tokio::test]
 async fn over_midnight_no_process_goes_back_to_a_day_that_it_has_left() {
     let several = Several::new();
@@ -111,7 +111,7 @@ async fn over_midnight_no_process_goes_back_to_a_day_that_it_has_left() {
     }
 }
 
-/// Nothing is taken ahead of need: each request is asked of one store, and of the next where that refuses.
+/// Nothing is prefetched: each request calls one store, and the next one if that store fails.
 #[tokio::test]
 async fn with_a_step_of_one_each_request_takes_from_a_store() {
     let several = Several::new();
@@ -162,7 +162,7 @@ async fn lanes_count_in_the_numbers_of_one_store_at_a_time() {
     assert!((0..20).any(|_| lane.try_next().is_err()), "it ends with its run");
 }
 
-/// What was minted under it may lie ahead of another store's clock.
+/// IDs minted under it may lie ahead of another store's clock.
 #[tokio::test]
 async fn a_worker_number_is_never_another_stores() {
     let several = Several::new();
@@ -181,7 +181,7 @@ async fn a_worker_number_is_never_another_stores() {
     node.alter("orders", &minted("a=3,=4"), None).await.unwrap();
     refused("a=3,b=4", "no store has had").await;
     refused("a=3", "write =4").await;
-    // Nor after the source was deleted in between.
+    // The rule also holds after the source was deleted in between.
     node.delete("orders").await.unwrap();
     let again = node.define("orders", &minted("a=3,b=4")).await.unwrap_err();
     assert_eq!(again.kind().code(), "conflict", "{again}");
@@ -192,7 +192,7 @@ async fn a_worker_number_is_never_another_stores() {
     assert_eq!(shares.iter().map(|share| share.store.as_str()).collect::<Vec<_>>(), ["a", "b"]);
 }
 
-/// A store that nobody asks any more, and what it handed out looks free.
+/// A removed store is not asked any more, and its numbers would look free.
 #[tokio::test]
 async fn a_store_leaves_only_where_its_numbers_are_given_to_nobody() {
     let several = Several::new();
@@ -210,13 +210,13 @@ async fn a_store_leaves_only_where_its_numbers_are_given_to_nobody() {
     assert!(said.contains("--leaves b") && said.contains("a,b") && said.contains("a,c"), "{said}");
     node.alter("orders", &numbers("a,b,c"), None).await.unwrap();
     refused("a,b").await;
-    // Nor after the source was deleted in between.
+    // The rule also holds after the source was deleted in between.
     node.delete("orders").await.unwrap();
     let again = node.define("orders", &numbers("a,c")).await.unwrap_err();
     assert_eq!(again.kind().code(), "conflict", "{again}");
     node.define("orders", &numbers("a,b,c")).await.unwrap();
 
-    // By its new stripe, `a` says for ever that there were others.
+    // The new stripe of `a` shows for ever that there were others.
     let at_a = several.within(node.store_beside("a")).await.unwrap();
     let own = Node::open(at_a, NodeSettings::default(), several.world.parts()).await.unwrap();
     let alone = NewStripe { offset: 1, increment: 2, first: Some(101), if_version: None };
@@ -227,7 +227,7 @@ async fn a_store_leaves_only_where_its_numbers_are_given_to_nobody() {
     assert_eq!(minted, Values::Numbers(vec![101, 103, 105]), "c has no stripe");
 }
 
-/// A store that takes connections and never answers.
+/// Store that accepts connections and never responds.
 #[derive(Debug)]
 struct Silent;
 
@@ -238,7 +238,7 @@ impl StorePlace for Silent {
     }
 }
 
-/// Each source asks it, and what one has found out the others need not.
+/// Each source tries to open it, and the result of one attempt counts for all.
 #[tokio::test]
 async fn a_store_that_does_not_answer_holds_up_many_sources_no_longer_than_one() {
     let several = Several::new();

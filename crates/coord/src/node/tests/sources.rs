@@ -67,8 +67,8 @@ async fn every_kind_of_source_mints_in_real_time_on_a_real_disk() {
     assert!(node.store().workers(now).await.unwrap().iter().all(|slot| !slot.live));
 }
 
-/// Whoever asks for names that nobody has defined does not load the store; one that somebody else
-/// defines meanwhile is there within a tenth of a second, and one of our own at once.
+/// Callers that request undefined names do not load the store. A name that another node defines
+/// meanwhile is found within a tenth of a second, and one of our own at once.
 #[tokio::test]
 async fn names_that_nobody_has_cost_the_store_little() {
     let world = World::new();
@@ -177,7 +177,7 @@ async fn a_disabled_source_refuses_and_an_altered_one_goes_on_without_repeating(
     let error = there.try_mint().unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Disabled { .. }), "{error}");
     switch(&one, "orders", true).await;
-    // It claims a worker number anew.
+    // It claims a worker number again.
     world.pass(200).await;
     assert!(seen.insert(here.try_mint().unwrap()));
     one.delete("orders").await.unwrap();
@@ -246,7 +246,7 @@ async fn count_and_key_are_checked() {
     for (count, key) in [(0, None), (1_000_001, None), (1, Some("x"))] {
         assert!(source.mint(count, key, 0).await.is_err(), "{count} {key:?}");
     }
-    // More than a tick holds, and no time passes: exactly what was asked for, or an error.
+    // More than a tick holds, and no time passes: exactly the requested count, or an error.
     let error = source.mint(5_000, None, 0).await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::TickFull { .. }), "{error}");
 }
@@ -287,7 +287,7 @@ async fn a_prefilled_source_serves_from_its_queue_and_is_refilled() {
     let stats = source.stats().prefill.unwrap();
     assert_eq!(stats.cursor, seen.len() as u64);
     assert_eq!(stats.discarded, 0);
-    // Altering the queue loses nothing that was in stock.
+    // Altering the queue loses no prefetched IDs.
     let in_stock = stats.tail - stats.cursor;
     let plain = spec(
         r#"{"layout":"time=32,worker=22,sequence=3,unit=1s","on_rollback":"borrow",
@@ -301,7 +301,7 @@ async fn a_prefilled_source_serves_from_its_queue_and_is_refilled() {
             assert!(seen.insert(id));
         }
     }
-    // Dry, and borrowed up to the limit: an error that says when.
+    // The queue is empty, and IDs have borrowed up to the limit: the error has a retry time.
     let error = loop {
         match source.try_mint() {
             Ok(id) => assert!(seen.insert(id)),
@@ -335,7 +335,8 @@ async fn a_queue_without_room_is_not_made_and_its_source_mints() {
     let (one, other, third) = (open("one").await, open("other").await, open("third").await);
     assert_eq!([&one, &other, &third].map(capacity), [Some(32), None, Some(8)]);
     other.try_mint().unwrap();
-    // A queue of another size takes the place of the one before, and room that is given back is there for others.
+    // A queue of another size replaces the earlier one, and freed room is available to other
+    // queues.
     node.alter("one", &prefilled(1), None).await.unwrap();
     assert_eq!(capacity(&one), Some(16));
     node.alter("other", &prefilled(2), None).await.unwrap();
@@ -351,7 +352,7 @@ async fn a_queue_without_room_is_not_made_and_its_source_mints() {
     assert_eq!(capacity(&third), Some(8));
 }
 
-/// An application's own answers to a queue that is dry, and to one without room: as Baidu's handlers.
+/// Hooks of an application for an empty queue, and for one without room, as Baidu's handlers.
 #[tokio::test]
 async fn a_prefilled_source_asks_the_hooks_of_its_application() {
     let world = World::new();
@@ -407,7 +408,7 @@ async fn a_worker_number_that_no_source_needs_any_more_is_given_back() {
 async fn a_layout_that_has_run_out_is_no_readiness() {
     let world = World::new();
     let node = world.open().await;
-    // 2^20 ms, of which some 8 s are left.
+    // 2^20 ms, of which about 8 s are left.
     let epoch = START.get() - 1_040_000;
     let keys = format!(
         r#"{{"layout":"time=20,worker=10,sequence=12,unit=1ms,epoch={epoch}","short_life":true}}"#

@@ -1,4 +1,4 @@
-//! What a node counts about itself is what has happened.
+//! Statistics of a node about itself.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -41,7 +41,7 @@ async fn a_node_says_how_it_stands() {
     assert!((29_000..=30_000).contains(&left_ms), "{left_ms}");
     assert_eq!(orders.stats().lead_ms, Some(0));
 
-    // The driver does not run: the presence and the window wane by themselves.
+    // The driver does not run: the presence and the window shrink by themselves.
     world.clock.advance_ms(4_000);
     world.timer.advance_ms(4_000);
     assert_eq!(orders.stats().window_ms, Some(left_ms - 4_000));
@@ -70,7 +70,7 @@ async fn a_right_that_is_lost_is_counted() {
     node.define("orders", &SourceSpec::default()).await.unwrap();
     let orders = node.source("orders").await.unwrap();
     let first = node.incarnation().unwrap();
-    // Somebody has the store forget the node.
+    // An operator makes the store forget the node.
     world.handle().leave(first, START).await.unwrap();
     for _ in 0..200 {
         world.pass(100).await;
@@ -84,7 +84,7 @@ async fn a_right_that_is_lost_is_counted() {
     node.close().await.unwrap();
 }
 
-/// A folder that is gone in the end.
+/// Folder that is removed at the end.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {

@@ -1,4 +1,4 @@
-//! Claims that a network kept, and delivers when nobody waits for them any more.
+//! Claims that a network kept, and delivers when they are no longer waited for.
 
 use super::*;
 use crate::lease::{ClaimRequest, Extend, Lease, Release, Wish};
@@ -8,7 +8,7 @@ fn by_hand(worker: u64) -> NodeSettings {
     NodeSettings { worker: Some(worker), ..NodeSettings::default() }
 }
 
-/// What `node` asked for some time ago.
+/// Delivers a claim that `node` sent some time ago.
 async fn late_claim(world: &World, node: &Node, slot: u64, request: u64) -> Lease {
     let Plan::Snowflake(plan) = spec("{}").check().unwrap() else { panic!() };
     let claim = ClaimRequest {
@@ -40,7 +40,7 @@ fn times_listed(node: &Node) -> u64 {
     calls.map(|verb| verb.took.count()).sum()
 }
 
-/// Altered so that it needs a worker number of its own: the one that it had is given up.
+/// Alters the source so that it needs a worker number of its own: the earlier one is given up.
 async fn moved(world: &World, node: &Node) {
     node.alter("orders", &spec(r#"{"on_rollback":"borrow"}"#), None).await.unwrap();
     world.pass(2_000).await;
@@ -53,7 +53,7 @@ async fn what_a_late_claim_took_is_found_and_given_up() {
     let source = minting(&world, &node).await;
     moved(&world, &node).await;
     assert_eq!(holders(&world, 0).await, [None]);
-    // It comes soon, once more after it was found, and later.
+    // It arrives soon, once more after it was found, and later.
     for request in [70, 71, 72] {
         late_claim(&world, &node, 7, request).await;
         assert_eq!(holders(&world, 7).await, [node.incarnation()]);
@@ -67,7 +67,7 @@ async fn what_a_late_claim_took_is_found_and_given_up() {
     assert!(times_listed(&node) > 2);
 }
 
-/// Nothing gave reason to doubt, so nobody asks.
+/// There was no reason to doubt, so nothing is listed.
 #[tokio::test]
 async fn a_node_that_got_what_it_asked_for_lists_nothing() {
     let world = World::new();
@@ -85,7 +85,7 @@ async fn a_slot_that_somebody_mints_from_is_not_given_up() {
     let lease = late_claim(&world, &node, 7, 70).await;
     let Lease { pool, slot, term, holder, mark, .. } = lease;
     let seen = Release { pool: pool.clone(), slot, term, holder, mark, from: None };
-    // A copy of the process that mints from it has moved the mark since it was seen.
+    // A copy of the process mints from it, and has moved the mark since it was seen.
     let to = Mark::from(START.saturating_add(3_000));
     let extend =
         Extend { pool, slot, term, holder, from: mark, to, request: 8, ahead_max_ms: None };
@@ -95,14 +95,15 @@ async fn a_slot_that_somebody_mints_from_is_not_given_up() {
     let slots = world.handle().workers(START).await.unwrap();
     let row = slots.iter().find(|info| info.slot == slot).unwrap();
     assert_eq!((row.holder, row.term, row.mark), (node.incarnation(), term, to));
-    // As it is now nobody can have minted past it, whoever tries at the same time.
+    // By this mark, no process can have minted past it, even if one tries at the same time.
     let stray = Stray::new(Release { mark: to, ..seen }).unwrap();
     assert!(release_stray(&node.core().around, &stray, START).await);
     assert_eq!(holders(&world, 7).await, [None]);
 }
 
-/// What a claim took whose answer was lost is found, and given up; that reaches the store late, and the claim
-/// is repeated meanwhile. Nothing is minted from what it is answered, or two would have one number.
+/// A slot of a claim with a lost result is found, and given up. The release reaches the store late,
+/// and the claim is repeated meanwhile. Nothing is minted from its result, or two nodes would have
+/// one number.
 #[tokio::test]
 async fn what_is_being_given_up_is_not_minted_from_when_the_claim_comes_again() {
     let world = World::new();
@@ -114,13 +115,13 @@ async fn what_is_being_given_up_is_not_minted_from_when_the_claim_comes_again() 
     moved(&world, &node).await;
     *lacks.lock().unwrap() = Some("release");
     world.pass(20_000).await;
-    // What it had was claimed again, as the first that it asks for.
+    // The earlier number was claimed again, as the first choice.
     assert_eq!(holders(&world, 0).await, [node.incarnation()]);
     let slots = world.handle().workers(START).await.unwrap();
     let SlotInfo { pool, slot, term, holder, mark, .. } = slots[0].clone();
     *unheard.lock().unwrap() = None;
     world.pass(5_000).await;
-    // It mints already, if it does at all. Here is what was sent.
+    // The node would mint by now, if at all. This is the release that was sent.
     let ids = |source: &Source| (0..100).map_while(|_| source.try_mint().ok()).collect::<Vec<_>>();
     let late = Release { pool, slot, term, holder, mark, from: None };
     world.handle().release(&late, world.clock.unix_ms()).await.unwrap();
@@ -130,13 +131,13 @@ async fn what_is_being_given_up_is_not_minted_from_when_the_claim_comes_again() 
     assert_eq!(seen.len(), 100);
     let twice: Vec<u64> = ids(&source).into_iter().filter(|id| !seen.insert(*id)).collect();
     assert!(twice.is_empty(), "{} IDs twice", twice.len());
-    // And once the store says that it was given up, another is asked for.
+    // Once the store confirms the release, another number is claimed.
     *lacks.lock().unwrap() = None;
     world.pass(5_000).await;
     assert!(source.try_mint().is_ok(), "{:?}", node.readiness());
 }
 
-/// A listing is the most that a node asks of a store, which may be away because it has too much to do.
+/// A list is the largest call to a store, which may be unavailable because of its load.
 #[tokio::test]
 async fn a_store_that_does_not_answer_is_not_asked_for_everything_again_and_again() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Which sources have a worker number claimed for them, and how often.
+//! Sources with a claimed worker number, and the number of claims.
 
 use async_trait::async_trait;
 use snowmint_core::ElapsedMillis;
@@ -45,7 +45,7 @@ async fn a_source_that_is_off_or_deleted_keeps_no_worker_number() {
     assert_eq!(held(&world).await, 1);
 }
 
-/// Its pool is full, and will be: nobody waits for it any more.
+/// Its pool is full, and stays so: no caller waits for it any more.
 #[tokio::test]
 async fn a_source_that_is_off_or_deleted_keeps_nobody_unready() {
     for deletes in [true, false] {
@@ -75,7 +75,7 @@ fn calls(node: &Node, verb: &str) -> u64 {
     calls.map(|calls| calls.took.count()).sum()
 }
 
-/// A server opens a source anew for each request, until it is open.
+/// A server opens a source again for each request, until it is open.
 #[tokio::test]
 async fn however_many_ask_for_a_source_a_full_pool_is_asked_in_its_own_time() {
     let world = World::new();
@@ -97,7 +97,7 @@ async fn however_many_ask_for_a_source_a_full_pool_is_asked_in_its_own_time() {
     wants.source("orders").await.unwrap().try_mint().unwrap();
 }
 
-/// A timer that counts waits by their length.
+/// Timer that counts waits by their length.
 #[derive(Clone, Debug)]
 struct Counting {
     timer: ManualTimer,
@@ -133,7 +133,7 @@ async fn the_filler_of_a_source_that_is_off_rests_and_that_of_a_deleted_one_ends
     let source = source.unwrap();
     let mut all = vec![0; 8 * 4_096];
     for _ in 0..3 {
-        // All that is there: then more is wanted of it.
+        // All IDs that are there: then more are wanted.
         let _ = source.try_fill(&mut all);
         switch(&node, "orders", false).await;
         world.pass(1_000).await;
@@ -155,7 +155,7 @@ async fn the_filler_of_a_source_that_is_off_rests_and_that_of_a_deleted_one_ends
     source.try_mint().unwrap();
 }
 
-/// Asks for a source, and has it changed while its worker number does not come.
+/// Requests a source, and changes it while its worker number does not come.
 async fn waits_while(alone: bool, change: impl AsyncFnOnce(&Node)) -> Result<()> {
     let world = World::new();
     let store = world.faulty();

@@ -1,4 +1,4 @@
-//! What is in stock when a node stops: it goes back, or is kept, and never both.
+//! Prefetched numbers when a node stops: they go back, or are kept, and never both.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::journal::{DataDir, Disk, inspect};
 use crate::origin::Origin;
 use crate::sources::{For, NumberStats};
 
-/// A directory that is gone in the end.
+/// Directory that is removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -21,7 +21,7 @@ impl Scratch {
         Self(std::env::temp_dir().join(format!("snowmint-tails-{number:x}")))
     }
 
-    /// What the journal keeps, as firsts and lasts.
+    /// Returns the numbers that the journal keeps, as firsts and lasts.
     fn kept(&self) -> Vec<(u64, u64)> {
         let record = inspect(&DataDir::lock(&self.0).unwrap()).unwrap();
         record.tails.iter().map(|tail| (tail.first, tail.last)).collect()
@@ -59,7 +59,8 @@ fn counted(source: &Source) -> (u64, u64, u64) {
     (stock, fetched, lost)
 }
 
-/// A directory whose journal keeps 11 to 100; somebody else has 101 to 200, and goes on.
+/// Returns a directory with a journal that keeps 11 to 100; another node has 101 to 200, and
+/// continues.
 async fn kept(world: &World) -> (Scratch, Node, Source) {
     let (dir, other) = (Scratch::new(), world.open().await);
     other.define("bills", &spec(FIXED)).await.unwrap();
@@ -138,7 +139,7 @@ async fn a_store_that_goes_while_it_gets_tails_back_is_waited_for_once() {
     assert_eq!(calls.unwrap().took.count(), 1);
 }
 
-/// A disk that is full: nothing that is reserved meanwhile could be handed out, so nothing is.
+/// The disk is full: numbers that are reserved meanwhile could not be handed out, so none are.
 #[tokio::test]
 async fn while_the_journal_cannot_be_written_no_numbers_are_wasted() {
     let (world, dir, disk) = (World::new(), Scratch::new(), Failing::never());
@@ -154,7 +155,7 @@ async fn while_the_journal_cannot_be_written_no_numbers_are_wasted() {
         }
     };
     disk.writes_left.store(0, Ordering::SeqCst);
-    // What the first of them took is remembered when it can be.
+    // The first one's numbers are recorded once the journal can be written.
     for _ in 0..20 {
         let refused = asks(1_000).await.unwrap_err();
         assert!(matches!(refused.kind(), ErrorKind::Unavailable { .. }), "{refused}");
@@ -166,7 +167,7 @@ async fn while_the_journal_cannot_be_written_no_numbers_are_wasted() {
     assert_eq!(drawn(&source, 10).await, (11..=20).collect::<Vec<_>>());
 }
 
-/// A disk that hangs fails nothing, and whoever asks gives up before it answers.
+/// A disk that hangs fails nothing, and each caller gives up before it responds.
 #[tokio::test]
 async fn while_the_journal_hangs_few_numbers_are_wasted() {
     let (world, dir, disk) = (World::new(), Scratch::new(), Hanging::default());
@@ -199,7 +200,7 @@ async fn while_the_journal_hangs_few_numbers_are_wasted() {
     assert_eq!(asks().await.unwrap(), 1_101 + wasted, "nobody waits for it");
 }
 
-/// What snowflakes need is in the same journal.
+/// Entries that snowflakes need are in the same journal.
 #[tokio::test]
 async fn a_segment_source_too_many_is_refused_by_itself() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -230,8 +231,8 @@ async fn a_segment_source_too_many_is_refused_by_itself() {
     assert_eq!(record.segments.into_keys().collect::<Vec<_>>(), ["more"]);
 }
 
-/// The store answers when nobody is left who could tell the journal. What waits then keeps all that it has: the
-/// tables, the store, its connections.
+/// The store responds when no task is left to notify the journal. A waiting call would keep all
+/// that it has: the tables, the store, its connections.
 #[tokio::test]
 async fn a_fetch_that_is_answered_after_the_end_keeps_nothing() {
     for closes in [false, true] {
@@ -263,7 +264,7 @@ async fn a_fetch_that_is_answered_after_the_end_keeps_nothing() {
     }
 }
 
-/// An old tail is no number of a source that has become another.
+/// An old tail does not belong to a source with another definition.
 #[tokio::test]
 async fn a_tail_of_another_definition_is_burned() {
     for change in ["alter", "restripe", "recreate", "disable"] {
@@ -315,8 +316,8 @@ async fn a_store_that_went_back_is_refused_whatever_was_kept() {
     assert_eq!(dir.kept(), [(11, 100)]);
 }
 
-/// The power fails in the middle of each write in turn, of a stop and of the start after it. Whatever was
-/// on disk then, no number comes twice.
+/// The power fails in the middle of each write in turn, of a stop and of the start after it.
+/// Whatever was on disk then, no number comes twice.
 #[tokio::test]
 async fn no_number_comes_twice_wherever_the_power_fails() {
     let mut used_tails = 0;
@@ -351,7 +352,7 @@ async fn no_number_comes_twice_wherever_the_power_fails() {
                 }
             }
             add(drawn(&there, 60).await);
-            // A journal that cannot be written is said, and numbers on their way are waited for.
+            // An unwritable journal gives an error, and numbers in flight are waited for.
             let _ = in_time(&world, node.close()).await;
             drop(node);
             settle().await;
@@ -360,7 +361,8 @@ async fn no_number_comes_twice_wherever_the_power_fails() {
     assert!(used_tails > 24, "{used_tails}: it must be about tails");
 }
 
-/// What is in such a journal is used by nobody before the store was met: so it says which one that is.
+/// The content of such a journal is not used before the store is reached, so the journal names its
+/// store.
 #[tokio::test]
 async fn a_journal_that_is_left_before_its_node_had_joined_knows_the_store() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -376,7 +378,7 @@ async fn a_journal_that_is_left_before_its_node_had_joined_knows_the_store() {
     assert_eq!(met, world.handle().identity().await.unwrap().store());
 }
 
-/// A disk that hangs holds nobody up for longer than was said, and neither does a store.
+/// A hanging disk does not delay the end beyond its limit, and neither does a store.
 #[tokio::test]
 async fn an_end_takes_no_longer_than_was_said_whatever_the_disk_does() {
     let (world, dir, disk) = (World::new(), Scratch::new(), Hanging::default());
@@ -395,7 +397,7 @@ async fn an_end_takes_no_longer_than_was_said_whatever_the_disk_does() {
     assert!((3_000..=3_100).contains(&took_ms), "{took_ms}");
 }
 
-/// Neither does a store that does not let go of its connections.
+/// A store that does not close its connections does not delay the end either.
 #[tokio::test]
 async fn an_end_takes_no_longer_than_was_said_where_the_store_does_not_close() {
     let world = World::new();

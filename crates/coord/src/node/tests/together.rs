@@ -1,4 +1,4 @@
-//! Numbers of several keys at once.
+//! Numbers of several keys in one call.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ async fn each_of_several_keys_has_its_number() {
         .collect();
     let asked: Vec<_> = keys.iter().map(String::as_bytes).collect();
     let mut history = History::default();
-    // Sections that nobody asked for before are fetched, and windows move on.
+    // Sections that were not wanted before are acquired, and windows move.
     for round in 0..300 {
         let numbers = loop {
             match source.try_count_each(&asked) {
@@ -41,14 +41,14 @@ async fn each_of_several_keys_has_its_number() {
     assert_eq!(source.try_count_each(&asked).unwrap_err().kind().code(), "closed");
 }
 
-/// With keys in common, from both sides: whoever took locks in another order would wait for ever.
+/// With keys in common, from both sides: a task that locks in another order would wait for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_take_for_many_keys_at_once() {
     const ROUNDS: usize = 2_000;
     let world = World::new();
     let (_node, source) = server(&world, "").await;
     let keys: Vec<_> = (0..64).map(|at| format!("{{one}}-{at}")).collect();
-    // The driver is on the other thread, perhaps: it tells when it is done.
+    // The driver may be on the other thread: it notifies when it is done.
     source.count(b"{one}-0", 1, 10_000).await.unwrap();
     let takers = (0..4_usize).map(|taker| {
         let (source, keys) = (source.clone(), keys.clone());

@@ -1,4 +1,4 @@
-//! A store that was recovered without what a process had seen of it, which goes on all the same.
+//! Store that was recovered without the report of a process, which continues.
 
 use super::kills::{Scratch, in_time};
 use super::recovered::{FIXED, for_program, joined, wanted};
@@ -6,11 +6,11 @@ use super::*;
 use crate::journal::{DataDir, inspect};
 use crate::spec::Stripe;
 
-/// Installation 5 of 16 now.
+/// Stripe of deployment 5 of 16.
 const FIVE_OF_16: NewStripe = NewStripe { offset: 5, increment: 16, first: None, if_version: None };
 const TWO_OF_16: NewStripe = NewStripe { offset: 2, ..FIVE_OF_16 };
 
-/// The number of a version that was lost is given again, to another definition.
+/// The version number of a lost definition is used again, for another definition.
 #[tokio::test]
 async fn what_programs_have_is_told_by_the_definition_that_has_its_version_now() {
     let (world, dir) = (World::new(), Scratch::new());
@@ -25,7 +25,7 @@ async fn what_programs_have_is_told_by_the_definition_that_has_its_version_now()
     in_time(&world, for_program(&node, &asked)).await.unwrap();
 
     world.store.restore(backup);
-    // By an operator who knows how far its numbers had come, and nothing of its definitions.
+    // The operator knows how far the source's numbers had come, and not its definitions.
     let segments = vec![("bills".into(), Mark::new(100_000))];
     let forward = FastForward { segments, writes_at_least: 10_000, ..FastForward::default() };
     world.handle().fast_forward(&forward).await.unwrap();
