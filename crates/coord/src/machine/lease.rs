@@ -153,7 +153,7 @@ impl LeaseMachine {
         matches!(self.phase, Phase::Over)
     }
 
-    /// Takes in an event, and returns the actions that are due.
+    /// Handles an event, and returns the actions that are due.
     pub fn on(&mut self, now: Now, event: LeaseEvent<'_>) -> Vec<LeaseAction> {
         match event {
             LeaseEvent::Look(positions) => self.look(now, positions),

@@ -30,8 +30,8 @@ impl JournalPace {
     /// Time within which a write to a busy disk should end.
     const WRITE_MS: u64 = 300;
 
-    /// Returns the policy for layouts whose slowest ticks last `unit_ms`. A tick must lie wholly
-    /// below the mark, so slow ticks need a mark further ahead.
+    /// Returns the policy for layouts with ticks of at most `unit_ms`. A tick must lie wholly below
+    /// the mark, so slow ticks need a mark further ahead.
     #[must_use]
     pub const fn for_unit(unit_ms: u64) -> Self {
         let slow_ms = unit_ms.saturating_mul(2).saturating_add(250);
@@ -45,9 +45,9 @@ impl Pace {
     /// Shortest window, in milliseconds.
     pub const WINDOW_MS_MIN: u64 = 1_000;
 
-    /// Returns the policy for layouts whose slowest ticks last `unit_ms` and whose IDs may lead the
+    /// Returns the policy for layouts with ticks of at most `unit_ms` and IDs that may lead the
     /// clock by `lead_ms`. A window lasts `window_ms`, but at least three ticks. `ahead_max_ms`
-    /// leaves room for a store whose clock is `skew_ms` behind ours.
+    /// leaves room for a store clock that is `skew_ms` behind ours.
     #[must_use]
     pub fn new(window_ms: u64, unit_ms: u64, lead_ms: u64, skew_ms: u64, journal: bool) -> Self {
         let window_ms = window_ms.max(unit_ms.saturating_mul(3)).max(Self::WINDOW_MS_MIN);

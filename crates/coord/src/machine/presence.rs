@@ -29,7 +29,7 @@ pub struct PresenceMachine {
 }
 
 impl PresenceMachine {
-    /// Creates the presence of a member whose join was sent at `joined_at`.
+    /// Creates the presence of a member with a join that was sent at `joined_at`.
     #[must_use]
     pub const fn new(ttl_ms: u64, joined_at: ElapsedMillis) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl PresenceMachine {
         Some(PresenceAction::Renew(presence))
     }
 
-    /// Takes in the result of a renewal.
+    /// Handles the result of a renewal.
     pub fn renewed(&mut self, now: Now, answer: &Result<()>) {
         let Some(sent_at) = self.sent_at.take() else { return };
         match answer.as_ref().map_err(Error::kind) {

@@ -93,7 +93,7 @@ impl Serving {
         is_due
     }
 
-    /// Takes in the reasons. Returns whether the served set has changed.
+    /// Handles the reasons. Returns whether the served set has changed.
     pub(crate) fn look(&mut self, now: ElapsedMillis, reasons: Reasons) -> bool {
         let (order, all) =
             (self.order.look(now, reasons.clock), self.all.look(now, reasons.unreached));

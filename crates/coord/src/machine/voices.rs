@@ -74,8 +74,8 @@ pub(crate) enum Verdict {
 }
 
 impl Voices {
-    /// Takes in the list of all other members, from a store call that was sent and returned at
-    /// these times.
+    /// Handles the list of all other members, from a store call that was sent and returned at these
+    /// times.
     pub(crate) fn look<'a>(
         &mut self,
         others: impl Iterator<Item = &'a MemberInfo>,

@@ -265,7 +265,7 @@ impl WindowMachine {
         })
     }
 
-    /// Takes in the store's result for the extend with this request number.
+    /// Handles the store's result for the extend with this request number.
     pub fn extended(
         &mut self,
         now: Now,

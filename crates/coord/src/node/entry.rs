@@ -95,7 +95,7 @@ pub(super) async fn enter(
 pub(super) struct Claim {
     pub(super) pool: Pool,
     pub(super) member: Member,
-    /// Earlier member that surely mints no more.
+    /// Earlier member that has certainly stopped minting.
     pub(super) supersedes: Option<Incarnation>,
     /// Knowledge of a journal, or of this process itself, about slots of this pool: no ID at or
     /// above these marks has left the process.

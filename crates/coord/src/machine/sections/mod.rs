@@ -59,7 +59,7 @@ pub(crate) enum SectionChange {
 pub(crate) struct Actor {
     pub(crate) member: Incarnation,
     pub(crate) owner: String,
-    /// This process's previous member, which surely mints no more.
+    /// This process's previous member, which has certainly stopped minting.
     pub(crate) before: Option<Incarnation>,
     /// Our own address; empty if this member serves no callers.
     pub(crate) address: String,
@@ -129,8 +129,8 @@ impl SectionsMachine {
         }
     }
 
-    /// Records earlier members of this process, which surely mint no more: their slots are acquired
-    /// at once.
+    /// Records earlier members of this process, which have certainly stopped minting: their slots
+    /// are acquired at once.
     pub(crate) fn ended(&mut self, members: impl IntoIterator<Item = Incarnation>) {
         self.watch.ended(members);
     }
@@ -157,7 +157,7 @@ impl SectionsMachine {
         self.listed_at = None;
     }
 
-    /// Takes in the demand of callers.
+    /// Handles the demand of callers.
     pub(crate) fn want(&mut self, wants: BTreeMap<u16, Want>, now: ElapsedMillis) {
         for (section, want) in wants {
             if self.leaving.contains(&section) {
@@ -225,8 +225,8 @@ impl SectionsMachine {
         Some(LetGo { pool: self.pool.name.clone(), member: actor.member, slots })
     }
 
-    /// Returns whether other members matter: one holds a section that we want, or may want one that
-    /// we hold.
+    /// Returns whether other members matter: one holds a section that this member wants, or may
+    /// want one that this member holds.
     fn watches(&self, actor: &Actor) -> bool {
         let counts = !self.held.is_empty() || self.was_wanted;
         !self.blocked.is_empty() || (counts && !actor.address.is_empty())
@@ -243,7 +243,7 @@ impl SectionsMachine {
         true
     }
 
-    /// Takes in the results of extends.
+    /// Handles the results of extends.
     pub(crate) fn extended(
         &mut self,
         now: ElapsedMillis,
@@ -305,7 +305,7 @@ impl SectionsMachine {
         }
     }
 
-    /// Takes in the result of a relinquish.
+    /// Handles the result of a relinquish.
     pub(crate) fn let_go(
         &mut self,
         now: ElapsedMillis,
@@ -332,7 +332,7 @@ impl SectionsMachine {
         self.leaving.remove(&section);
     }
 
-    /// Takes in a list of members. Returns the sections to relinquish, from which minting must stop
+    /// Handles a list of members. Returns the sections to relinquish, from which minting must stop
     /// first.
     pub(crate) fn listed(
         &mut self,

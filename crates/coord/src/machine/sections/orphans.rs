@@ -35,7 +35,7 @@ impl Orphans {
         }
     }
 
-    /// Takes in sections of another owner that a caller asked this member for: the sender may know
+    /// Handles sections of another owner that a caller asked this member for: the sender may know
     /// from the store that this member holds them.
     pub(super) fn disown(&mut self, sections: impl Iterator<Item = u16>, now: ElapsedMillis) {
         let is_unknown =

@@ -24,8 +24,8 @@ impl SectionsMachine {
     }
 
     /// Returns the assignment over one server for each address: this member, or the member that
-    /// joined last. An older member at an address is the server's previous life, which mints no
-    /// more.
+    /// joined last. An older member at an address is the server's previous life, which has stopped
+    /// minting.
     pub(super) fn shares_now(&mut self, now: ElapsedMillis, actor: &Actor) -> Shares {
         let mut servers: BTreeMap<&str, (UnixMillis, Incarnation, Serves)> = BTreeMap::new();
         for info in &self.members {

@@ -69,14 +69,14 @@ impl SectionsMachine {
         (wanted.iter().copied().chain(more).collect(), step.min(LENGTH_MAX))
     }
 
-    /// Takes in the sections that callers asked this member for and that another member should own.
+    /// Handles the sections that callers asked this member for and that another member should own.
     pub(crate) fn disown(&mut self, sections: BTreeSet<u16>, now: ElapsedMillis) {
         let is_held = |section: &u16| self.held.contains_key(section);
         let is_known = |section: &u16| is_held(section) || self.wanted.contains_key(section);
         self.orphans.disown(sections.into_iter().filter(|section| !is_known(section)), now);
     }
 
-    /// Takes in the result of an acquire.
+    /// Handles the result of an acquire.
     pub(crate) fn taken(
         &mut self,
         now: ElapsedMillis,

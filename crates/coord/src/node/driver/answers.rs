@@ -310,7 +310,7 @@ impl Driver {
         }
     }
 
-    /// Closes all generators, and keeps what they have taken in mind.
+    /// Closes all generators, and remembers what they have taken.
     pub(super) fn shut_all(&mut self, why: &Error) -> Vec<Release> {
         let mut leases = std::mem::take(&mut self.leases);
         let releases = leases.values_mut().flat_map(|held| self.shut(held, why)).collect();
@@ -318,7 +318,7 @@ impl Driver {
         releases
     }
 
-    /// Closes the generators of one lease, and keeps what they have taken in mind.
+    /// Closes the generators of one lease, and remembers what they have taken.
     pub(super) fn shut(&mut self, held: &mut Held, why: &Error) -> Vec<Release> {
         let (known, releases) = held.close(why);
         let marks = known.iter().map(|lease| lease.mark.max(lease.granted));

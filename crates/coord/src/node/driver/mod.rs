@@ -126,7 +126,7 @@ pub(super) struct Driver {
     past: Vec<JournalLease>,
     /// Highest mark of the leases that have ended, including those that are not kept.
     past_mark: Mark,
-    /// Previous member of this process, which surely mints no more.
+    /// Previous member of this process, which has certainly stopped minting.
     before: Option<Incarnation>,
     keeper: Keeper,
     disk: Arc<dyn Disk>,

@@ -73,7 +73,7 @@ impl Strays {
         Some(next.at.since(now.elapsed))
     }
 
-    /// Takes in a list. Returns whether it shows what this node holds now.
+    /// Handles a list. Returns whether it shows what this node holds now.
     fn answered(&mut self, now: Now, came: bool) -> bool {
         self.busy = false;
         let use_it = came && self.claims == 0;

@@ -45,7 +45,7 @@ impl Keeper {
         if keeps_windows { KEPT_BYTES_MAX - SOURCES_BYTES_MAX } else { KEPT_BYTES_MAX }
     }
 
-    /// Takes in the reports of segment sources.
+    /// Handles the reports of segment sources.
     pub(in crate::node) fn hears(&mut self, reported: Reported) {
         let Reported { forgotten, reserved } = reported;
         if let Some(kept) = &mut self.kept {

@@ -183,7 +183,7 @@ async fn nobody_takes_over_before_the_lease_and_its_margin_are_over() {
     let (_second, other) = server(&world, "").await;
     let held = count(&other, "alice").await;
     assert!(is_elsewhere(&held), "{held:?}");
-    // As good as killed: it renews no more, and gives nothing back.
+    // As good as killed: it stops renewing, and gives nothing back.
     drop((first, source));
     let mut waited_ms = 0;
     let answer = loop {

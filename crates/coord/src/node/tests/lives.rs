@@ -46,7 +46,7 @@ async fn within(source: &Source, key: &str) -> u64 {
 }
 
 /// The end of the runtime frees the lock of the data directory, which proves to the next process
-/// that this one mints no more.
+/// that this one has stopped minting.
 #[test]
 fn nothing_is_minted_once_the_runtime_of_a_node_is_gone() {
     let world = World::new();

@@ -234,7 +234,7 @@ async fn nobody_takes_the_order_over_before_the_lease_and_its_margin_are_over() 
     history.rises(mint(&source).await.unwrap());
     let (_second, other) = server(&world, "").await;
     assert!(is_elsewhere(&mint(&other).await));
-    // As good as killed: it renews no more, and gives nothing back.
+    // As good as killed: it stops renewing, and gives nothing back.
     drop((first, source));
     let mut waited_ms = 0;
     let id = loop {
