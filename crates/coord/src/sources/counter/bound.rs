@@ -1,4 +1,4 @@
-//! How far a key has come, and sending it further.
+//! Bounds of counter keys: reading a bound and raising it.
 
 use super::key::Key;
 use super::{BOUND_MAX, CounterSource, Refused};
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::segment::NUMBER_MAX;
 
 impl CounterSource {
-    /// The highest number that anybody may have been answered for a key; 0 if there is none.
+    /// Returns the highest number that the key may have returned to any caller; 0 if there is none.
     pub(crate) async fn bound(&self, key: &[u8], within_ms: u64) -> Result<u64> {
         let parsed = Key::new(key)?;
         let section = self.slots.of(key);
@@ -18,7 +18,7 @@ impl CounterSource {
         self.surely_ours(section, hold).await.map(|()| bound)
     }
 
-    /// From now on every number of a key is greater than `highest`; durably, when this answers.
+    /// Makes every later number of the key greater than `highest`, durably once this returns.
     pub(crate) async fn raise(&self, key: &[u8], highest: u64, within_ms: u64) -> Result<()> {
         let parsed = Key::new(key)?;
         if highest > BOUND_MAX {
@@ -39,8 +39,8 @@ impl CounterSource {
         self.surely_ours(section, hold).await
     }
 
-    /// The key's last number becomes `highest`, or stays above; once the section's mark lies above it,
-    /// so that whoever has the section next begins above it too.
+    /// Sets the key's last number to at least `highest`, once the section's mark lies above it: the
+    /// next owner of the section then starts above it too.
     fn try_raise(&self, key: Key<'_>, section: u16, highest: u64) -> Result<(), Refused> {
         let cell = self.sections().cell(section);
         let lease = self.sections().lease();
@@ -50,7 +50,8 @@ impl CounterSource {
                 drop(shard);
                 return Err(self.spent(section, highest));
             }
-            // What nobody has heard of begins above it: there is nothing to remember.
+            // A key without a record starts at the window's base, above `highest`: no record is
+            // needed.
             Some(window) if highest < window.base => {}
             _ => {
                 let Some((_, place)) = self.place(&mut shard, key, hash, section) else {

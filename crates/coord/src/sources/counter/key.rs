@@ -1,4 +1,4 @@
-//! Keys of counters, and the section that each belongs to.
+//! Counter keys, and the section that each key belongs to.
 
 use crate::error::{Error, Result};
 use crate::pool::SECTIONS;
@@ -6,20 +6,20 @@ use crate::pool::SECTIONS;
 /// Longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = 255;
 
-/// A key, as it is counted by.
+/// A counter key, by the form in which it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key<'a> {
-    /// A number in decimal without leading zeros: kept densely.
+    /// Number in decimal without leading zeros: kept densely.
     Number(u64),
     /// Any other text.
     Text(&'a [u8]),
 }
 
 impl<'a> Key<'a> {
-    /// Reads a key.
+    /// Parses a key.
     ///
     /// # Errors
-    /// `Invalid` for an empty or over-long one.
+    /// `Invalid` for an empty key or one longer than [`KEY_BYTES_MAX`].
     pub(super) fn new(key: &'a [u8]) -> Result<Self> {
         if key.is_empty() || key.len() > KEY_BYTES_MAX {
             let what = format!(
@@ -32,7 +32,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// The number that a key is, if it is written as numbers are.
+/// Returns the number that the key spells in decimal, if it has no leading zeros.
 fn number(key: &[u8]) -> Option<u64> {
     const DIGITS_MAX: usize = 20;
     if key.len() > DIGITS_MAX || (key.len() > 1 && key.first() == Some(&b'0')) {
@@ -44,13 +44,13 @@ fn number(key: &[u8]) -> Option<u64> {
     })
 }
 
-/// How a source's keys become sections: by the name that RESP knows them by, so that a cluster client
-/// and every other door agree.
+/// Map from a source's keys to sections, by the name that a key has in RESP: cluster clients and
+/// all adapters agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sources) struct Slots {
-    /// `SOURCE:`, or nothing where keys stand alone.
+    /// `SOURCE:`, or empty where keys stand alone.
     prefix: Vec<u8>,
-    /// The state of the sum after the prefix.
+    /// CRC state after the prefix.
     crc: u16,
 }
 
@@ -60,9 +60,9 @@ impl Slots {
         Self { crc: crc(0, &prefix), prefix }
     }
 
-    /// The section of a key.
+    /// Returns the section of a key.
     pub(in crate::sources) fn of(&self, key: &[u8]) -> u16 {
-        // A prefix has no brace in it: names do not allow them.
+        // A prefix has no brace in it: source names do not allow them.
         let hashed = match tag(key) {
             Some(tag) => crc(0, tag),
             None => crc(self.crc, key),
@@ -71,8 +71,8 @@ impl Slots {
     }
 }
 
-/// The part of a key between the first brace and the next closing one, if there is anything: keys with
-/// the same tag belong together. As in the Redis Cluster specification.
+/// Returns the part of a key between the first opening brace and the next closing one, unless it is
+/// empty. Keys with the same tag share a section, as in the Redis Cluster specification.
 fn tag(key: &[u8]) -> Option<&[u8]> {
     let open = key.iter().position(|byte| *byte == b'{')?;
     let rest = key.get(open + 1..)?;
@@ -80,14 +80,14 @@ fn tag(key: &[u8]) -> Option<&[u8]> {
     rest.get(..end).filter(|tag| !tag.is_empty())
 }
 
-/// The hash slot of a whole key, as Redis Cluster has it.
+/// Returns the hash slot of a whole key, as Redis Cluster computes it.
 #[must_use]
 pub fn hash_slot(key: &[u8]) -> u16 {
     crc(0, tag(key).unwrap_or(key)) % SECTIONS
 }
 
-/// CRC-16/XMODEM, going on from `crc`. Four bytes at a time: byte by byte, each would wait for the one
-/// before it, and a key is summed for every number.
+/// Continues a CRC-16/XMODEM from `crc`, four bytes at a time: byte by byte, each step would wait
+/// for the one before it, and a key is summed for every number.
 fn crc(crc: u16, bytes: &[u8]) -> u16 {
     let of = |behind: usize, byte: u8| TABLES[behind][usize::from(byte)];
     let mut fours = bytes.chunks_exact(4);
@@ -104,7 +104,7 @@ fn crc(crc: u16, bytes: &[u8]) -> u16 {
     })
 }
 
-/// What a byte adds to the sum when so many others stand behind it.
+/// Contribution of a byte to the sum, by the number of bytes behind it.
 const TABLES: [[u16; 256]; 4] = tables();
 
 const fn tables() -> [[u16; 256]; 4] {
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn slots_are_those_of_redis_cluster() {
-        // The specification's own example, and values of `CLUSTER KEYSLOT`.
+        // The specification's own example, and results of `CLUSTER KEYSLOT`.
         assert_eq!(crc(0, b"123456789"), 0x31c3);
         for cut in 0..9 {
             let (before, after) = b"123456789".split_at(cut);

@@ -1,13 +1,13 @@
-//! Counters: for each key, numbers that are greater than every number that was answered before the
-//! request came (`WeChat`'s seqsvr).
+//! Counters: for each key, numbers greater than every number returned before the request came
+//! (`WeChat`'s seqsvr).
 //!
 //! Keys belong to sections, and a section to one process at a time ([`ordered`](crate::ordered)). A
-//! section has one mark for all its keys, so the store is written once in many numbers, whatever the
-//! number of keys; a key that is met for the first time, or by a new owner, goes on above everything
-//! that the mark allowed before. So numbers of a key rise and have gaps.
+//! section has one mark for all its keys, so the store is written once for many numbers, whatever
+//! the number of keys. A key that is new, or has a new owner, continues above everything that the
+//! mark allowed before. So the numbers of a key rise and have gaps.
 //!
-//! [`Sections`] is what this process may answer from, [`table`] the last number of each key. The
-//! driver keeps them; takers share no lock but that of a part of the keys.
+//! [`Sections`] has the sections that this process owns, [`table`] the last number of each key. The
+//! driver maintains both; takers share no lock but one for a part of the keys.
 
 mod bound;
 mod key;
@@ -35,52 +35,53 @@ use crate::pool::sections_pool;
 use crate::segment::NUMBER_MAX;
 use crate::spec::CounterPlan;
 
-/// How long a waiter waits for news before it looks for itself.
+/// Milliseconds that a waiter waits for news before it checks again.
 const LOOK_AGAIN_MS: u64 = 20;
-/// The most numbers of one call.
+/// Most numbers of one call.
 pub const RUN_MAX: u64 = 1_000_000;
-/// The highest bound that a counter is raised to: half of all numbers. The other keys of its section go on above
-/// it too, sooner or later, so whoever raised one to the end would leave them all without a number.
+/// Highest bound that a counter key is raised to: half of all numbers. Sooner or later the other
+/// keys of its section continue above it too; a key raised to the end would leave them without
+/// numbers.
 pub const BOUND_MAX: u64 = 1 << 62;
 
-/// A source of counters.
+/// A counter source.
 pub(crate) struct CounterSource {
     name: String,
     around: Arc<Surroundings>,
     table: Arc<Table>,
     slots: Slots,
-    /// What is added to a section's numbers: they begin at 1, and the source at its start.
+    /// Offset added to a section's numbers: they begin at 1, and the source begins at its start.
     above: u64,
     step: AtomicU64,
-    /// Whether the store is asked before each answer.
+    /// Whether the store confirms the section before each result.
     confirm: AtomicBool,
 }
 
-/// Numbers of one key that follow one another.
+/// Consecutive numbers of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub(crate) first: u64,
     pub(crate) last: u64,
 }
 
-/// Why there is no number.
+/// Failure to give a number.
 enum Refused {
-    /// It is worth to wait for news.
+    /// Temporary: news may change it.
     Wait(Error),
-    /// It is not.
+    /// Final: waiting does not help.
     Error(Error),
 }
 
-/// Why there is no number in memory.
+/// Reason why memory has no number.
 #[derive(Clone, Copy, Debug)]
 enum Missed {
-    /// The section is not ours.
+    /// This process does not own the section.
     NotHere,
-    /// Its window ends before this number.
+    /// The section's window ends before this number.
     Spent(u64),
 }
 
-/// Numbers as they stand in the table, and the limit of the window that they are from.
+/// Numbers as the table has them, and the limit of the window that they come from.
 struct Taken {
     first: u64,
     last: u64,
@@ -108,7 +109,7 @@ impl CounterSource {
         }
     }
 
-    /// The definition was changed.
+    /// Applies a changed definition.
     pub(crate) fn alter(&self, plan: CounterPlan) {
         self.step.store(plan.step, Ordering::Relaxed);
         self.confirm.store(plan.confirm, Ordering::Release);
@@ -118,12 +119,12 @@ impl CounterSource {
         &self.around.sections
     }
 
-    /// The section of a key.
+    /// Returns the section of a key.
     pub(crate) fn section(&self, key: &[u8]) -> u16 {
         self.slots.of(key)
     }
 
-    /// `count` numbers of a key, waiting at most `within_ms` for the store.
+    /// Takes `count` numbers of a key; waits at most `within_ms` for the store.
     pub(crate) async fn take(&self, key: &[u8], count: u64, within_ms: u64) -> Result<Counted> {
         let parsed = self.check(key, count)?;
         let section = self.slots.of(key);
@@ -136,7 +137,7 @@ impl CounterSource {
         loop {
             let news = self.sections().news.notified();
             tokio::pin!(news);
-            // Listens from here on, so that no news is missed. That takes a lock that all share.
+            // Registers first, so that no news is missed; this takes a lock that all waiters share.
             news.as_mut().enable();
             let hold = self.sections().held_by(section);
             let why = match self.try_take(parsed, section, count) {
@@ -161,7 +162,7 @@ impl CounterSource {
         }
     }
 
-    /// `count` numbers of a key, without waiting.
+    /// Takes `count` numbers of a key without waiting.
     pub(crate) fn take_now(&self, key: &[u8], count: u64) -> Result<Counted> {
         if self.confirm.load(Ordering::Acquire) {
             let what = format!("an answer of source {} without the store", self.name);
@@ -184,8 +185,8 @@ impl CounterSource {
         Key::new(key)
     }
 
-    /// Takes numbers, and only then looks whether the lease still lasts: whatever held this thread up
-    /// before has held it up before it looked.
+    /// Takes numbers, and only then checks that the lease still lasts: any delay of this thread up
+    /// to then is covered by the check.
     fn try_take(&self, key: Key<'_>, section: u16, count: u64) -> Result<Counted, Refused> {
         let lease = self.sections().lease();
         let (mut shard, hash) = self.table.lock(key);
@@ -198,7 +199,7 @@ impl CounterSource {
         Ok(Counted { first: self.shown(taken.first), last: self.shown(taken.last) })
     }
 
-    /// Takes numbers from the part of the table that a key is in.
+    /// Takes numbers from the part of the table that holds the key.
     #[inline]
     fn take_locked(
         &self,
@@ -209,7 +210,7 @@ impl CounterSource {
         count: u64,
     ) -> Result<Taken, Missed> {
         let (window, place) = self.place(shard, key, hash, section).ok_or(Missed::NotHere)?;
-        // Another source may have sent the section further than this one can count.
+        // Another source may have moved the section further than this one can count.
         let limit = window.limit.min(self.end());
         let first = place.saturating_add(1).max(window.base).max(1);
         let last = first.saturating_add(count - 1);
@@ -222,8 +223,8 @@ impl CounterSource {
         if fits { Ok(Taken { first, last, limit }) } else { Err(Missed::Spent(last)) }
     }
 
-    /// The window of a key's section, and the place of the key's number, made if there is none. None while the section
-    /// is not ours.
+    /// Returns the window of the key's section, and the place of the key's number, made if absent.
+    /// `None` while this process does not own the section.
     #[inline]
     fn place<'a>(
         &self,
@@ -236,7 +237,7 @@ impl CounterSource {
         Some((window, self.table.place(shard, key, hash)))
     }
 
-    /// Asks for more before the window ends.
+    /// Requests more numbers before the window ends.
     #[inline]
     fn ask_ahead(&self, section: u16, taken: &Taken) {
         let left = taken.limit - taken.last;
@@ -259,7 +260,7 @@ impl CounterSource {
         }
     }
 
-    /// The first of a section's numbers that this source has none for.
+    /// Returns the first section number that is too high for this source.
     const fn end(&self) -> u64 {
         NUMBER_MAX.saturating_sub(self.above).saturating_add(1)
     }
@@ -268,7 +269,7 @@ impl CounterSource {
         Want::Numbers { until: last.saturating_add(1), step: self.step.load(Ordering::Relaxed) }
     }
 
-    /// Whether what was taken under `lease` may be answered now.
+    /// Returns whether numbers taken under `lease` may be returned now.
     fn answered(&self, lease: Lease) -> Result<(), Refused> {
         if self.around.is_leased(lease) { Ok(()) } else { Err(Refused::Wait(self.lapsed())) }
     }
@@ -296,7 +297,7 @@ impl CounterSource {
         Error::new("count", ErrorKind::Unavailable { what })
     }
 
-    /// The section is not ours: whose it is, or that it is on its way.
+    /// Reports that this process does not own the section: its owner, or that it is being acquired.
     #[cold]
     fn not_here(&self, section: u16) -> Refused {
         match self.sections().absent(section, self.want(0), self.around.timer.elapsed()) {
@@ -313,7 +314,7 @@ impl CounterSource {
         }
     }
 
-    /// Waits for news of sections, at most so long.
+    /// Repeats `attempt` at news of sections, for at most `within_ms`.
     async fn patiently<T>(
         &self,
         within_ms: u64,
@@ -341,8 +342,8 @@ impl CounterSource {
         }
     }
 
-    /// Asks the store whether the section is still ours by the hold that it was ours by before a number was taken or
-    /// read: a hold that came since says nothing of it.
+    /// Asks the store whether this process still owns the section by the hold that it had before a
+    /// number was taken or read. A later hold proves nothing about that number.
     async fn confirmed(&self, section: u16, hold: (u64, u64)) -> Result<bool> {
         let around = &self.around;
         let Some(member) = self.sections().shares.load().own() else { return Ok(false) };
@@ -367,7 +368,7 @@ impl CounterSource {
         Ok(is_ours)
     }
 
-    /// The same, where the source says that the store is to be asked.
+    /// Confirms the same, where the source's definition asks for it.
     async fn surely_ours(&self, section: u16, hold: (u64, u64)) -> Result<()> {
         if self.confirm.load(Ordering::Acquire) && !self.confirmed(section, hold).await? {
             return Err(self.lapsed());
@@ -375,7 +376,7 @@ impl CounterSource {
         Ok(())
     }
 
-    /// How many keys are known here, and how many bytes they take.
+    /// Returns how many keys are known here, and how many bytes they take.
     pub(crate) fn size(&self) -> (u64, u64) {
         self.table.size()
     }

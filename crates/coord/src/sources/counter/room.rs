@@ -1,12 +1,13 @@
-//! How much memory the keys of all counter sources of a node take together. Whoever counts decides how many keys there
-//! are, and whoever defines sources how many tables.
+//! Memory limit for the keys of all counter sources of a node together. Callers decide how many
+//! keys there are, and authors of definitions how many tables.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Which part of the room is made free at once: all keys of all sources go on higher each time.
+/// Divisor for the part of the limit that is freed at a time. Each time, all keys of all sources
+/// continue at higher numbers.
 const FREED_AT_ONCE: usize = 16;
 
-/// The most bytes in all tables of a node, and how many there are. The counts guard nothing else.
+/// Most bytes in all tables of a node, and the bytes used now. These counts guard no other memory.
 #[derive(Debug)]
 pub(in crate::sources) struct KeyRoom {
     bytes_max: AtomicUsize,
@@ -22,13 +23,13 @@ impl KeyRoom {
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
-    /// Whether there is more than there may be.
+    /// Returns whether the tables use more than the limit.
     #[inline]
     pub(in crate::sources) fn is_over(&self) -> bool {
         self.taken.load(Ordering::Relaxed) > self.bytes_max.load(Ordering::Relaxed)
     }
 
-    /// How many bytes are made free when there are too many.
+    /// Returns how many bytes to free when the limit is exceeded.
     pub(in crate::sources) fn freed_at_once(&self) -> usize {
         (self.bytes_max.load(Ordering::Relaxed) / FREED_AT_ONCE).max(1)
     }

@@ -1,8 +1,8 @@
-//! The last value of each key, in as little memory as can be.
+//! The last value of each key, in as little memory as possible.
 //!
-//! A value is only a lower bound: what a section's window allows counts as well. So nothing here must be
-//! kept over a restart, and what takes too much room may be forgotten, as long as the section's own bound
-//! is raised above it.
+//! A value is only a lower bound; the section's window is another. So no value needs to survive a
+//! restart. Keys that take too much memory may be forgotten, as long as the section's own bound is
+//! raised above their values.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,16 +15,17 @@ use super::key::Key;
 use super::room::KeyRoom;
 use super::texts::Texts;
 
-/// Into how many parts keys are divided, each behind a lock of its own.
+/// Number of parts that the keys are divided into, each behind its own lock.
 const SHARDS: usize = 256;
-/// How many numbers stand on one page: few enough for keys that lie apart, and enough that the page's
-/// own costs hardly count for keys that do not.
+/// Numbers on one page: few enough for keys that lie apart, and enough that the page's overhead
+/// hardly counts for keys that do not.
 const PAGE: usize = 32;
-/// A page and what the allocator adds. A number without neighbours has one for itself.
+/// Bytes of a page and of the allocator's overhead. A number without neighbours has its own page.
 const PAGE_BYTES: usize = PAGE * 8 + 16;
-/// What a map takes for each page that it has room for: number, place, a byte of its own, and an eighth that stays free.
+/// Bytes of a map for each page it has capacity for: number, pointer, control byte, and an eighth
+/// that stays free.
 const MAPPED_BYTES: usize = 20;
-/// So many pages of a shard, from 0 on, have places in a list however few there are.
+/// Page numbers of a shard, from 0 on, that have places in a list however few pages there are.
 const LISTED_MIN: usize = 256;
 
 type Page = Box<[u64; PAGE]>;
@@ -34,33 +35,33 @@ type Page = Box<[u64; PAGE]>;
 pub(in crate::sources) struct Table {
     shards: Box<[Mutex<Shard>]>,
     hasher: DefaultHashBuilder,
-    /// What all parts are counted with.
+    /// Bytes accounted for in all parts.
     bytes: AtomicUsize,
-    /// What the keys of all tables may take.
+    /// Limit on the keys of all tables together.
     room: Arc<KeyRoom>,
 }
 
-/// Where a key belongs: its part of the table, and what finds it there.
+/// Location of a key: its part of the table, and the hash that finds it there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     pub(super) shard: usize,
     pub(super) hash: u64,
 }
 
-/// The keys of one lock.
+/// The keys behind one lock.
 #[derive(Debug, Default)]
 pub(super) struct Shard {
     texts: Texts,
     pages: Pages,
-    /// How large it was when its bytes were counted.
+    /// `size()` when its bytes were last counted.
     seen: usize,
-    /// The bytes that it is counted with.
+    /// Bytes that are accounted for.
     counted: usize,
 }
 
-/// Pages by their number. Low numbers stand in a list, which costs one step into memory instead of the
-/// two of a map: keys are often numbers from 1 on. A list that would have more holes than pages does not
-/// grow, and a map takes what lies beyond.
+/// Pages by number. Low numbers stand in a list, which costs one memory access instead of a map's
+/// two: keys are often numbers from 1 on. A list that would have more holes than pages does not
+/// grow, and a map holds the pages beyond it.
 #[derive(Debug, Default)]
 struct Pages {
     list: Vec<Option<Page>>,
@@ -69,7 +70,7 @@ struct Pages {
 }
 
 impl Table {
-    /// An empty one, counted with others in this room.
+    /// Creates an empty table, counted with the other tables of this memory limit.
     pub(super) fn new(room: &Arc<KeyRoom>) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -79,11 +80,11 @@ impl Table {
         }
     }
 
-    /// Where a key belongs.
+    /// Returns the location of a key.
     #[inline]
     pub(super) fn spot(&self, key: Key<'_>) -> Spot {
         let hash = match key {
-            // Neighbours stand on one page.
+            // Neighbouring numbers stand on one page.
             Key::Number(number) => number / PAGE as u64,
             Key::Text(text) => self.hasher.hash_one(text),
         };
@@ -92,13 +93,13 @@ impl Table {
         Spot { shard, hash }
     }
 
-    /// Locks the part that a key is in.
+    /// Locks the part that holds a key.
     pub(super) fn lock(&self, key: Key<'_>) -> (MutexGuard<'_, Shard>, u64) {
         let spot = self.spot(key);
         (self.lock_part(spot), spot.hash)
     }
 
-    /// Locks the part of a spot. Who locks several locks the lowest first.
+    /// Locks the part of a spot. Lock several in ascending order.
     pub(super) fn lock_part(&self, spot: Spot) -> MutexGuard<'_, Shard> {
         self.shard(spot.shard)
     }
@@ -108,14 +109,14 @@ impl Table {
         self.shards[shard % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nobody is in the middle of taking who had begun before.
+    /// Waits until every take that has already begun is over.
     pub(in crate::sources) fn settle(&self) {
         for shard in 0..SHARDS {
             drop(self.shard(shard));
         }
     }
 
-    /// Counts what a part has grown by, after a place in it was asked for.
+    /// Accounts for a part's growth, after a place in it was requested.
     #[inline]
     pub(super) fn count(&self, shard: &mut Shard) {
         let size = shard.size();
@@ -134,17 +135,17 @@ impl Table {
         self.room.take(more);
     }
 
-    /// How many bytes it is counted with.
+    /// Returns how many bytes are accounted for.
     pub(in crate::sources) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Forgets the keys of so many parts that so many bytes are free, or of all. Answers how many are. `raise` sees that
-    /// no value of theirs comes again; nobody looks at these parts meanwhile.
+    /// Forgets the keys of enough parts to free `bytes`, or of all parts; returns the bytes freed.
+    /// `raise` ensures that none of their values comes again, while these parts are locked.
     pub(in crate::sources) fn forget(&self, bytes: usize, raise: impl FnOnce()) -> usize {
         let mut freed: usize = 0;
         let mut parts = Vec::new();
-        // The lowest first, as whoever locks several.
+        // In ascending order, as everywhere where several parts are locked.
         for shard in 0..SHARDS {
             let part = self.shard(shard);
             if part.counted > 0 {
@@ -158,7 +159,7 @@ impl Table {
         raise();
         let forgotten: Vec<Shard> =
             parts.iter_mut().map(|part| std::mem::take(&mut **part)).collect();
-        // To give so many pages back takes a while, for which nobody has to wait.
+        // Freeing the pages takes a while: the locks are released first.
         drop(parts);
         drop(forgotten);
         self.bytes.fetch_sub(freed, Ordering::Relaxed);
@@ -166,7 +167,7 @@ impl Table {
         freed
     }
 
-    /// The place of a key's value, 0 in a new one. [Counted](Self::count) when it has been used.
+    /// Returns the place of a key's value, 0 in a new one. [Count](Self::count) after using it.
     pub(super) fn place<'a>(&self, shard: &'a mut Shard, key: Key<'_>, hash: u64) -> &'a mut u64 {
         match key {
             Key::Number(number) => {
@@ -179,8 +180,8 @@ impl Table {
         }
     }
 
-    /// Something of where a key's value stands, or begins to be looked for: nothing depends on what it is, so that
-    /// glances at several wait together.
+    /// Starts the memory access for a key's value. Nothing depends on the result, so several
+    /// glances wait together.
     #[inline]
     pub(super) fn glance(&self, shard: &Shard, key: Key<'_>, hash: u64) -> u64 {
         match key {
@@ -189,7 +190,7 @@ impl Table {
         }
     }
 
-    /// The value of a key, if there is one.
+    /// Returns the value of a key, if there is one.
     pub(super) fn find(&self, shard: &Shard, key: Key<'_>, hash: u64) -> Option<u64> {
         let value = match key {
             Key::Number(number) => {
@@ -201,7 +202,7 @@ impl Table {
         (value > 0).then_some(value)
     }
 
-    /// How many keys and bytes there are, about.
+    /// Returns about how many keys and bytes there are.
     pub(super) fn size(&self) -> (u64, u64) {
         (0..SHARDS).fold((0, 0), |(keys, bytes), shard| {
             let shard = self.shard(shard);
@@ -214,7 +215,7 @@ impl Table {
     }
 }
 
-/// The number of a page among those of its shard.
+/// Returns the number of a page within its shard.
 fn page_of(hash: u64) -> usize {
     usize::try_from(hash / SHARDS as u64).unwrap_or(usize::MAX)
 }
@@ -224,7 +225,7 @@ impl Pages {
         self.list.get(at).and_then(Option::as_ref).or_else(|| self.map.get(&at))
     }
 
-    /// The page, made if there is none.
+    /// Returns the page, made if absent.
     #[inline]
     fn made(&mut self, at: usize) -> &mut Page {
         if at >= self.list.len() && at < self.listed_max() {
@@ -245,7 +246,7 @@ impl Pages {
         LISTED_MIN.max(2 * self.count)
     }
 
-    /// Makes the list longer, and takes those in that the map has of it.
+    /// Makes the list longer, and moves pages of its new range from the map.
     #[cold]
     fn lengthen(&mut self, at: usize) {
         let length = self.listed_max().min((at + 1).next_power_of_two());
@@ -254,7 +255,7 @@ impl Pages {
         self.list.extend(more);
     }
 
-    /// How much memory they take.
+    /// Returns the bytes that the pages take.
     fn bytes(&self) -> usize {
         let places = self.list.capacity() * size_of::<Option<Page>>();
         self.count * PAGE_BYTES + places + self.map.capacity() * MAPPED_BYTES
@@ -270,7 +271,7 @@ impl Shard {
         self.pages.bytes() + self.texts.bytes()
     }
 
-    /// Another one whenever its bytes may be others, found with less effort.
+    /// Returns a number that changes whenever the bytes may change, and is cheaper to compute.
     const fn size(&self) -> usize {
         self.pages.count + self.texts.bytes()
     }
@@ -280,7 +281,7 @@ impl Shard {
 mod tests {
     use super::*;
 
-    /// One with more room than any test needs.
+    /// A table with more memory than any test needs.
     fn table() -> Table {
         Table::new(&Arc::new(KeyRoom::new(1 << 30)))
     }
@@ -351,7 +352,7 @@ mod tests {
         assert!(!room.is_over(), "nothing is taken");
     }
 
-    /// However few there are in a part: its list of places has a length that keys choose.
+    /// A part with few pages can still have a long list: the keys choose its length.
     #[test]
     fn places_that_stand_empty_are_counted() {
         let mut pages = Pages::default();
@@ -362,7 +363,7 @@ mod tests {
     #[test]
     fn a_page_is_found_wherever_it_stands() {
         let mut pages = Pages::default();
-        // The highest first: they go into the map, and from there into the list.
+        // In descending order: the pages go into the map, and from there into the list.
         let numbers = || (0..3_000_usize).rev().chain([1 << 40, usize::MAX]);
         for round in 1..=3 {
             for at in numbers() {
@@ -384,7 +385,8 @@ mod tests {
         assert!(pages.list.len() <= LISTED_MIN, "{}", pages.list.len());
     }
 
-    /// The bounds that are promised: 10 bytes for numbers that are neighbours, 320 for one that has none, 28 for texts.
+    /// Documented bounds in bytes: 10 for a number with neighbours, 320 for one without, 28 for a
+    /// text.
     #[test]
     fn keys_cost_what_is_said() {
         let dense = table();
@@ -399,7 +401,7 @@ mod tests {
         let sparse = table();
         for (number, key) in (1_u64..).zip(far_apart(100_000)) {
             add(&sparse, key.as_bytes(), 1);
-            // What it is counted with is no less than a page and its places are: 256, 16 and a byte.
+            // The bytes accounted for are at least a page and its places: 256, 16 and a byte.
             if number % 10_000 == 0 {
                 let (keys, bytes) = sparse.size();
                 assert_eq!((keys, bytes), (number, sparse.bytes() as u64));
@@ -415,7 +417,7 @@ mod tests {
             let (mut shard, hash) = texts.lock(key);
             *texts.place(&mut shard, key, hash) = 1;
             drop(shard);
-            // Also right after parts have grown.
+            // Also checked right after parts have grown.
             if number % 25_000 == 0 {
                 let (keys, bytes) = texts.size();
                 assert!(keys == u64::from(number) && bytes <= 28 * keys, "{bytes} of {keys}");

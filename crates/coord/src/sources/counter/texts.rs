@@ -1,24 +1,24 @@
-//! The last value of each key that is a text, without the text.
+//! The last value of each text key, without the text.
 //!
-//! 64 bits of a hash stand for a text, keyed anew in each table. Among a million texts, two have the same with a
-//! chance of one in forty million. These count together then, and what is promised of each holds: its numbers
-//! rise. They have gaps anyway.
+//! A 64-bit hash stands for a text, keyed differently in each table. Among a million texts, two
+//! have the same hash with a chance of one in forty million. Such texts count together, and the
+//! promise to each still holds: its numbers rise. They have gaps anyway.
 //!
-//! Hash and value stand side by side, at the place that the hash says or a few further on. So whoever asks
-//! waits for one line of memory, where an index, a text and a value would be three that lie apart, each asked
-//! for when the one before has come.
+//! Hash and value are adjacent, at the place that the hash names or a few places later. So a lookup
+//! waits for one cache line. An index, a text and a value would be three lines apart, each
+//! requested after the one before has arrived.
 
-/// No text has this hash.
+/// Hash of a free place; no text has it.
 const FREE: u64 = 0;
-/// So many places at first.
+/// Number of places at first.
 const PLACES_MIN: usize = 16;
-/// What a place takes.
+/// Bytes of a place.
 const PLACE_BYTES: usize = size_of::<Place>();
 
 /// Values by hash.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
-    /// A quarter of them is free, at least: so a search ends, and soon.
+    /// At least a quarter of the places is free, so a search ends soon.
     places: Vec<Place>,
     used: usize,
 }
@@ -30,20 +30,20 @@ struct Place {
 }
 
 impl Texts {
-    /// The last value; none if there was none.
+    /// Returns the last value; `None` if there was none.
     pub(super) fn get(&self, hash: u64) -> Option<u64> {
         let hash = taken(hash);
         let place = self.places.get(self.at(hash))?;
         (place.hash == hash).then_some(place.value)
     }
 
-    /// What stands where a hash belongs.
+    /// Returns the hash at the first place that `hash` may have.
     #[inline]
     pub(super) fn glance(&self, hash: u64) -> u64 {
         self.places.get(home(hash, self.places.len())).map_or(0, |place| place.hash)
     }
 
-    /// The place of a value, made if there is none.
+    /// Returns the place of a value, made if absent.
     #[inline]
     #[allow(clippy::indexing_slicing, reason = "a place that was found or made is there")]
     pub(super) fn made(&mut self, hash: u64) -> &mut u64 {
@@ -55,17 +55,17 @@ impl Texts {
         &mut self.places[at].value
     }
 
-    /// How many there are.
+    /// Returns how many texts there are.
     pub(super) const fn len(&self) -> usize {
         self.used
     }
 
-    /// How much memory they take.
+    /// Returns the bytes that they take.
     pub(super) const fn bytes(&self) -> usize {
         self.places.len() * PLACE_BYTES
     }
 
-    /// Where a hash stands, or else the free place where it would.
+    /// Returns the index of a hash, or else of the free place for it.
     #[inline]
     fn at(&self, hash: u64) -> usize {
         let places = self.places.as_slice();
@@ -88,7 +88,7 @@ impl Texts {
         self.put(Place { hash, value: 0 })
     }
 
-    /// By a quarter: twice as many would be free for long.
+    /// Grows by a quarter: twice the places would stay free for long.
     fn grow(&mut self) {
         let count = (self.places.len() + self.places.len() / 4).max(PLACES_MIN);
         let before = std::mem::replace(&mut self.places, vec![Place::default(); count]);
@@ -106,13 +106,13 @@ impl Texts {
     }
 }
 
-/// Which hash stands for one: that of free places is no text's.
+/// Returns the hash to store: a text never gets the hash of free places.
 const fn taken(hash: u64) -> u64 {
     if hash == FREE { 1 } else { hash }
 }
 
-/// Where a hash belongs among so many places: by its highest bits, in order. So all move on in order, too, when
-/// there are more.
+/// Returns the first place of a hash among `places`, in the order of its highest bits. So all
+/// hashes keep their order when there are more places.
 #[inline]
 fn home(hash: u64, places: usize) -> usize {
     let share = u128::from(hash) * places as u128;

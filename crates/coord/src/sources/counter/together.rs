@@ -1,8 +1,8 @@
 //! One number for each of several keys.
 //!
-//! The number of a key stands in a line of memory that is in no cache, as a rule, and whoever takes it waits for
-//! that line before the lease may be looked at. Of several keys the lines are asked for together, and the lease is
-//! looked at once.
+//! The number of a key usually stands in a memory line that no cache holds. The taker waits for that
+//! line before it may check the lease. For several keys, the lines are requested together and the
+//! lease is checked once.
 
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
@@ -12,15 +12,15 @@ use super::table::Spot;
 use super::{CounterSource, Taken};
 use crate::error::Result;
 
-/// So many keys at once: about as many lines as a processor waits for at the same time, and few enough that whoever
-/// else takes meanwhile seldom needs the same part of the table.
+/// Keys taken at once: about as many cache lines as a processor waits for at the same time, and few
+/// enough that concurrent takers seldom need the same part of the table.
 const TOGETHER: usize = 16;
-/// Shown numbers begin at 1.
+/// Marker for a missing number; shown numbers begin at 1.
 const NONE: u64 = 0;
 
-/// A key that is asked for.
+/// A requested key.
 struct Asked<'a> {
-    /// Its place among all that are.
+    /// Its index among all requested keys.
     index: usize,
     key: Key<'a>,
     spot: Spot,
@@ -28,7 +28,7 @@ struct Asked<'a> {
 }
 
 impl CounterSource {
-    /// A number for each key, in their order, waiting at most `within_ms` for the store.
+    /// Takes a number for each key, in order; waits at most `within_ms` for the store.
     pub(crate) async fn take_each(&self, keys: &[&[u8]], within_ms: u64) -> Result<Vec<u64>> {
         let deadline = self.around.timer.elapsed().saturating_add(within_ms);
         let mut numbers = self.at_hand(keys)?;
@@ -41,7 +41,7 @@ impl CounterSource {
         Ok(numbers)
     }
 
-    /// As [`Self::take_each`], without waiting.
+    /// Does the same as [`Self::take_each`], without waiting.
     pub(crate) fn take_each_now(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
         let mut numbers = self.at_hand(keys)?;
         for (key, number) in keys.iter().zip(&mut numbers) {
@@ -52,10 +52,10 @@ impl CounterSource {
         Ok(numbers)
     }
 
-    /// What is in memory for each key: [`NONE`] where nothing is.
+    /// Takes a number for each key from memory: [`NONE`] where memory has none.
     fn at_hand(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
         let mut numbers = vec![NONE; keys.len()];
-        // All of them first: what is taken for some is lost if another is refused.
+        // All keys are checked first: an error after the first take would lose the numbers taken.
         let asked = keys.iter().enumerate().map(|(index, key)| self.asked(index, key));
         let mut asked: Vec<_> = asked.collect::<Result<_>>()?;
         if !self.confirm.load(Ordering::Acquire) {
@@ -72,10 +72,10 @@ impl CounterSource {
         Ok(Asked { index, key: parsed, spot, section })
     }
 
-    /// As for one key: takes, and only then looks whether the lease still lasts.
+    /// Takes numbers, and only then checks that the lease still lasts, as for one key.
     fn take_together(&self, asked: &mut [Asked<'_>], numbers: &mut [u64]) {
         let lease = self.sections().lease();
-        // Several parts are locked in this order everywhere, so that no two threads wait for each other.
+        // Several parts are locked in this order everywhere, so that no two threads deadlock.
         asked.sort_by_key(|asked| asked.spot.shard);
         let mut taken: [Option<Taken>; TOGETHER] = [const { None }; TOGETHER];
         self.take_sorted(asked, &mut taken);
@@ -101,8 +101,8 @@ impl CounterSource {
             .chunk_by(same_part)
             .filter_map(|asked| Some((self.table.lock_part(asked.first()?.spot), asked)))
             .collect();
-        // No locked instruction from here to the end of the loop: a processor goes no further than such a one before
-        // what it has asked for has come.
+        // No locked instruction from here to the end of the loop: a processor does not pass one
+        // until its earlier loads have arrived.
         let all =
             parts.iter().flat_map(|(shard, asked)| asked.iter().map(move |asked| (shard, asked)));
         let seen = all.fold(0, |seen, (shard, Asked { key, spot, section, .. })| {
