@@ -10,11 +10,11 @@ use crate::error::Result;
 use crate::home::Home;
 use crate::sources::Source;
 
-/// A segment source without a disguise, straight to its counter. Clones share it.
+/// Direct access to the counter of an undisguised segment source. Clones share it.
 #[derive(Clone)]
 pub struct Numbers {
     segment: Arc<SegmentSource>,
-    /// What is asked when there is nothing to take, and what keeps the node going.
+    /// Called when no number is prefetched; also keeps the node running.
     source: Source,
 }
 
@@ -23,11 +23,11 @@ impl Numbers {
         Self { segment, source }
     }
 
-    /// The next number, if it is in stock. Never waits. Once the source has got another stripe, this is the
-    /// long way: ask it for its [`numbers`](Source::numbers) again.
+    /// Takes the next number, if one is prefetched. Never waits. Once the source has another
+    /// stripe, this becomes slower: get its [`numbers`](Source::numbers) again.
     ///
     /// # Errors
-    /// As [`Source::try_mint`].
+    /// Those of [`Source::try_mint`].
     #[inline]
     pub fn try_next(&self) -> Result<u64> {
         match self.segment.quick() {
@@ -41,17 +41,18 @@ impl Numbers {
         self.source.try_mint()
     }
 
-    /// A lane, which takes `block` numbers at a time and counts locally.
+    /// Opens a lane, which takes `block` numbers at a time and counts locally.
     #[must_use]
     pub fn lane(&self, block: u64) -> NumberLane {
         NumberLane::new(self.source.clone(), block)
     }
 }
 
-/// Numbers that nobody else takes, from one store.
+/// Numbers reserved for one lane, from one store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
-    /// The next ID; at `end` there is none. One word says both, so one is written for each number.
+    /// Next ID; equal to `end` when there is none. With both facts in one word, each number costs a
+    /// single write.
     next: u64,
     end: u64,
     increment: u64,
@@ -61,15 +62,15 @@ impl Block {
     const EMPTY: Self = Self { next: 0, end: 0, increment: 1 };
 }
 
-/// Takes runs of numbers from a segment source and counts locally.
+/// Lane that takes runs of numbers from a segment source and counts locally.
 ///
-/// Numbers of one lane increase, those of a source with several stores within a block only; between lanes
-/// they do not. What is left of a run when the lane goes is used by nobody; a source that is disabled ends a
-/// lane when its run ends.
+/// Numbers of one lane increase; with several stores, they increase only within a block, and
+/// between lanes not at all. Numbers left in a run when the lane is dropped are never used.
+/// Disabling the source ends a lane when its run ends.
 #[derive(Debug)]
 pub struct NumberLane {
     block: Block,
-    /// How many numbers a block has at most.
+    /// Most numbers of a block.
     length: u64,
     home: Home,
     source: Source,
@@ -81,14 +82,14 @@ impl NumberLane {
         Self { block: Block::EMPTY, length: length.max(1), home, source }
     }
 
-    /// The next number, if it is in stock. Never waits.
+    /// Takes the next number, if one is prefetched. Never waits.
     ///
     /// # Errors
-    /// As [`Source::try_mint`].
+    /// Those of [`Source::try_mint`].
     #[inline]
     pub fn try_next(&mut self) -> Result<u64> {
         if self.block.next == self.block.end || !self.home.is_here() {
-            // By value: where a loop has the lane to itself, what it counts in stays in registers.
+            // By value: where a loop owns the lane, the lane's counter stays in registers.
             self.block = take_block(&self.source, self.length)?;
         }
         let id = self.block.next;
@@ -104,13 +105,13 @@ fn take_block(source: &Source, length: u64) -> Result<Block> {
 }
 
 impl SegmentSource {
-    /// At most so many numbers in a row.
+    /// Takes at most `length` consecutive numbers.
     pub(in crate::sources) fn block(self: &Arc<Self>, length: u64) -> Result<Block> {
         let run = self.cursor.take_run(length, || self.look_ahead(1));
         let Run { first, end } = run.ok_or_else(|| self.dry(1))?;
         let increment = self.stripe.increment();
         let next = self.stripe.id_of(first);
-        // May lie behind all numbers, where it is not handed out.
+        // May lie above all numbers, where it is never issued.
         let length = (end - first).wrapping_mul(increment);
         Ok(Block { next, end: next.wrapping_add(length), increment })
     }

@@ -1,9 +1,9 @@
 //! Numbers from segments that the store reserved, fetched ahead of need.
 //!
-//! Takers share core's cursor and no lock. What is fetched, and when, follows how fast numbers go and how
-//! slow the store is ([`pace`]): a segment lasts about as long as the source wishes, and the next is
-//! asked for while the stock still lasts. Numbers of a fetch whose answer is lost are never used: a gap,
-//! not a duplicate.
+//! Takers share core's cursor and no lock. Size and time of a fetch follow the consumption rate and
+//! the store's latency ([`pace`]). A segment lasts about as long as the definition asks, and the
+//! next is requested while prefetched numbers remain. Numbers of a fetch whose result is lost are
+//! never used: a gap, not a duplicate.
 
 mod account;
 mod lane;
@@ -34,52 +34,52 @@ pub(crate) use refill::Refill;
 pub(super) use refill::check_forward;
 pub(crate) use stock::{Remembered, Unused};
 
-/// A source of numbers.
+/// A segment source of one store.
 pub(crate) struct SegmentSource {
     name: String,
     around: Arc<Surroundings>,
     cursor: SegmentCursor,
-    /// How numbers become IDs. Another stripe gets another one of these.
+    /// Map from numbers to IDs. Another stripe needs another source.
     stripe: Stripe,
     /// Whether the definition allows minting.
     enabled: AtomicBool,
     home: Home,
-    /// Whether each request is asked of the store, by itself.
+    /// Whether each request calls the store.
     keeps_none: bool,
-    /// An ID of the newest period that the source was seen in where others make its serials.
+    /// Newest serial seen that another store's part of the source made; its period counts here too.
     newest_elsewhere: AtomicU64,
     plan: ArcSwap<SegmentPlan>,
     definition_version: AtomicU64,
     refill: Mutex<Refill>,
-    /// Told when a fetch has ended, well or not.
+    /// Notified when a fetch has ended, successful or not.
     news: Notify,
 }
 
-/// What became of the numbers that a segment source took from the store, but for rows that were too long
-/// for the stock.
+/// Totals of the numbers that a segment source took from the store, except for ranges too long to
+/// come from prefetched numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NumberStats {
-    /// In stock.
+    /// Prefetched numbers.
     pub stock: u64,
-    /// Taken from the store, those of answers that never came among them. What was given back is not.
+    /// Numbers taken from the store, including those of lost results, without those given back.
     pub fetched: u64,
-    /// Those that nobody will get: of answers that never came, of rows with a gap, and what was in stock
-    /// at the end and could not be given back.
+    /// Numbers never issued: those of lost results, of ranges with a gap, and those prefetched at
+    /// the end that could not be given back.
     pub lost: u64,
-    /// For how long the stock lasts at the pace at which it goes now; none while nobody takes.
+    /// Milliseconds until the prefetched numbers run out at the present rate; `None` while idle.
     pub lasts_ms: Option<u64>,
 }
 
-/// What is there.
+/// Prefetched numbers, and whether the source is closed.
 struct Stock {
     left: u64,
     closed: bool,
 }
 
-/// How long a waiter waits for news before it looks for itself: after a failure, the store is asked
-/// again when somebody looks.
+/// Milliseconds that a waiter waits for news before it checks again: after a failure, such a check
+/// makes the store be called again.
 const LOOK_AGAIN_MS: u64 = 20;
-/// How many times a row is tried from stock: a run of numbers may end where a segment does.
+/// Attempts to take a range from prefetched numbers: a run of numbers may end where a segment ends.
 const ROW_TRIES: usize = 3;
 
 impl SegmentSource {
@@ -105,30 +105,31 @@ impl SegmentSource {
             refill: Mutex::new(refill),
             news: Notify::new(),
         });
-        // What was kept for us is used first.
+        // Numbers kept by earlier processes are used first.
         source.hand_on(&mut source.refill());
         source
     }
 
-    /// The definition was changed.
+    /// Applies a changed definition.
     pub(crate) fn alter(&self, plan: SegmentPlan, definition_version: u64, enabled: bool) {
         self.enabled.store(enabled, Ordering::Release);
         self.plan.store(Arc::new(plan));
         self.definition_version.store(definition_version, Ordering::Release);
     }
 
-    /// Whether numbers become the same IDs by this plan, from a stock as this one's or without.
+    /// Returns whether this source can continue with this plan: same IDs, and prefetching or not
+    /// alike.
     pub(crate) fn serves(&self, plan: &SegmentPlan) -> bool {
         self.stripe.maps_as(plan.stripe) && self.keeps_none == plan.step.keeps_none()
     }
 
-    /// Whether nothing is ever at hand: the store is asked each time.
+    /// Returns whether nothing is ever prefetched: each request calls the store.
     pub(crate) fn keeps_none(&self) -> bool {
         self.keeps_none
     }
 
-    /// The source that goes on by another stripe, or without a stock. Then this one is to be closed: its
-    /// stock is lost.
+    /// Returns the source that continues by another stripe, or without prefetched numbers. This one
+    /// must then be closed: its prefetched numbers are lost.
     pub(crate) fn successor(
         &self,
         plan: SegmentPlan,
@@ -140,7 +141,8 @@ impl SegmentSource {
         Self::new(&self.name, plan, definition_version, refill, enabled, Arc::clone(&self.around))
     }
 
-    /// The source that goes on in the same way without what is in stock. Then this one is to be closed.
+    /// Returns the source that continues in the same way without the prefetched numbers. This one
+    /// must then be closed.
     pub(crate) fn without_stock(&self) -> Arc<Self> {
         let enabled = self.enabled.load(Ordering::Acquire);
         self.successor(SegmentPlan::clone(&self.plan.load()), self.definition_version(), enabled)
@@ -154,19 +156,19 @@ impl SegmentSource {
         self.refill.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One ID from stock, if the definition allows it: the whole way in one piece, because an
-    /// instruction more is felt.
+    /// Takes one prefetched ID, if the definition allows it. All in one function, because each
+    /// further instruction is measurable.
     #[inline]
     fn quick(self: &Arc<Self>) -> Option<u64> {
         if !self.enabled.load(Ordering::Acquire) || !self.home.is_here() {
             return None;
         }
-        // Read before the number is taken: whatever is read after the locked instruction waits for it.
+        // Read before the number is taken: a read after the locked instruction waits for it.
         let stripe = self.stripe;
         self.cursor.take(|| self.look_ahead(1)).map(|number| stripe.id_of(number))
     }
 
-    /// One ID from stock.
+    /// Takes one prefetched ID.
     pub(crate) fn try_mint(self: &Arc<Self>) -> Result<u64> {
         self.cursor
             .take(|| self.look_ahead(1))
@@ -174,8 +176,8 @@ impl SegmentSource {
             .ok_or_else(|| self.dry(1))
     }
 
-    /// Fills the buffer from stock: all of it, or none unless others take at the same time. Then the
-    /// error says how many stand at its start.
+    /// Fills the buffer from prefetched numbers: fully, or with none unless other callers take at
+    /// the same time. In that case the error has the count at the buffer's start.
     pub(crate) fn try_fill(self: &Arc<Self>, out: &mut [u64]) -> Result<(), (usize, Error)> {
         let lowest = self.lowest().map_err(|error| (0, error))?;
         let wanted = u64::try_from(out.len()).unwrap_or(u64::MAX);
@@ -190,7 +192,7 @@ impl SegmentSource {
                 return Err((made, self.dry(count)));
             };
             if run.end <= lowest {
-                // Of a period that is over.
+                // Numbers of a period that is over.
                 self.refill().drop_numbers(run.end - run.first);
                 continue;
             }
@@ -202,7 +204,7 @@ impl SegmentSource {
         Ok(())
     }
 
-    /// Fills the buffer, waiting for the store at most `within_ms`.
+    /// Fills the buffer; waits for the store at most `within_ms`.
     pub(crate) async fn fill(
         self: &Arc<Self>,
         patience: &mut Patience,
@@ -217,7 +219,7 @@ impl SegmentSource {
         loop {
             let news = self.news.notified();
             tokio::pin!(news);
-            // Listens from here on, so that no answer is missed.
+            // Registers before the attempt, so that no result is missed.
             news.as_mut().enable();
             let rest = out.get_mut(batch.made..).unwrap_or_default();
             let dry = match self.try_fill(rest) {
@@ -242,8 +244,8 @@ impl SegmentSource {
         }
     }
 
-    /// A row of numbers that follow one another, for a caller to spend: from stock if there are many,
-    /// else from the store.
+    /// Reserves consecutive numbers for a caller to use: from the prefetched numbers if they are
+    /// many, else from the store.
     pub(crate) async fn row(self: &Arc<Self>, length: u64, within_ms: u64) -> Result<Row> {
         let stock = self.stock_now();
         if stock.closed {
@@ -268,7 +270,7 @@ impl SegmentSource {
         Ok(Row { first: id_of(first)?, last: id_of(last)?, increment: stripe.increment() })
     }
 
-    /// A row from parts of the stock that follow one another. What was taken before a gap is not used.
+    /// Takes consecutive numbers from prefetched runs. Numbers taken before a gap are not used.
     fn row_from_stock(self: &Arc<Self>, length: u64) -> Option<Run> {
         let mut row = self.cursor.take_run(length, || self.look_ahead(length))?;
         while row.end - row.first < length {
@@ -284,7 +286,8 @@ impl SegmentSource {
         Some(row)
     }
 
-    /// Why fewer came: the source is told to end there, or so many are not given at once.
+    /// Returns the error for a range that came shorter: the source must end there, or the store
+    /// gives no longer range.
     fn short(&self, segment: &Segment, wanted: u64) -> Error {
         if segment.last >= self.plan.load().stripe.number_max() {
             return self.spent("reserve");
@@ -307,7 +310,7 @@ impl SegmentSource {
         Error::new(op, ErrorKind::Exhausted { what, limit: NUMBER_MAX })
     }
 
-    /// Why there are not `wanted` numbers; more are on their way.
+    /// Requests more numbers; returns the error for fewer than `wanted`.
     #[cold]
     fn dry(self: &Arc<Self>, wanted: u64) -> Error {
         self.look_ahead(wanted);
@@ -325,17 +328,17 @@ impl SegmentSource {
         Error::new(op, ErrorKind::Closed { what: format!("source {}", self.name) })
     }
 
-    /// Asks the store for nothing any more: the source is about to be closed.
+    /// Stops calling the store: the source is about to be closed.
     pub(crate) fn end_fetching(&self) {
         self.refill().ending = true;
     }
 
-    /// Everything below was seen reserved.
+    /// Returns the end of all numbers seen reserved.
     pub(crate) fn seen_end(&self) -> u64 {
         self.refill().seen_end
     }
 
-    /// No ID from here on was seen handed out, where numbers are other IDs.
+    /// Returns the first ID never seen handed out, where IDs differ from numbers.
     pub(crate) fn free_id(&self) -> Option<u64> {
         let end = Some(self.seen_end()).filter(|end| *end > 0 && self.stripe.renumbers())?;
         Some(self.stripe.free_from(end))
@@ -345,7 +348,7 @@ impl SegmentSource {
         self.refill().is_fetching()
     }
 
-    /// Waits for the end of the fetch that is on its way, if one is.
+    /// Waits for the end of the fetch in flight, if there is one.
     pub(crate) async fn fetched(&self) {
         let news = self.news.notified();
         tokio::pin!(news);
@@ -355,7 +358,7 @@ impl SegmentSource {
         }
     }
 
-    /// Ends the source. Answers what nobody has used, if there is any.
+    /// Ends the source; returns its unused numbers, if there are any.
     pub(crate) fn close(&self) -> Option<Unused> {
         let pieces = {
             let mut refill = self.refill();
@@ -363,7 +366,7 @@ impl SegmentSource {
                 return None;
             }
             refill.closed = true;
-            // What is taken at this very moment is counted as lost too.
+            // Numbers taken at this very moment count as lost too.
             let left = self.cursor.left().saturating_add(refill.parked());
             refill.drop_numbers(left);
             let unused = self.cursor.close();
@@ -375,17 +378,17 @@ impl SegmentSource {
         (!unused.pieces.is_empty()).then_some(unused)
     }
 
-    /// So many numbers that were unused at the end went back to the store, or into the journal.
+    /// Records that unused numbers were returned to the store, or kept in the journal.
     pub(crate) fn gave_back(&self, count: u64) {
         self.refill().gave_back(count);
     }
 
-    /// Why the last fetch failed, if it did.
+    /// Returns the error of the last fetch, if it failed.
     pub(crate) fn trouble(&self) -> Option<Error> {
         self.refill().trouble()
     }
 
-    /// What became of all numbers.
+    /// Returns the totals of all numbers.
     pub(crate) fn stats(&self) -> NumberStats {
         let stock = self.stock_now();
         let left = if stock.closed { 0 } else { stock.left };
@@ -414,7 +417,7 @@ impl Asks for SegmentSource {
     }
 }
 
-/// The numbers of a batch that is not whole yet: lost when it is refused, or nobody waits for it any more.
+/// Numbers of an unfinished batch: lost when it fails, or when its caller stops waiting.
 struct Batch<'a> {
     source: &'a SegmentSource,
     made: usize,

@@ -1,36 +1,38 @@
-//! How fast numbers go, how slow the store is, and what follows from both.
+//! Consumption rate of numbers and latency of the store, and the fetches that follow from both.
 
 use snowmint_core::ElapsedMillis;
 
-/// Shortest time over which a rate is measured, in milliseconds: below, a burst of a few numbers looks
-/// like millions a second.
+/// Shortest time over which a rate is measured, in milliseconds: below it, a burst of a few numbers
+/// looks like millions a second.
 const MEASURE_MS_MIN: u64 = 1;
-/// How much longer than the slowest recent answer of the store the stock must last, in milliseconds.
+/// Milliseconds that prefetched numbers must last beyond the slowest recent result of the store.
 const MARGIN_MS: u64 = 20;
-/// A rate that was measured longer ago says nothing of now, in milliseconds.
+/// Age in milliseconds from which a measured rate no longer counts.
 const OLD_MS: u64 = 1_000;
-/// A rate that falls is believed by a quarter at each look, a rate that rises at once.
+/// Weight of a new measurement as a shift: a falling rate is followed by a quarter each time, a
+/// rising one at once.
 const FALL_SHIFT: u32 = 2;
 
-/// What is known of consumption and of the store. Numbers are counted in thousandths a millisecond, so
-/// that one number an hour is a rate too.
+/// Measurements of consumption and of the store. Rates are in thousandths of a number per
+/// millisecond, so that one number an hour is a rate too.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
-    /// Thousandths of a number, each millisecond.
+    /// Consumption, in thousandths of a number per millisecond.
     rate: u64,
-    /// How many had been taken at the last look, and when it was.
+    /// Numbers taken at the last measurement, and its time.
     looked: Option<(u64, ElapsedMillis)>,
-    /// Whether somebody wanted more then than there was.
+    /// Whether a caller wanted more at that time than was there.
     dry: bool,
-    /// The slowest recent answer, in milliseconds.
+    /// Slowest recent result, in milliseconds.
     answer_ms: u64,
 }
 
 impl Pace {
-    /// Takes in that `taken` numbers have been taken by now. `dry`: somebody wants more than there are.
+    /// Records that `taken` numbers are taken by now. `dry`: a caller wants more than there are.
     ///
-    /// A waiting caller looks again and again: the time between two of its looks says nothing of how many
-    /// are wanted, only that there were none. Where nobody looked for long, nobody waited.
+    /// A waiting caller checks again and again. The time between two checks shows nothing of the
+    /// demand, only that no number was there. A long time without any check shows that no caller
+    /// waited.
     pub(super) fn look(&mut self, taken: u64, at: ElapsedMillis, dry: bool) {
         let was_dry = std::mem::replace(&mut self.dry, dry);
         let Some((before, looked_at)) = self.looked else {
@@ -48,18 +50,19 @@ impl Pace {
         self.looked = Some((taken, at));
     }
 
-    /// Takes in how long the store took to answer.
+    /// Records the latency of the store.
     pub(super) fn answered(&mut self, took_ms: u64) {
         let fallen = self.answer_ms - (self.answer_ms >> FALL_SHIFT) + (took_ms >> FALL_SHIFT);
         self.answer_ms = took_ms.max(fallen);
     }
 
-    /// How long `left` numbers last at the present rate, in milliseconds; none while nobody takes.
+    /// Returns how many milliseconds `left` numbers last at the present rate; `None` at rate 0.
     fn lasts_ms(&self, left: u64) -> Option<u64> {
         lasts_ms(left, self.rate)
     }
 
-    /// The same for whoever watches: while nobody takes, nobody looks, and a rate that is old is none.
+    /// Returns the same for a monitor: without consumption there are no measurements, and an old
+    /// rate counts as none.
     pub(super) fn lasts_now_ms(&self, left: u64, taken: u64, at: ElapsedMillis) -> Option<u64> {
         let (before, looked_at) = self.looked?;
         let passed_ms = at.since(looked_at);
@@ -69,15 +72,15 @@ impl Pace {
         lasts_ms(left, taken.saturating_sub(before).saturating_mul(1000) / passed_ms)
     }
 
-    /// Whether more should be fetched while `left` numbers are there: when they last for less than half
-    /// of what one step should (`wanted_ms`), or hardly until the store can have answered.
+    /// Returns whether to fetch more while `left` numbers remain: when they last for less than half
+    /// of a step's time (`wanted_ms`), or hardly until the store's result.
     pub(super) fn is_low(&self, left: u64, wanted_ms: u64) -> bool {
         let until_answer_ms = self.answer_ms.saturating_mul(2).saturating_add(MARGIN_MS);
         self.lasts_ms(left).is_some_and(|lasts_ms| lasts_ms < until_answer_ms.max(wanted_ms / 2))
     }
 
-    /// How many numbers are taken while a step should last, or while the store answers twice, whichever
-    /// is longer.
+    /// Returns how many numbers are taken during a step's time, or during twice the store's
+    /// latency, whichever is longer.
     pub(super) fn step(&self, wanted_ms: u64) -> u64 {
         let for_ms = wanted_ms.max(self.answer_ms.saturating_mul(2));
         let step = u128::from(self.rate) * u128::from(for_ms) / 1000;

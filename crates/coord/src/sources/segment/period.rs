@@ -1,12 +1,12 @@
-//! Periods of serials: which numbers may be minted now.
+//! Periods of serials: the numbers that may be minted now.
 //!
-//! This node's clock says which period it is; the newest that was seen anywhere says which it cannot be
-//! any more. So a clock that goes back stays in the newest period, and a stock of yesterday's numbers is
-//! thrown away when today begins. And nobody begins a period whose clock is known to be wrong: all others would
-//! have to follow.
+//! This node's clock names the current period; the newest period seen anywhere rules out all
+//! earlier ones. So a clock that is set back stays in the newest period, and yesterday's prefetched
+//! numbers are dropped when today begins. A node with a clock known to be wrong begins no period:
+//! all other nodes would have to follow it.
 //!
-//! Periods are ranges of IDs. A store that has a stripe of them counts otherwise, and is asked in its own
-//! numbers.
+//! Periods are ranges of IDs. A store with a stripe of them counts differently, and is called with
+//! its own numbers.
 
 use std::sync::atomic::Ordering;
 
@@ -16,19 +16,20 @@ use crate::segment::{Bounds, Within};
 use crate::spec::{Period, SerialPlan};
 
 impl SegmentSource {
-    /// The lowest number that may be minted now.
+    /// Returns the lowest number that may be minted now.
     pub(super) fn lowest(&self) -> Result<u64> {
         Ok(self.period()?.map_or(0, |(period, _)| self.stripe.number_from(period.first)))
     }
 
-    /// The numbers of a period.
+    /// Returns the numbers of a period.
     pub(super) fn within(&self, period: Option<Period>) -> Option<Bounds> {
         let Period { first, end } = period?;
         let number = |id| self.stripe.number_from(id);
         Some(Bounds::Range(Within { first: number(first), end: number(end) }))
     }
 
-    /// The same, below where the source is told to end: so its mark never says that more was handed out.
+    /// Returns the same range, cut where the source must end: so its mark never covers more than
+    /// was handed out.
     pub(super) fn below_end(&self, within: Option<Bounds>) -> Option<Bounds> {
         let stripe = self.plan.load().stripe;
         if stripe.until().is_none() {
@@ -42,7 +43,7 @@ impl SegmentSource {
         Some(Bounds::Range(range))
     }
 
-    /// The period that numbers may be reserved in now, of a source of serials.
+    /// Returns the period in which numbers of a source of serials may be reserved now.
     pub(super) async fn reservable(&self) -> Result<Option<Period>> {
         let Some((period, is_new)) = self.period()? else { return Ok(None) };
         if is_new {
@@ -51,7 +52,7 @@ impl SegmentSource {
         Ok(Some(period))
     }
 
-    /// The period that numbers are minted in now, and whether nobody was seen to mint in it yet.
+    /// Returns the period to mint in now, and whether it is new: no server was seen minting in it.
     fn period(&self) -> Result<Option<(Period, bool)>> {
         let plan = self.plan.load();
         let Some(serial) = &plan.serial else { return Ok(None) };
@@ -64,12 +65,14 @@ impl SegmentSource {
         Ok(Some((if is_new { now } else { newest }, is_new)))
     }
 
-    /// Others have made this serial of the source: nothing of an earlier period is made here any more.
+    /// Records that another store's part made this serial: no number of an earlier period is minted
+    /// here any more.
     pub(in crate::sources) fn was_seen(&self, id: u64) {
         self.newest_elsewhere.fetch_max(id, Ordering::Relaxed);
     }
 
-    /// Whether the store said that its numbers have come to a later period; that is remembered.
+    /// Returns whether the store's error shows that its numbers have reached a later period;
+    /// records the period.
     pub(super) fn has_newer_period(&self, error: &Error) -> bool {
         match error.kind() {
             ErrorKind::MarkMoved { expected, found, .. } if found > expected => {
@@ -81,7 +84,7 @@ impl SegmentSource {
         }
     }
 
-    /// The store's mark was seen here.
+    /// Records the store's mark.
     pub(super) fn came_to(&self, mark: u64) {
         if let Some(last) = self.stripe.last(mark) {
             let mut refill = self.refill();
@@ -89,7 +92,7 @@ impl SegmentSource {
         }
     }
 
-    /// The error of a period without numbers, in words that say so.
+    /// Returns the error of a period without numbers, in its own words.
     pub(super) fn spent_period(&self, error: Error, period: Option<Period>) -> Error {
         let plan = self.plan.load();
         match (error.kind(), &plan.serial, period) {

@@ -1,4 +1,4 @@
-//! Fetching numbers ahead of need. One fetch is on its way at a time.
+//! Fetching numbers ahead of need, one fetch at a time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,37 +19,37 @@ use crate::sources::For;
 use crate::sources::surroundings::STALE_MS;
 use crate::spec::Stripe;
 
-/// Into how many parts a segment is opened, one after the other: the opening of each is the moment to
-/// look at the pace, so that the hot path need not.
+/// Number of parts of a segment. The rate is measured when a part is opened, so that the hot path
+/// need not do it.
 const PARTS: u64 = 4;
 
-/// All about fetching; behind a lock that is held to change it, never over a call to the store.
+/// State of fetching. Its lock is held for changes only, never during a call to the store.
 #[derive(Debug)]
 pub(crate) struct Refill {
     fetching: bool,
-    /// Why the last fetch failed.
+    /// Error of the last fetch.
     error: Option<Error>,
-    /// How many failed in a row, and when the store may be asked again.
+    /// Number of consecutive failures, and the time from which the store may be called again.
     failures: u32,
     again_at: Option<ElapsedMillis>,
     pace: Pace,
     steps: Steps,
     /// Parts that the cursor has no room for yet, in order.
     parts: VecDeque<(u64, u64)>,
-    /// How many numbers were fetched into this stock.
+    /// Numbers fetched by this source.
     fetched: u64,
-    /// How many of these nobody will get.
+    /// Fetched numbers that are never issued.
     dropped: u64,
-    /// What became of all numbers of the source, those of stocks before this one too.
+    /// Totals of all the source's numbers, including those of its predecessors.
     account: Arc<Account>,
-    /// What is in stock, as it came; some of it in front may be used up.
+    /// Prefetched numbers as they came; the first ones may be used already.
     chain: VecDeque<Piece>,
-    /// Everything below was seen reserved: a store that hands it out again went back.
+    /// End of all numbers seen reserved: a store that returns a lower number was rolled back.
     pub(super) seen_end: u64,
     pub(super) closed: bool,
-    /// Nothing more is asked for.
+    /// Whether fetching has stopped for good.
     pub(super) ending: bool,
-    /// An ID of the newest period that the store was seen in, of a source of serials.
+    /// ID of the newest period that the store was seen in, in a source of serials.
     pub(super) newest_id: u64,
 }
 
@@ -74,7 +74,7 @@ impl Refill {
         }
     }
 
-    /// What a source of this stripe begins with.
+    /// Returns the initial state of a source with this stripe.
     pub(crate) fn remembering(remembered: &Remembered, stripe: Stripe) -> Self {
         let mut refill = Self::new(remembered.seen_end);
         refill.newest_id = stripe.last(remembered.seen_end).unwrap_or(0);
@@ -86,7 +86,7 @@ impl Refill {
         refill
     }
 
-    /// What a source that takes the place of this one's begins with.
+    /// Returns the initial state of a source that replaces this one's.
     pub(super) fn successor(&self) -> Self {
         Self {
             pace: self.pace,
@@ -96,50 +96,50 @@ impl Refill {
         }
     }
 
-    /// The stock from this number on, as it came.
+    /// Returns the prefetched numbers from `next` on, as they came.
     pub(super) fn in_stock_from(&mut self, next: u64) -> Vec<Piece> {
         let pieces = std::mem::take(&mut self.chain).into_iter();
         let left = pieces.map(|piece| Piece { first: piece.first.max(next), ..piece });
         left.filter(|piece| piece.first <= piece.last).collect()
     }
 
-    /// Numbers that are not in the cursor yet.
+    /// Returns how many numbers are not in the cursor yet.
     pub(super) fn parked(&self) -> u64 {
         self.parts
             .iter()
             .fold(0, |sum, (first, end)| sum.saturating_add(end.saturating_sub(*first)))
     }
 
-    /// What a step is measured by, while `left` are in stock: numbers that were lost before this stock began are to be
-    /// outweighed by what is used of it.
+    /// Returns the totals by which a step is sized, while `left` numbers are prefetched. Use of
+    /// this source's numbers must outweigh the numbers lost before it began.
     fn tally(&self, left: u64) -> Tally {
         let (_, lost) = self.account.totals();
         let never_came = lost.saturating_sub(self.dropped);
         Tally { fetched: self.fetched.saturating_add(never_came), lost, left }
     }
 
-    /// How many numbers were ever fetched for the source, and how many of them are lost.
+    /// Returns how many numbers were ever fetched for the source, and how many of them are lost.
     pub(super) fn totals(&self) -> (u64, u64) {
         self.account.totals()
     }
 
-    /// For how long so many numbers in stock last, if anybody takes any.
+    /// Returns how long `left` prefetched numbers last, in milliseconds, if any are taken.
     pub(super) fn lasts_ms(&self, left: u64, now: ElapsedMillis) -> Option<u64> {
         self.pace.lasts_now_ms(left, self.fetched.saturating_sub(left), now)
     }
 
-    /// So many numbers will be used by nobody.
+    /// Counts numbers that will never be used.
     pub(super) fn drop_numbers(&mut self, count: u64) {
         self.dropped = self.dropped.saturating_add(count);
         self.account.lose(count);
     }
 
-    /// So many numbers were taken from the store, and never came.
+    /// Counts numbers that the store reserved, but that never arrived.
     fn burn(&self, count: u64) {
         self.account.burn(count);
     }
 
-    /// So many numbers that were counted as lost have gone back to the store.
+    /// Counts numbers that were lost as given back to the store.
     pub(super) fn gave_back(&mut self, count: u64) {
         self.account.gave_back(count);
         self.dropped = self.dropped.saturating_sub(count);
@@ -154,10 +154,10 @@ impl Refill {
         self.error.clone()
     }
 
-    /// Why there are no numbers: the last fetch failed, or one is on its way.
+    /// Returns the error for no numbers: the last fetch failed, or one is in flight.
     pub(super) fn dry(&self) -> Error {
         match &self.error {
-            // What was refused for good is being asked again: a new period may have begun.
+            // A final error is being tried again: a new period may have begun.
             Some(error) if !self.fetching || error.retry() != Retry::Never => error.clone(),
             _ => {
                 let mark = crate::lease::Mark::new(self.seen_end);
@@ -166,14 +166,14 @@ impl Refill {
         }
     }
 
-    /// Whether the store may be asked.
+    /// Returns whether the store may be called.
     fn may_ask(&self, at: ElapsedMillis) -> bool {
         let again = self.again_at.is_none_or(|again| at >= again);
         !self.fetching && !self.closed && !self.ending && again
     }
 
-    /// Cuts numbers into the parts in which they are opened, and says how many these have: some may have
-    /// no ID.
+    /// Cuts numbers into the parts in which they are opened; returns how many numbers these have.
+    /// Some numbers may have no ID.
     fn cut(&mut self, first: u64, last: u64, stripe: Stripe) -> u64 {
         let end = last.min(stripe.number_max()).saturating_add(1);
         let mut first = first.max(stripe.number_min());
@@ -190,7 +190,7 @@ impl Refill {
     }
 }
 
-/// Refuses a segment that was handed out before: everything below `seen_end` was.
+/// Rejects a segment that was handed out before: everything below `seen_end` was.
 pub(crate) fn check_forward(name: &str, segment: &Segment, seen_end: u64) -> Result<()> {
     if segment.first >= seen_end && segment.last >= segment.first {
         return Ok(());
@@ -204,7 +204,8 @@ pub(crate) fn check_forward(name: &str, segment: &Segment, seen_end: u64) -> Res
 }
 
 impl SegmentSource {
-    /// A part was opened, or numbers ran out: looks whether more must come. `wanted` are needed now.
+    /// Checks whether to fetch more after a part was opened or numbers ran out. `wanted`: needed
+    /// now.
     pub(in crate::sources) fn look_ahead(self: &Arc<Self>, wanted: u64) {
         if self.keeps_none {
             return;
@@ -235,7 +236,7 @@ impl SegmentSource {
         });
     }
 
-    /// Gives the cursor what it has room for.
+    /// Gives the cursor the parts that it has room for.
     pub(super) fn hand_on(&self, refill: &mut Refill) {
         while let Some((first, end)) = refill.parts.front().copied() {
             match self.cursor.push(first, end) {
@@ -250,7 +251,7 @@ impl SegmentSource {
         }
     }
 
-    /// Reserves numbers, and refuses a store that hands out what it handed out before.
+    /// Reserves numbers; rejects a store that repeats numbers it handed out before.
     pub(super) async fn reserve(&self, length: u64) -> Result<Segment> {
         let (whose, now) = ((self.name.as_str(), For::Node), self.around.timer.elapsed());
         self.around.reports.check(whose, self.stripe.renumbers(), now)?;
@@ -259,7 +260,8 @@ impl SegmentSource {
         }
         let period = self.reservable().await?;
         match self.reserve_within(length, self.within(period)).await {
-            // Somebody else's clock has come to a newer period: nobody goes back from there.
+            // Another server's clock has reached a newer period, and no server leaves it for an
+            // earlier one.
             Err(error) if self.has_newer_period(&error) => {
                 let newer = self.reservable().await?;
                 let answer = self.reserve_within(length, self.within(newer)).await;
@@ -269,7 +271,7 @@ impl SegmentSource {
         }
     }
 
-    /// Draws numbers from another system, and moves the store's mark over them.
+    /// Allocates numbers from the upstream, and moves the store's mark over them.
     async fn reserve_drawn(&self, length: u64, plan: &OriginPlan) -> Result<Segment> {
         let origin = origin_of(&self.around.origins, &self.name, plan)?;
         let mut tries = 0;
@@ -278,7 +280,7 @@ impl SegmentSource {
             let drawn = drawn.map_err(|error| {
                 self.around.catalog_stale();
                 match error.kind() {
-                    // It is being cut over: the catalog says so soon.
+                    // The source is being cut over: the catalog will show it soon.
                     ErrorKind::Conflict { .. } => error.with_retry(Retry::AfterMs(STALE_MS)),
                     _ => error,
                 }
@@ -287,13 +289,13 @@ impl SegmentSource {
             let answer = self.reserve_within(count, Some(Bounds::Range(drawn))).await;
             tries += 1;
             match answer {
-                // What servers do not give at once of what was drawn is a gap, too.
+                // Allocated numbers that servers do not give at once are a gap, too.
                 Ok(segment) => {
                     let came = segment.last.saturating_sub(segment.first).saturating_add(1);
                     self.refill().burn(count.saturating_sub(came));
                     return Ok(segment);
                 }
-                // Another server of ours has drawn later and was here earlier: these are a gap.
+                // Another server of ours allocated later and reserved earlier: a gap.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::MarkMoved { .. }) && tries < DRAWS_MAX =>
                 {
@@ -305,7 +307,7 @@ impl SegmentSource {
     }
 
     async fn reserve_within(&self, length: u64, within: Option<Bounds>) -> Result<Segment> {
-        // The version first: a reserve by it ends where it says, or where a newer one does.
+        // The version is read first: a reserve by it ends where it or a newer version says.
         let definition_version = self.definition_version();
         let below_end = self.below_end(within);
         let reserve =
@@ -320,7 +322,7 @@ impl SegmentSource {
         let answer = self.around.doubts.in_one_history("reserve", taken).await;
         let segment = answer.map_err(|error| match error.kind() {
             ErrorKind::MarkMoved { .. } if below_end != within => self.spent("reserve"),
-            // It may have been done: these numbers are never used.
+            // The store may have reserved these numbers: they are never used.
             ErrorKind::Unavailable { .. } if !error.is_nothing_done() => {
                 self.refill().burn(length);
                 error
@@ -333,7 +335,8 @@ impl SegmentSource {
         Ok(segment)
     }
 
-    /// Whether it lies above all that was seen before it was asked for: answers may overtake each other.
+    /// Checks that the segment lies above all that was seen before it was requested: results may
+    /// overtake each other.
     fn check_forward(&self, segment: &Segment, seen_end: u64) -> Result<()> {
         check_forward(&self.name, segment, seen_end)
             .inspect_err(|error| self.around.doubt(error))?;
@@ -360,7 +363,7 @@ impl SegmentSource {
                 refill.steps.came(plan.step, asked_at);
                 let length = refill.cut(segment.first, segment.last, plan.stripe);
                 if refill.closed {
-                    // Nobody takes any more.
+                    // No caller takes any more.
                     refill.drop_numbers(length);
                 } else {
                     let next = self.cursor.next();
@@ -373,7 +376,7 @@ impl SegmentSource {
             }
             Err(error) => {
                 refill.failures = refill.failures.saturating_add(1);
-                // Of an outage that lasts, less and less often.
+                // During a long outage, log less and less often.
                 if refill.failures.is_power_of_two() {
                     let (failures, error) = (refill.failures, chain(&error));
                     tracing::warn!(source = %self.name, %error, failures, "no numbers from the store");
@@ -391,15 +394,16 @@ impl SegmentSource {
         drop(refill);
         self.news.notify_waiters();
         if came {
-            // A slow store is asked for the next while this one is used.
+            // A slow store is asked for the next segment while this one is used.
             self.look_ahead(0);
         } else if let Some(wait_ms) = again_in_ms {
             self.look_again_in(wait_ms);
         }
     }
 
-    /// While there is stock nobody else may look, and it would run dry in the next outage. What waits keeps
-    /// nothing of a source that ends meanwhile.
+    /// Checks again after `wait_ms`. While numbers are prefetched nothing else may check, and they
+    /// would run out in the next outage. The waiting task keeps nothing of a source that ends
+    /// meanwhile.
     fn look_again_in(self: &Arc<Self>, wait_ms: u64) {
         let (source, timer) = (Arc::downgrade(self), Arc::clone(&self.around.timer));
         self.around.runtime.spawn(async move {

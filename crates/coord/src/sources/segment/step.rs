@@ -1,52 +1,53 @@
-//! How many numbers to fetch: one rule for each `step.rule`.
+//! Size of a fetch: one rule for each `step.rule`.
 
 use snowmint_core::ElapsedMillis;
 
 use super::pace::Pace;
 use crate::spec::StepPlan;
 
-/// Leaf's rule: numbers that lasted for less are doubled, for twice as long or more halved.
+/// Leaf's rule, in milliseconds: a step that lasted for less is doubled; one that lasted twice as
+/// long or more is halved.
 const LEAF_LASTS_MS: u64 = 15 * 60_000;
 
-/// A fetch that the budget cuts to less than this part of what the pace asks for is put off while
-/// there is stock: else a trickle of small ones would follow every burst.
+/// A fetch that the budget cuts below this part of the rate's demand waits while prefetched numbers
+/// remain. Otherwise a trickle of small fetches would follow every burst.
 const WORTH_PART: u64 = 4;
 
-/// What became of the numbers that were fetched for the stock.
+/// Totals of the numbers that were fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    /// All of them, and those that an answer may have brought which never came.
+    /// All fetched numbers, including those of lost results.
     pub(super) fetched: u64,
-    /// Those that nobody will get.
+    /// Numbers that are never issued.
     pub(super) lost: u64,
-    /// Those in stock.
+    /// Prefetched numbers.
     pub(super) left: u64,
 }
 
 impl Tally {
-    /// How many more may be fetched, so that no more than so many percent of all would be lost if the
-    /// process were killed then.
+    /// Returns how many more may be fetched, so that a kill at that time loses no more than this
+    /// percentage of all.
     fn room(self, waste_max_percent: u8) -> u64 {
         let percent = u128::from(waste_max_percent);
         let used_percent = 100_u128.saturating_sub(percent);
         let may_be_lost = u128::from(self.fetched) * percent;
         let would_be_lost = (u128::from(self.lost) + u128::from(self.left)) * 100;
         let room = may_be_lost.saturating_sub(would_be_lost).checked_div(used_percent);
-        // A budget of everything is no bound.
+        // A budget of 100 percent sets no bound.
         room.map_or(u64::MAX, |room| u64::try_from(room).unwrap_or(u64::MAX))
     }
 }
 
-/// The state of the rule that has one.
+/// State of the rule that has one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Steps {
-    /// What Leaf's rule fetched last, and when; the time is not told of the first, which fills an
-    /// empty stock.
+    /// Size and time of the last fetch by Leaf's rule; without the time for the first fetch, which
+    /// fills an empty source.
     leaf: Option<(u64, Option<ElapsedMillis>)>,
 }
 
 impl Steps {
-    /// How many numbers to fetch now, if any. `must`: they are needed, or soon will be.
+    /// Returns how many numbers to fetch now, if any. `must`: they are needed, or soon will be.
     pub(super) fn wanted(
         &self,
         plan: StepPlan,
@@ -70,7 +71,7 @@ impl Steps {
         }
     }
 
-    /// A fetch that was asked for at this time has come.
+    /// Records that a fetch requested at this time has come.
     pub(super) fn came(&mut self, plan: StepPlan, asked_at: ElapsedMillis) {
         self.leaf = match plan {
             StepPlan::Leaf { size, max } => {
@@ -82,7 +83,7 @@ impl Steps {
     }
 
     fn leaf(&self, size: u64, max: u64, now: ElapsedMillis) -> u64 {
-        // The definition may have been altered since.
+        // The definition may have changed since.
         let Some((last, Some(since))) = self.leaf else { return size };
         let last = last.clamp(size, max);
         match now.since(since) {
@@ -107,7 +108,7 @@ mod tests {
         StepPlan::Adaptive { min: 100, max: 1_000_000, lasts_ms: 10_000, waste_max_percent }
     }
 
-    /// So many numbers went in the second before.
+    /// A rate of `per_second` numbers in the last second.
     fn pace(per_second: u64) -> Pace {
         let mut pace = Pace::default();
         pace.look(0, at(0), false);
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_burst_of_a_few_numbers_brings_no_million() {
-        // 1000 numbers in a millisecond, and then silence.
+        // 1000 numbers in a millisecond, then silence.
         let mut pace = Pace::default();
         pace.look(0, at(0), false);
         pace.look(1_000, at(1), false);

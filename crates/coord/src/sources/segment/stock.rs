@@ -1,4 +1,4 @@
-//! What is in stock, as it came: for when the source ends and somebody else may use the rest.
+//! Prefetched numbers as they came, so that another process can use the rest when the source ends.
 
 use crate::segment::{GiveBack, Segment};
 
@@ -7,7 +7,7 @@ use crate::segment::{GiveBack, Segment};
 pub(crate) struct Piece {
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// The state of the store's row, of what was reserved by this process.
+    /// Version of the store's row, for numbers that this process reserved.
     pub(super) version: Option<u64>,
 }
 
@@ -16,25 +16,25 @@ impl Piece {
         Self { first: segment.first, last: segment.last, version: Some(segment.version) }
     }
 
-    /// Out of a journal.
+    /// Creates a piece from a journal.
     pub(super) const fn kept(first: u64, last: u64) -> Self {
         Self { first, last, version: None }
     }
 }
 
-/// What a source had in stock when it ended: nobody has used it, and nobody will, unless it goes back to
-/// the store or into the journal.
+/// Prefetched numbers of a source that ended: unused for good, unless the store or journal gets
+/// them.
 #[derive(Clone, Debug)]
 pub(crate) struct Unused {
     pub(crate) source: String,
-    /// The definition by which it became IDs.
+    /// Version of the definition by which they became IDs.
     pub(crate) definition_version: u64,
     /// In rising order.
     pub(crate) pieces: Vec<Piece>,
 }
 
 impl Unused {
-    /// The newest piece, which the store takes back if nobody has reserved since.
+    /// Returns the newest piece, which the store takes back unless there was a reserve since.
     pub(crate) fn newest(&self) -> Option<GiveBack> {
         let piece = self.pieces.last()?;
         Some(GiveBack {
@@ -46,13 +46,13 @@ impl Unused {
     }
 }
 
-/// What a source begins with, of what earlier processes remembered.
+/// Initial state of a source, recorded by earlier processes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Remembered {
-    /// Everything below was seen reserved.
+    /// End of all numbers seen reserved.
     pub(crate) seen_end: u64,
-    /// Firsts and lasts of numbers that were kept for this process, in rising order.
+    /// First and last of the numbers kept for this process, in rising order.
     pub(crate) kept: Vec<(u64, u64)>,
-    /// How many were kept that nobody may use any more.
+    /// Kept numbers that must not be used any more.
     pub(crate) burned: u64,
 }
