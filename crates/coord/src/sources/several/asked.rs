@@ -1,8 +1,9 @@
-//! Stores that are asked for each request, because nothing is kept at hand: those that mint, and those whose
-//! numbers are taken one request at a time.
+//! Multi-store sources without prefetched numbers: each request calls the stores that mint, or that
+//! give numbers one request at a time.
 //!
-//! One that does not answer costs the request that finds out a fraction of a second; then the next is asked,
-//! and this one by nobody until it has answered a question that brings no numbers.
+//! A store that does not respond costs the first request a fraction of a second; then the next
+//! store is called. The failed store is called again once it has served a call that takes no
+//! numbers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,31 +13,33 @@ use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::machine::backoff_ms;
 use crate::sources::{Back, Patience, Row, Source};
 
-/// How long one store is waited for while another is left that may have what is asked for. What it answers
-/// later is a gap.
+/// Milliseconds that a request waits for one store while another store is left. Numbers in a later
+/// result are a gap.
 const ATTEMPT_MS: u64 = 250;
 
 impl Several {
-    /// Whether nothing is at hand, and the stores are asked each time.
+    /// Returns whether each request calls the stores, and nothing is prefetched.
     pub(in crate::sources) fn is_asked(&self) -> bool {
         self.shares.load().iter().any(|share| share.ask(Source::is_asked) == Some(true))
     }
 
-    /// The stores that serve, the next in turn first. Those in trouble are left out, unless all are.
+    /// Returns the stores that serve, beginning with the next in turn. Failed ones are left out,
+    /// unless all have failed.
     fn in_turn(&self) -> Vec<(Arc<Share>, Arc<Source>)> {
         let shares = self.shares.load();
         let serving = shares.iter().filter_map(|share| Some((Arc::clone(share), share.source()?)));
         let (well, ill): (Vec<_>, Vec<_>) =
             serving.partition(|(share, _)| share.trouble().is_none());
         let mut asked = if well.is_empty() { ill } else { well };
-        // The turn goes round those that are left: the neighbour of one in trouble does not take its place.
+        // The turn is counted over the remaining stores: so the next store does not take a failed
+        // store's turns as well.
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let first = turn.checked_rem(asked.len()).unwrap_or_default();
         asked.rotate_left(first);
         asked
     }
 
-    /// Fills the buffer from whichever stores answer, waiting at most `within_ms` for one that does.
+    /// Fills the buffer from the stores that respond; waits at most `within_ms` for one.
     pub(super) async fn fill_asked(
         &self,
         patience: &mut Patience,
@@ -55,7 +58,7 @@ impl Several {
                 let within_ms = if in_turn.len() > 0 { left_ms.min(ATTEMPT_MS) } else { left_ms };
                 match self.ask_one(&share, &source, rest, within_ms).await {
                     Ok(more) => made = made.saturating_add(more),
-                    // What passes by itself comes before what does not.
+                    // A passing error takes precedence over a lasting one.
                     Err(refused) if refused.retry() == Retry::Never && why.is_some() => {}
                     Err(refused) => why = Some(refused),
                 }
@@ -64,7 +67,7 @@ impl Several {
                 return Ok(());
             }
             if made > before {
-                // A tick was full, or a period over: what else there is, there is now.
+                // A tick was full, or a period over: the other IDs are available now.
                 failures = 0;
                 continue;
             }
@@ -82,7 +85,7 @@ impl Several {
         }
     }
 
-    /// Asks one store once; how many IDs that brought.
+    /// Calls one store once; returns how many IDs came.
     async fn ask_one(
         &self,
         share: &Share,
@@ -93,7 +96,7 @@ impl Several {
         self.tell_period(source);
         let answer = source.inner.ask_once(rest, within_ms).await;
         let why = answer.as_ref().err();
-        // Who had less time than any store may need has found out nothing.
+        // A request that had less time than a store may need has found out nothing.
         let in_haste = within_ms < ATTEMPT_MS
             && why.is_some_and(|why| matches!(why.kind(), ErrorKind::Unavailable { .. }));
         if !in_haste {
@@ -105,8 +108,8 @@ impl Several {
         answer
     }
 
-    /// A row of one store: of one without trouble, if there is any. A store that does not answer has its
-    /// part of the time, and then another is asked.
+    /// Reserves a range from one store, preferably one without an error. A store that does not
+    /// respond gets its part of the time, then another is called.
     pub(in crate::sources) async fn row(&self, length: u64, within_ms: u64) -> Result<Row> {
         let deadline = self.around.timer.elapsed().saturating_add(within_ms);
         let shares = self.shares.load_full();
@@ -134,8 +137,8 @@ impl Several {
         Err(last.unwrap_or_else(|| self.none("reserve")))
     }
 
-    /// Has stores asked again that did not answer: while nobody draws, nobody else would find that they are
-    /// back.
+    /// Has failed stores called again: without requests for numbers, no other code would notice
+    /// that they are back.
     pub(crate) fn retry(&self) {
         for share in self.shares.load().iter().filter(|share| share.trouble().is_some()) {
             let Some(source) = share.source() else { continue };
@@ -153,7 +156,7 @@ impl Several {
 }
 
 impl Share {
-    /// Asks for the definition, which brings no numbers.
+    /// Reads the definition, a call that takes no numbers.
     async fn answered_to(&self, source: &Source) {
         let around = &source.inner.around;
         let answer = around.call("get source", around.store.get(source.name())).await;
@@ -161,7 +164,7 @@ impl Share {
     }
 }
 
-/// What one refusal says where every store refuses.
+/// Summary error for a request that every store has rejected.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
     lasting: Option<Error>,
@@ -169,7 +172,7 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    /// One store has refused; none: it does not serve.
+    /// Adds the error of one store; `None` if it does not serve.
     pub(super) fn by_one(&mut self, why: Option<Error>) {
         match why {
             Some(why) if why.retry() == Retry::Never => {
@@ -179,7 +182,7 @@ impl Refused {
         }
     }
 
-    /// Why no wait helps, if none does.
+    /// Returns the lasting error, if no wait helps.
     pub(super) fn for_good(self) -> Option<Error> {
         self.lasting.filter(|_| !self.passes)
     }

@@ -1,9 +1,9 @@
-//! A source that several stores serve: each hands out its own residue of the numbers, or mints under a worker
-//! number of its own.
+//! Multi-store sources: each store hands out its own stripe, or mints under its own worker number.
 //!
-//! Each store has a chain of segments of its own, as if it were the only one; a choice is made for each
-//! call, in turn, among those that have numbers. A store that is away is passed over as soon as its stock
-//! is spent, and nobody waits for it. Numbers of one store rise; those of the source do not.
+//! Each store has its own chain of segments, as if it were the only one. Each call chooses a store
+//! in turn among those with numbers. An unreachable store is skipped as soon as its prefetched
+//! numbers run out, and no call waits for it. Numbers of one store rise; those of the source do
+//! not.
 
 mod asked;
 mod share;
@@ -22,10 +22,10 @@ use asked::Refused;
 pub(crate) use share::Share;
 pub use share::ShareStats;
 
-/// How long a caller that waits for numbers waits before it looks at all stores again.
+/// Milliseconds that a caller without numbers waits before all stores are checked again.
 const LOOK_AGAIN_MS: u64 = 5;
 
-/// The source: all its stores.
+/// A source with all its stores.
 pub(crate) struct Several {
     name: String,
     around: Arc<Surroundings>,
@@ -33,14 +33,14 @@ pub(crate) struct Several {
     turn: AtomicUsize,
     /// Whether its IDs are numbers of segments.
     counts: bool,
-    /// The newest serial that was made here, of a source of serials: no store goes back behind its period.
+    /// Newest serial made here, in a source of serials: no store goes back behind its period.
     newest: Option<AtomicU64>,
     closed: AtomicBool,
-    /// Raised when the definition changes.
+    /// Counter of changes to the definition.
     generation: AtomicU64,
-    /// Whether every store was asked once.
+    /// Whether every store was tried once.
     asked: AtomicBool,
-    /// Told when that is so, and whenever a store begins to serve.
+    /// Notified then, and whenever a store begins to serve.
     pub(crate) news: Notify,
 }
 
@@ -70,7 +70,7 @@ impl Several {
         self.shares.load_full()
     }
 
-    /// The definition names other stores now: those that it named before go on.
+    /// Applies a definition with other stores; those that it already had continue.
     pub(crate) fn alter(&self, plan: &Plan) {
         let before = self.shares.load();
         let share = |store: &str| {
@@ -82,7 +82,7 @@ impl Several {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// How often the definition has changed since it runs.
+    /// Returns how often the definition has changed in this process.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -103,16 +103,16 @@ impl Several {
         Error::new("mint", ErrorKind::Closed { what: format!("source {}", self.name) })
     }
 
-    /// Every store was asked whether it can serve.
+    /// Records that every store was asked whether it can serve.
     pub(crate) fn asked(&self) {
         self.asked.store(true, Ordering::Release);
         self.news.notify_waiters();
     }
 
-    /// Waits until some store serves, or all have said that they do not.
+    /// Waits until a store serves, or every store has reported that it does not.
     ///
     /// # Errors
-    /// Why none serves.
+    /// The reason why none serves.
     pub(crate) async fn first(&self, within_ms: u64) -> Result<()> {
         let deadline = self.around.timer.elapsed().saturating_add(within_ms);
         loop {
@@ -134,7 +134,8 @@ impl Several {
         }
     }
 
-    /// Why no store serves. What a person must mend comes before what passes by itself.
+    /// Returns the error for no serving store. An error that an operator must fix takes precedence
+    /// over a passing one.
     #[cold]
     fn none(&self, op: &'static str) -> Error {
         if self.is_closed() {
@@ -145,7 +146,7 @@ impl Several {
         let lasts = |error: &Error| error.retry() == Retry::Never;
         let troubles = match serving.count() {
             0 => shares.iter().filter_map(|share| share.trouble()).collect::<Vec<_>>(),
-            // The numbers of those that serve may be on their way.
+            // Numbers of the serving stores may be on their way.
             _ => Vec::new(),
         };
         if let Some(lasting) = troubles.into_iter().find(lasts) {
@@ -162,7 +163,7 @@ impl Several {
         Error::new(op, ErrorKind::Unavailable { what }).with_retry(Retry::AfterMs(LOOK_AGAIN_MS))
     }
 
-    /// Asks the stores that serve, beginning with the next in turn, until one gives.
+    /// Calls the serving stores, beginning with the next in turn, until one gives a result.
     fn ask<T>(&self, mut ask: impl FnMut(&Source) -> Result<T>) -> Result<T> {
         let shares = self.shares.load();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -184,12 +185,12 @@ impl Several {
         self.ask(|source| source.inner.take())
     }
 
-    /// Numbers of one store in a row.
+    /// Takes consecutive numbers of one store.
     pub(super) fn block(&self, length: u64) -> Result<Block> {
         self.ask(|source| source.inner.block(length))
     }
 
-    /// Fills the buffer from what is in stock, of one store if it has enough, else of several.
+    /// Fills the buffer from prefetched numbers: of one store if it has enough, else of several.
     pub(super) fn try_fill(&self, out: &mut [u64]) -> Result<(), (usize, Error)> {
         let mut made: usize = 0;
         let filled = self.ask(|source| {
@@ -206,7 +207,7 @@ impl Several {
         filled.map_err(|why| (made, why))
     }
 
-    /// Fills the buffer, waiting for whichever store gives numbers first, at most `within_ms`.
+    /// Fills the buffer; waits at most `within_ms` for the first store that gives numbers.
     pub(super) async fn fill(
         &self,
         patience: &mut Patience,
@@ -231,26 +232,26 @@ impl Several {
         }
     }
 
-    /// What one store is asked for is of no earlier period than what another gave before.
+    /// Gives a store's part the newest serial made here: it must mint in no earlier period.
     fn tell_period(&self, source: &Source) {
         if let (Some(newest), Back::Segment(segment)) = (&self.newest, &source.inner.back) {
             segment.now().was_seen(newest.load(Ordering::Relaxed));
         }
     }
 
-    /// These were made here.
+    /// Records serials made here.
     fn saw(&self, ids: &[u64]) {
         if let (Some(newest), Some(id)) = (&self.newest, ids.iter().max()) {
             newest.fetch_max(*id, Ordering::Relaxed);
         }
     }
 
-    /// How each store stands.
+    /// Returns the state of each store.
     pub(crate) fn stats(&self) -> Vec<ShareStats> {
         self.shares.load().iter().map(|share| share.stats()).collect()
     }
 
-    /// How all of them stand together. The stock lasts as long as all of it.
+    /// Returns the state of all stores together. The runway is the longest of theirs.
     pub(super) fn sum(&self, ready: bool) -> SourceStats {
         let numbers = self.counts.then(NumberStats::default);
         let mut sum =

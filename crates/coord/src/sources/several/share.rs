@@ -1,4 +1,4 @@
-//! One store's part of a source that has several.
+//! One store's part of a multi-store source.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,24 +11,24 @@ use crate::sources::{Back, Source};
 #[derive(Debug)]
 pub(crate) struct Share {
     pub(crate) store: String,
-    /// None while the store does not serve.
+    /// Absent while the store does not serve.
     source: ArcSwapOption<Source>,
-    /// Why it does not, or why it is not to be trusted to for long.
+    /// Reason why it does not serve, or may soon stop.
     why: Mutex<Option<Error>>,
 }
 
-/// How one of the stores of a source stands.
+/// State of one store of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareStats {
     /// The store's name.
     pub store: String,
-    /// Whether it hands out numbers: what is in stock counts.
+    /// Whether it hands out numbers, prefetched ones included.
     pub serves: bool,
-    /// Which stripe of the numbers it has, and of how many, if that is known.
+    /// Offset and increment of its stripe, if known.
     pub stripe: Option<(u64, u64)>,
-    /// The worker number in its IDs, where the stores mint and if it is known.
+    /// Worker number in its IDs, where the stores mint and if it is known.
     pub worker: Option<u64>,
-    /// What is wrong with it, as when it is away while its stock lasts.
+    /// Present error, for example while it is unreachable and its prefetched numbers last.
     pub trouble: Option<String>,
 }
 
@@ -37,13 +37,14 @@ impl Share {
         Self { store: store.into(), source: ArcSwapOption::empty(), why: Mutex::new(None) }
     }
 
-    /// It serves from here on.
+    /// Makes the store serve with this source.
     pub(crate) fn serve(&self, source: Source) {
         self.source.store(Some(Arc::new(source)));
         self.say(None);
     }
 
-    /// It does not serve. Answers whether why is news: it is asked again each second, and one line is enough.
+    /// Stops serving. Returns whether the reason is news: the store is tried each second, and one
+    /// log line is enough.
     pub(crate) fn suspend(&self, why: Error) -> bool {
         self.source.store(None);
         let said = why.to_string();
@@ -55,12 +56,12 @@ impl Share {
         *self.why.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 
-    /// Its part of the source, as it serves.
+    /// Returns its part of the source, while it serves.
     pub(crate) fn source(&self) -> Option<Arc<Source>> {
         self.source.load_full()
     }
 
-    /// Asks its part of the source; none while it does not serve.
+    /// Calls its part of the source; `None` while it does not serve.
     pub(super) fn ask<T>(&self, ask: impl FnOnce(&Source) -> T) -> Option<T> {
         self.source.load().as_ref().map(|source| ask(source))
     }
@@ -69,7 +70,7 @@ impl Share {
         self.source.load().is_some()
     }
 
-    /// What its own chain says, or what was said of it.
+    /// Returns the error of its own chain, or else the recorded reason.
     pub(super) fn trouble(&self) -> Option<Error> {
         let said = || self.why.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let failed = self.ask(|source| match &source.inner.back {
@@ -79,10 +80,10 @@ impl Share {
         failed.flatten().or_else(said)
     }
 
-    /// A request was answered so, or refused: who is in trouble is not asked while others are not.
+    /// Records a request's outcome: a failed store is not called while others work.
     pub(super) fn answered(&self, why: Option<&Error>) {
         match why.map(Error::kind) {
-            // Of the moment, and not of the store.
+            // Errors of the moment, not of the store.
             Some(ErrorKind::TickFull { .. } | ErrorKind::Conflict { .. }) => {}
             Some(_) => {
                 if let Some(why) = why.filter(|_| self.trouble().is_none()) {
