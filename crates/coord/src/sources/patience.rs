@@ -1,22 +1,22 @@
-//! Which refusals of a source are worth a wait, and how long: by the source's own policy.
+//! Retry policy of a source: which of its errors are worth a wait, and for how long.
 
 use super::{SourceInner, WINDOW_WAIT_MS};
 use crate::error::{Error, ErrorKind, Retry};
 use crate::spec::{Clockwork, Plan};
 
-/// Who has waited long for what may come any moment tries again less often: after this share of the time
-/// that it has waited,
+/// Divisor of the wait: a caller that waits for something imminent tries again after this part of
+/// the time waited so far.
 const WAITED_SHARE: u64 = 8;
-/// and no later than this. Each try may be a question to the store.
+/// Longest wait for something imminent, in milliseconds. Each try may call the store.
 const SOON_MS_MAX: u64 = 50;
 
-/// What one caller who waits remembers between two tries.
+/// State that one waiting caller keeps between two tries.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     clockwork: Option<Clockwork>,
-    /// The one wait that the policy `wait` allows is over.
+    /// Whether the one wait that the policy `wait` allows is over.
     waited_back: bool,
-    /// For how long it has waited for what may come any moment.
+    /// Milliseconds waited so far for something imminent.
     waited_ms: u64,
 }
 
@@ -29,16 +29,16 @@ impl Patience {
         Self { clockwork, waited_back: false, waited_ms: 0 }
     }
 
-    /// How long to wait before the next try, in milliseconds; none when no wait helps, or the policy
-    /// allows none within `left_ms`.
+    /// Returns the milliseconds to wait before the next try. `None` when no wait helps, or the
+    /// policy allows none within `left_ms`.
     pub fn rest_ms(&mut self, why: &Error, left_ms: u64) -> Option<u64> {
         let wait_ms = match (why.kind(), why.retry()) {
-            // The driver was woken: the window may be there any moment.
+            // The driver was woken: the window may arrive any moment.
             (ErrorKind::WindowSpent { .. } | ErrorKind::Unavailable { .. }, _) => {
                 self.rest_soon_ms(left_ms)
             }
             (_, Retry::Never) => return None,
-            // Who has it may let it go any moment.
+            // The present owner may relinquish it any moment.
             (ErrorKind::Elsewhere { .. }, Retry::AfterMs(_)) => self.rest_soon_ms(left_ms),
             (ErrorKind::ClockBehind { behind_ms, .. }, Retry::AfterMs(hint_ms)) => {
                 self.rest_back_ms(*behind_ms, hint_ms)?
@@ -49,7 +49,7 @@ impl Patience {
         (left_ms > 0 && wait_ms <= left_ms).then_some(wait_ms)
     }
 
-    /// Until the next try for what may be there any moment.
+    /// Returns the wait before the next try for something imminent.
     fn rest_soon_ms(&mut self, left_ms: u64) -> u64 {
         let wait_ms = (self.waited_ms / WAITED_SHARE).clamp(WINDOW_WAIT_MS, SOON_MS_MAX);
         // The last try is at the end.
@@ -58,7 +58,7 @@ impl Patience {
         wait_ms
     }
 
-    /// While the clock is behind: as core's blocking generators wait.
+    /// Returns the wait while the clock is behind, by the rules of core's blocking generators.
     fn rest_back_ms(&mut self, behind_ms: u64, hint_ms: u64) -> Option<u64> {
         let wait_ms = match self.clockwork {
             Some(Clockwork::Fail) => return None,
@@ -122,7 +122,7 @@ mod tests {
         let why = Error::new("mint", ErrorKind::Unavailable { what: "the store".into() });
         let (mut patience, mut at_ms, mut waits) = (patience(None), 0, Vec::new());
         while let Some(wait_ms) = patience.rest_ms(&why, 10_003 - at_ms) {
-            // Never later than an eighth of the whole wait, but for the shortest.
+            // Never later than an eighth of the whole wait, except for the shortest wait.
             assert!(wait_ms <= WINDOW_WAIT_MS || wait_ms * WAITED_SHARE <= at_ms, "{at_ms}");
             at_ms += wait_ms;
             waits.push(wait_ms);

@@ -1,4 +1,4 @@
-//! Which peers this process reaches at their addresses, as requests and probes find out.
+//! Reachability of peers at their addresses, found out by requests and probes.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,19 +8,19 @@ use tokio::sync::Notify;
 use super::Server;
 use crate::member::Incarnation;
 
-/// Which peers are not reached, and which are to be probed.
+/// Unreachable peers, and peers to probe.
 #[derive(Debug, Default)]
 pub(crate) struct PeerProbes {
     known: Mutex<Known>,
-    /// Notified when peers are to be probed.
+    /// Notified when there are peers to probe.
     due: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    /// A request got no response, and no probe has since.
+    /// Peers that left a request without response and have not responded to a probe since.
     suspected: BTreeSet<Incarnation>,
-    /// Those that did not respond to the last probe.
+    /// Peers that did not respond to the last probe.
     unreached: BTreeSet<Incarnation>,
     due: Vec<Server>,
 }
@@ -31,12 +31,12 @@ impl PeerProbes {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request got no response. Returns whether that is news.
+    /// Records that a request got no response; returns whether this is news.
     pub(crate) fn suspect(&self, server: Incarnation) -> bool {
         self.known().suspected.insert(server)
     }
 
-    /// A probe got a response, or none. Returns whether that is news.
+    /// Records whether a probe got a response; returns whether this is news.
     pub(crate) fn probed(&self, server: Incarnation, responded: bool) -> bool {
         let mut known = self.known();
         if responded {
@@ -47,7 +47,7 @@ impl PeerProbes {
         }
     }
 
-    /// Those that are to be probed; waits until there are some.
+    /// Returns the peers to probe; waits until there are some.
     pub(crate) async fn to_probe(&self) -> Vec<Server> {
         loop {
             let due = self.due.notified();
@@ -59,10 +59,10 @@ impl PeerProbes {
         }
     }
 
-    // What follows is for the driver.
+    // The driver calls the following.
 
-    /// Which of these peers are not reached. From now on those are probed that are not, or may not be: by this
-    /// process, or as `others` report.
+    /// Returns the unreachable peers among `servers`. From now on those peers are probed that this
+    /// process cannot or may not reach, or that `others` report.
     pub(crate) fn look(
         &self,
         servers: &[Server],
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(probes.to_probe().await, servers[..1]);
         assert!(probes.probed(one, true));
         assert!(probes.look(&servers, &nobody).is_empty());
-        // It waits until a peer is to be probed.
+        // The call waits until there is a peer to probe.
         let waits = probes.to_probe();
         tokio::pin!(waits);
         tokio::select! {

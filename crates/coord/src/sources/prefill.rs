@@ -1,9 +1,9 @@
-//! A bounded queue in front of a generator, filled ahead of need, as Baidu's cached generator has.
+//! A bounded queue in front of a generator, filled ahead of need, like Baidu's cached generator.
 //!
-//! Taking from it costs one pop, whatever the generator does. A filler tops it up when less than the
-//! threshold is left, and at intervals where that is asked for. It asks the generator for no more
-//! than there is room for, so no ID of a tick that fills the queue half-way is lost; and a callback
-//! that fails is counted and stops nothing.
+//! Taking from it costs one pop, whatever the generator does. A filler refills it when less than
+//! the threshold is left, and at intervals where the definition sets one. It requests no more IDs
+//! than the queue has room for, so no ID of a tick that fills the queue half-way is lost. A
+//! callback that fails is counted and stops nothing.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,20 +16,20 @@ use tokio::sync::Notify;
 
 use crate::spec::PrefillPlan;
 
-/// How many IDs the filler asks the generator for at once.
+/// IDs that the filler requests from the generator at a time.
 const CHUNK: usize = 1_024;
 
-/// Called with an ID that finds the queue full. Without one such IDs are discarded, and counted.
+/// Callback for an ID that finds the queue full. Without it, such IDs are discarded and counted.
 pub type OnFull = Arc<dyn Fn(u64) + Send + Sync>;
-/// Called when the queue is dry; may answer an ID from elsewhere.
+/// Callback for an empty queue; may return an ID from another place.
 pub type OnEmpty = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
 
-/// What an application wants to do itself. A callback that panics is counted, and the queue goes on.
+/// Callbacks of an application. A callback that panics is counted, and the queue keeps working.
 #[derive(Clone, Default)]
 pub struct PrefillHooks {
     /// Takes an ID that finds the queue full.
     pub on_full: Option<OnFull>,
-    /// Is asked when the queue is dry.
+    /// Supplies an ID when the queue is empty.
     pub on_empty: Option<OnEmpty>,
 }
 
@@ -42,24 +42,24 @@ impl fmt::Debug for PrefillHooks {
     }
 }
 
-/// How a queue stands.
+/// State of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrefillStats {
-    /// How many IDs it can hold.
+    /// Most IDs that it can hold.
     pub capacity: u64,
-    /// How many IDs were ever put in.
+    /// IDs put in so far.
     pub tail: u64,
-    /// How many IDs were ever taken out.
+    /// IDs taken out so far.
     pub cursor: u64,
-    /// How many IDs found it full and were discarded.
+    /// IDs that found it full and were discarded.
     pub discarded: u64,
-    /// How many takers found it dry.
+    /// Takers that found it empty.
     pub dry: u64,
-    /// How many callbacks failed.
+    /// Callbacks that failed.
     pub failed_callbacks: u64,
 }
 
-/// The queue.
+/// Queue of prefilled IDs.
 pub(crate) struct Prefill {
     plan: PrefillPlan,
     queue: ArrayQueue<u64>,
@@ -69,13 +69,13 @@ pub(crate) struct Prefill {
     dry: AtomicU64,
     failed_callbacks: AtomicU64,
     hooks: Mutex<PrefillHooks>,
-    /// The filler has been told that it is needed.
+    /// Whether the filler was called and has not come yet.
     called: AtomicBool,
     closed: AtomicBool,
     needed: Notify,
     filled: Notify,
     served: Notify,
-    /// Why the filler could not go on, last time.
+    /// Reason why the last fill stopped short.
     why: Mutex<Option<Refusal>>,
 }
 
@@ -111,12 +111,12 @@ impl Prefill {
         self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The next ID, if there is one.
+    /// Takes the next ID, if there is one.
     #[inline]
     pub(crate) fn take(&self) -> Option<u64> {
         let id = self.queue.pop();
         if id.is_some() {
-            // Relaxed: a count, which nothing is decided by.
+            // Relaxed: no decision depends on this count.
             self.cursor.fetch_add(1, Ordering::Relaxed);
         }
         if self.queue.len() < self.plan.refill_below {
@@ -125,7 +125,7 @@ impl Prefill {
         id.or_else(|| self.take_elsewhere())
     }
 
-    /// The next ID, for a queue that takes this one's place.
+    /// Takes the next ID for a queue that replaces this one.
     pub(crate) fn take_in_stock(&self) -> Option<u64> {
         self.queue.pop()
     }
@@ -137,12 +137,12 @@ impl Prefill {
         self.guarded(|| on_empty()).flatten()
     }
 
-    /// Fill again: the last fill was cut short.
+    /// Requests another fill: the last one was cut short.
     pub(crate) fn call(&self) {
         self.called.store(true, Ordering::Release);
     }
 
-    /// Once until the filler has come, however many takers ask.
+    /// Calls the filler once until it comes, however many takers ask.
     fn call_filler(&self) {
         if !self.called.load(Ordering::Relaxed) && !self.called.swap(true, Ordering::AcqRel) {
             self.needed.notify_one();
@@ -157,7 +157,7 @@ impl Prefill {
         outcome.ok()
     }
 
-    /// Puts an ID at the end, or does with it what is to be done when there is no room.
+    /// Puts an ID at the end; a full queue gives it to `on_full`, or discards it.
     pub(crate) fn put(&self, id: u64) {
         match self.queue.push(id) {
             Ok(()) => {
@@ -172,12 +172,13 @@ impl Prefill {
         }
     }
 
-    /// Fills the queue from a generator, until it is full or the generator refuses. One call at a time.
+    /// Fills the queue from a generator until it is full or the generator fails. One call at a
+    /// time.
     pub(crate) fn fill_from(
         &self,
         mut try_fill: impl FnMut(&mut [u64]) -> Result<(), Short>,
     ) -> Result<(), Refusal> {
-        // From here on a taker that finds too little calls again.
+        // From here on a taker that finds too few IDs calls again.
         self.called.store(false, Ordering::Release);
         let mut chunk = [0; CHUNK];
         loop {
@@ -205,36 +206,36 @@ impl Prefill {
         *self.why.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 
-    /// Why the filler could not go on, if it could not.
+    /// Returns the reason why the last fill stopped short, if it did.
     pub(crate) fn why(&self) -> Option<Refusal> {
         *self.why.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends when the filler is needed.
+    /// Waits until the filler is needed.
     pub(crate) async fn needed(&self) {
         if !self.called.load(Ordering::Acquire) && !self.is_closed() {
             self.needed.notified().await;
         }
     }
 
-    /// Told each time that IDs were put in.
+    /// Returns the notification of each time that IDs are put in.
     pub(crate) const fn filled(&self) -> &Notify {
         &self.filled
     }
 
-    /// There is another generator.
+    /// Records that there is a new generator.
     pub(crate) fn serve(&self) {
         self.served.notify_one();
     }
 
-    /// Ends when there was another generator since the last time, or the queue is closed.
+    /// Waits until there is a generator newer than at the last call, or the queue is closed.
     pub(crate) async fn served(&self) {
         if !self.is_closed() {
             self.served.notified().await;
         }
     }
 
-    /// Ends the filler. What is in the queue is not handed out any more.
+    /// Ends the filler. IDs in the queue are never issued.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         while self.queue.pop().is_some() {}
@@ -285,7 +286,7 @@ mod tests {
         })
     }
 
-    /// A generator that counts, with ticks of `per_tick`: after each it refuses once.
+    /// A generator that counts, with `per_tick` IDs in a tick: after each tick it fails once.
     fn ticks(per_tick: u64) -> impl FnMut(&mut [u64]) -> Result<(), Short> {
         let mut next = 0;
         move |out| {
@@ -353,7 +354,7 @@ mod tests {
                     let _ = prefill.fill_from(&mut generator);
                     thread::yield_now();
                 }
-                // All is taken before the takers are told to stop.
+                // All IDs are taken before the takers stop.
                 while prefill.stats().cursor < prefill.stats().tail {
                     thread::yield_now();
                 }

@@ -1,5 +1,5 @@
-//! The queue of a running source: there or not, as its definition says, and kept filled by a task of
-//! its own that ends with it.
+//! Queue of a running source: present or absent, as its definition says, and kept filled by its own
+//! task, which ends with it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,16 +12,16 @@ use super::queue_room::Places;
 use super::{Minter, Surroundings};
 use crate::spec::PrefillPlan;
 
-/// The longest pause of a filler whose generator refuses.
+/// Longest pause, in milliseconds, of a filler whose generator fails.
 const FILL_RETRY_MS: u64 = 50;
 
-/// The place of a queue.
+/// Place for a source's queue.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     prefill: ArcSwapOption<Prefill>,
-    /// Whether to look there: nearly no source has a queue, and each of its IDs would pay for the look.
+    /// Whether there is a queue: nearly no source has one, and each ID would pay for the access.
     is_made: AtomicBool,
-    /// What it takes of the room that all queues of the node have.
+    /// Part of the node's limit on queued IDs that this queue uses.
     places: Mutex<Option<Places>>,
 }
 
@@ -42,8 +42,9 @@ impl Queue {
         self.prefill.load_full()
     }
 
-    /// Makes the queue that the definition asks for, and its filler; what was in stock goes over. Where there is no room
-    /// for it, the source does without: it mints, and each caller waits for the generator.
+    /// Makes the queue that the definition asks for, and its filler; prefilled IDs move to it. If
+    /// the limit leaves no room, the source mints without a queue and callers wait for the
+    /// generator.
     pub(super) fn set(
         &self,
         name: &str,
@@ -68,7 +69,8 @@ impl Queue {
         }
     }
 
-    /// Takes the room for a queue, in place of that for the one before. None without: the log says so.
+    /// Reserves room for a queue, and frees the room of the previous one. Without room it returns
+    /// `None` and logs a warning.
     fn fitting(
         &self,
         name: &str,
@@ -96,7 +98,7 @@ impl Queue {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is in stock is used by nobody, nor what is being minted for it.
+    /// Drops the prefilled IDs, and those being minted for the queue.
     pub(crate) fn drop_stock(
         &self,
         minter: &Arc<ArcSwapOption<Minter>>,
@@ -110,7 +112,7 @@ impl Queue {
         }
     }
 
-    /// Puts an empty queue in the place of `old`.
+    /// Replaces `old` by an empty queue.
     fn put(&self, old: Option<&Arc<Prefill>>, plan: Option<PrefillPlan>) -> Option<Arc<Prefill>> {
         let new = plan.map(|plan| Arc::new(Prefill::new(plan)));
         if let (Some(old), Some(new)) = (old, &new) {
@@ -121,14 +123,14 @@ impl Queue {
         new
     }
 
-    /// There is another generator.
+    /// Records that there is a new generator.
     pub(super) fn serve(&self) {
         if let Some(prefill) = self.get() {
             prefill.serve();
         }
     }
 
-    /// Ends the filler, and what is in the queue with it.
+    /// Ends the filler and drops the queue's IDs.
     pub(crate) fn close(&self) {
         if let Some(prefill) = self.prefill.swap(None) {
             prefill.close();
@@ -157,10 +159,10 @@ async fn keep_filled(
             .load_full()
             .map_or(Err(Refusal::Closed), |minter| prefill.fill_from(|out| minter.try_fill(out)));
         let Err(why) = filled else { continue };
-        // Still needed: what was refused is asked for again, after a pause.
+        // The fill is still needed: it is tried again after a pause.
         prefill.call();
         match why {
-            // Of a source that is off for as long as it is: whoever is switched on is served.
+            // A disabled source waits until it is enabled.
             Refusal::Closed => prefill.served().await,
             Refusal::WindowSpent { .. } => {
                 around.window_spent();

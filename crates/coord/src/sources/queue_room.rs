@@ -1,10 +1,10 @@
-//! How much all queues of a node hold together. A queue takes its memory when it is made, 16 bytes for each ID, and
-//! whoever defines sources decides how many there are.
+//! Limit on the IDs in all queues of a node together. A queue allocates its memory when it is made,
+//! 16 bytes for each ID, and the authors of definitions decide how many queues there are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The most IDs in all queues of a node, and how many there is a place for.
+/// Most IDs in all queues of a node, and the IDs for which room is taken.
 #[derive(Debug)]
 pub(crate) struct QueueRoom {
     ids_max: AtomicU64,
@@ -16,7 +16,7 @@ impl QueueRoom {
         Self { ids_max: AtomicU64::new(ids_max), taken: AtomicU64::new(0) }
     }
 
-    /// Another limit, for queues that are made from now on.
+    /// Sets the limit for queues made from now on.
     pub(crate) fn set_max(&self, ids_max: u64) {
         self.ids_max.store(ids_max, Ordering::Relaxed);
     }
@@ -25,17 +25,17 @@ impl QueueRoom {
         self.ids_max.load(Ordering::Relaxed)
     }
 
-    /// Places for so many IDs, until they are dropped; none where there are not as many.
+    /// Takes places for this many IDs, until they are dropped; `None` when fewer are left.
     pub(super) fn take(self: &Arc<Self>, ids: u64) -> Option<Places> {
         let ids_max = self.ids_max();
         let more = |taken: u64| taken.checked_add(ids).filter(|all| *all <= ids_max);
-        // It guards nothing but this count.
+        // Relaxed: it guards nothing but this count.
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
         Some(Places { room: Arc::clone(self), ids })
     }
 }
 
-/// The places of a queue.
+/// Places that one queue has taken.
 #[derive(Debug)]
 pub(super) struct Places {
     room: Arc<QueueRoom>,

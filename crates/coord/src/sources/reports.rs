@@ -1,5 +1,5 @@
-//! What is reported to a node's journal: how far the store has reserved for each segment source, for the node itself
-//! and for programs that ask through it.
+//! Reports to a node's journal: how far the store has reserved for each segment source, for the
+//! node itself and for embedded clients that reserve through it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,19 +9,19 @@ use tokio::sync::oneshot;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// For how long the journal may keep somebody waiting before nothing more is reserved. A disk answers within
-/// milliseconds, even a slow one within some hundred. One that hangs answers nobody, while callers give up after a
-/// second or so, and what was reserved for them is lost.
+/// Longest time, in milliseconds, that a report may wait for the journal before reserving stops. A
+/// disk responds within milliseconds, even a slow one within some hundred. With a disk that hangs,
+/// callers give up after about a second, and the numbers reserved for them are lost.
 const HANGS_MS: u64 = 1_000;
 
-/// Who mints the numbers that were reserved: of each, the journal has a place for how far they have come.
+/// Minter of reserved numbers. For each, the journal has an entry with their end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum For {
     /// The node.
     Node,
-    /// A program that asks for them through the node.
+    /// An embedded client that reserves through the node.
     Programs,
-    /// Either of them: beside the numbers, the IDs that these have become, where they are others.
+    /// IDs that the numbers of either became, where IDs differ from numbers.
     Ids,
 }
 
@@ -29,28 +29,28 @@ impl For {
     const ALL: [Self; 3] = [Self::Node, Self::Programs, Self::Ids];
 }
 
-/// Numbers that the store has reserved, for the journal to remember.
+/// Numbers that the store has reserved, for the journal to record.
 #[derive(Debug)]
 pub(crate) struct Reserved {
     pub(crate) source: String,
     pub(crate) whose: For,
-    /// Everything below is reserved.
+    /// End of the reserved numbers: everything below is reserved.
     pub(crate) end: u64,
-    /// No ID from here on was handed out, where numbers are other IDs.
+    /// First ID that was never handed out, where IDs differ from numbers.
     pub(crate) free: Option<u64>,
-    /// Told once the journal is on disk.
+    /// Notified once the journal is on disk.
     pub(crate) told: oneshot::Sender<()>,
 }
 
-/// What the driver has not looked at yet.
+/// Reports that the driver has not read yet.
 #[derive(Debug, Default)]
 pub(crate) struct Reported {
-    /// Deleted sources whose places are others' now; this comes before the next line.
+    /// Deleted sources that lost their entries to others; apply this before `reserved`.
     pub(crate) forgotten: BTreeSet<String>,
     pub(crate) reserved: Vec<Reserved>,
 }
 
-/// What was reported since the driver last looked.
+/// Reports since the driver last read them.
 #[derive(Debug)]
 pub(crate) struct Reports(Mutex<State>);
 
@@ -59,33 +59,33 @@ enum State {
     /// The node keeps no journal.
     None,
     Open(Open),
-    /// The driver has ended: nobody would ever answer.
+    /// The driver has ended and acknowledges nothing any more.
     Ended,
 }
 
 #[derive(Debug, Default)]
 struct Open {
     reported: Reported,
-    /// Why the journal could not be written when it was last tried.
+    /// Error of the journal's last write, if that failed.
     trouble: Option<Error>,
-    /// Since when somebody waits for it, counted from the last write that ended well.
+    /// Time since which a report waits for the journal, counted from the last successful write.
     waits_since: Option<ElapsedMillis>,
-    /// The sources that have a place in the journal, for what was reserved for whom.
+    /// Sources that have an entry in the journal, by minter.
     places: BTreeSet<(String, For)>,
-    /// Those of them that are deleted, each with the version of the catalog that it was deleted in.
+    /// Those that are deleted, each with the catalog version of its deletion.
     deleted: BTreeMap<String, u64>,
-    /// How many bytes of it are left for others'.
+    /// Bytes left for entries of further sources.
     room: usize,
     bytes_max: usize,
 }
 
-/// What the end of a source takes of a journal: a quoted name, a number, and what parts them.
+/// Returns the bytes that a source's end takes in a journal: quoted name, number, separators.
 const fn place_bytes(name: &str) -> usize {
     name.len() + 24
 }
 
 impl Open {
-    /// Whether what is reported now would be on disk soon, as far as can be told.
+    /// Checks whether a report made now would be on disk soon, as far as this is known.
     fn check_disk(&self, now: ElapsedMillis) -> Result<()> {
         let (what, source) = match (&self.trouble, self.waits_since) {
             (Some(error), _) => {
@@ -110,7 +110,7 @@ impl Open {
 
     fn place(&mut self, source: &str, whose: For) -> Result<()> {
         if self.places.contains(&(source.to_owned(), whose)) {
-            // If it was deleted, it was defined anew since.
+            // If it was deleted, it has been defined again since.
             self.deleted.remove(source);
             return Ok(());
         }
@@ -125,13 +125,13 @@ impl Open {
         };
         self.room = room;
         self.places.insert((source.into(), whose));
-        // The journal has it still.
+        // The journal still has its entry.
         self.reported.forgotten.remove(source);
         Ok(())
     }
 
-    /// Takes places of deleted sources where there is no other room, if they are enough. Until then they are kept:
-    /// who undoes a mistaken delete by putting the store back needs to know how far the numbers had come.
+    /// Takes entries of deleted sources where no other room is left, if they are enough. Until then
+    /// they stay: restoring the store to undo a mistaken delete needs the ends of its numbers.
     fn make_room(&mut self, bytes: usize) {
         let deleted = || self.deleted.keys().map(|name| self.places_bytes(name));
         if bytes <= self.room || bytes > deleted().fold(self.room, usize::saturating_add) {
@@ -147,13 +147,13 @@ impl Open {
         }
     }
 
-    /// How many bytes the places of a source take.
+    /// Returns the bytes that a source's entries take.
     fn places_bytes(&self, source: &str) -> usize {
         let has_place = |whose: &For| self.places.contains(&(source.to_owned(), *whose));
         place_bytes(source) * For::ALL.iter().filter(|whose| has_place(whose)).count()
     }
 
-    /// The one that was deleted longest ago.
+    /// Returns the source that was deleted longest ago.
     fn deleted_first(&self) -> Option<String> {
         let first = self.deleted.iter().min_by_key(|(_, version)| **version);
         first.map(|(name, _)| name.clone())
@@ -166,7 +166,7 @@ impl Open {
 }
 
 impl Reports {
-    /// `journalled`: whether the node keeps a journal.
+    /// Creates reports; `journalled` is whether the node keeps a journal.
     pub(super) fn new(journalled: bool) -> Self {
         let state = if journalled { State::Open(Open::default()) } else { State::None };
         Self(Mutex::new(state))
@@ -176,8 +176,8 @@ impl Reports {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A write of the journal has ended. `trouble`: why it could not be done; `waits`: whether somebody waits for
-    /// the next one.
+    /// Records the end of a journal write. `trouble` is its error, if it failed; `waits` is whether
+    /// a report waits for the next write.
     pub(crate) fn written(&self, now: ElapsedMillis, trouble: Option<Error>, waits: bool) {
         if let State::Open(open) = &mut *self.state() {
             if trouble.is_none() {
@@ -188,7 +188,7 @@ impl Reports {
         }
     }
 
-    /// The journal has places for so many bytes, and these sources have theirs.
+    /// Records that the journal has room for `bytes_max` bytes of entries, and the entries it has.
     pub(crate) fn begin(&self, places: BTreeSet<(String, For)>, bytes_max: usize) {
         if let State::Open(open) = &mut *self.state() {
             (open.places, open.bytes_max) = (places, bytes_max);
@@ -196,8 +196,8 @@ impl Reports {
         }
     }
 
-    /// These sources are deleted, and no others, each since a version of the catalog: their places are others' once
-    /// there is no other room.
+    /// Sets the deleted sources, each with the catalog version of its deletion. Their entries go to
+    /// other sources once no other room is left.
     pub(crate) fn deleted(&self, mut deleted: BTreeMap<String, u64>) {
         if let State::Open(open) = &mut *self.state() {
             deleted.retain(|name, _| open.places_bytes(name) > 0);
@@ -205,11 +205,13 @@ impl Reports {
         }
     }
 
-    /// Whether what is reserved now for a source would be remembered, and what IDs it has become, where it
-    /// `renumbers`. Else it would be used by nobody, so it is not asked for.
+    /// Checks that the journal would record numbers reserved now for a source, and the IDs that
+    /// they become where it `renumbers`. Numbers that it could not record would never be used, so
+    /// they are not reserved.
     ///
     /// # Errors
-    /// `Unavailable` while the journal cannot be written, or hangs; `Exhausted` where it has no place for one more; `Closed`.
+    /// `Unavailable` while the journal cannot be written, or hangs; `Exhausted` when it has no room
+    /// for another entry; `Closed`.
     pub(super) fn check(
         &self,
         (source, whose): (&str, For),
@@ -227,8 +229,8 @@ impl Reports {
         }
     }
 
-    /// Reports that everything below `end` is reserved, and no ID from `free` on. Answers what tells that the journal has
-    /// it; none where there is no journal.
+    /// Reports that everything below `end` is reserved, and no ID from `free` on was handed out.
+    /// Returns the receiver that is notified when the journal has it; `None` without a journal.
     pub(super) fn report(
         &self,
         (source, whose): (&str, For),
@@ -248,7 +250,7 @@ impl Reports {
         }
     }
 
-    /// What was reported since.
+    /// Takes the reports made since the last call.
     pub(crate) fn take(&self) -> Reported {
         match &mut *self.state() {
             State::Open(open) => std::mem::take(&mut open.reported),
@@ -256,8 +258,8 @@ impl Reports {
         }
     }
 
-    /// The driver ends: whoever waits, or comes later, is told. Without, a fetch that the store answers late
-    /// would wait for ever, and keep the store with it.
+    /// Ends the driver's part: reports that wait, or come later, fail. Otherwise a fetch with a
+    /// late store result would wait for ever, and keep the store open.
     pub(crate) fn end(&self) {
         let mut state = self.state();
         if matches!(*state, State::Open(_)) {
@@ -280,7 +282,7 @@ mod tests {
         format!("bills-{number:04}")
     }
 
-    /// With places for ten sources.
+    /// Reports with room for ten sources.
     fn of_ten() -> Reports {
         let reports = Reports::new(true);
         reports.begin([(name(0), For::Node)].into(), 10 * place_bytes(&name(0)));
@@ -309,7 +311,7 @@ mod tests {
         assert!(reports.check((&name(3), For::Node), false, NOW).is_err());
     }
 
-    /// Thousands may be made and deleted one after the other, and what was deleted last is known longest.
+    /// Thousands of sources may be made and deleted in turn; the last one deleted is kept longest.
     #[test]
     fn the_place_of_whoever_was_deleted_longest_ago_goes_first() {
         let reports = of_ten();
@@ -332,7 +334,7 @@ mod tests {
         reports.check((&name(3), For::Node), false, NOW).unwrap();
         assert!(reports.check((&name(10), For::Node), false, NOW).is_err());
         assert_eq!(forgotten(&reports), [""; 0]);
-        // Its place went, and it gets another before the journal has heard of it.
+        // Its entry is taken, and it gets a new one before the journal has seen the loss.
         reports.deleted([(name(3), 20), (name(4), 30)].into());
         reports.check((&name(10), For::Node), false, NOW).unwrap();
         reports.check((&name(3), For::Node), false, NOW).unwrap();
@@ -354,7 +356,7 @@ mod tests {
         let refused = |ms| reports.check((&name(0), For::Node), false, later(ms)).is_err();
         reports.report((&name(0), For::Node), (11, None), NOW).unwrap();
         assert_eq!([HANGS_MS - 1, HANGS_MS, HANGS_MS + 1].map(refused), [false, false, true]);
-        // Somebody whose report came after that write had begun waits for the next one.
+        // A report that came after that write had begun waits for the next one.
         reports.take();
         reports.written(later(5_000), None, true);
         assert_eq!([6_000, 6_001].map(refused), [false, true]);

@@ -1,8 +1,7 @@
-//! What this process may answer from: its lease on all sections, the windows of those of counters, and
-//! what is wanted next.
+//! Sections that this process owns: the lease on all of them, counters' windows, and the demand.
 //!
-//! Sections of counters come first, one for each hash slot; the slots of sources of global order follow,
-//! as many: such a source has the slot of its name.
+//! The sections of counters come first, one for each hash slot. As many slots of global-order
+//! sources follow: such a source has the slot of its name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,38 +17,38 @@ use super::shares::{Place, Server, Shares};
 use crate::lease::Mark;
 use crate::pool::SECTIONS;
 
-/// The window of one section. Values from `base` to below `limit` may be given. Aligned, so that a number
-/// of any section costs one line of memory.
+/// Window of one section: values from `base` to below `limit` may be issued. Aligned, so that a
+/// number of any section costs one cache line.
 #[derive(Debug, Default)]
 #[repr(align(32))]
 pub(super) struct Cell {
-    /// Everything below may have been given by others.
+    /// Everything below may have been issued by other owners.
     base: AtomicU64,
-    /// 0: the section is not ours.
+    /// 0 while the section is not ours.
     limit: AtomicU64,
-    /// The highest value that we gave.
+    /// Highest value that this process issued.
     top: AtomicU64,
-    /// The limit for which more was asked already.
+    /// Limit for which more was already requested.
     asked: AtomicU64,
 }
 
-/// By which request and term the store knows our hold on a section.
+/// Request and term by which the store knows our hold on a section.
 #[derive(Debug, Default)]
 struct Hold {
     request: AtomicU64,
     term: AtomicU64,
 }
 
-/// A window as it stands.
+/// Bounds of a window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub(super) base: u64,
     pub(super) limit: u64,
 }
 
-/// The lease on all sections, in one word: which membership it belongs to, and until when it lasts on
-/// our elapsed clock. A number that was taken in one membership is not answered in another: somebody
-/// else may have had the section in between.
+/// The lease on all sections, in one word: its membership, and its end on our elapsed clock. A
+/// number taken in one membership is not returned in another: another process may have owned the
+/// section in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lease(u64);
 
@@ -61,8 +60,8 @@ impl Lease {
         Self(membership << Self::UNTIL_BITS | until.get() & ((1 << Self::UNTIL_BITS) - 1))
     }
 
-    /// Whether a number that was taken while the lease was `self` may be answered, now that it is
-    /// `after`.
+    /// Returns whether a number taken while the lease was `self` may be returned, now that the
+    /// lease is `after`.
     pub(super) const fn covers(self, after: Self, now: ElapsedMillis) -> bool {
         let until_ms = after.0 & ((1 << Self::UNTIL_BITS) - 1);
         self.0 != 0
@@ -71,29 +70,29 @@ impl Lease {
     }
 }
 
-/// More is wanted in a section.
+/// Demand for more in a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
     /// Numbers of counters.
     Numbers {
-        /// The window should reach at least to here.
+        /// Number up to which the window should reach at least.
         until: u64,
-        /// How many numbers to fetch at once.
+        /// Numbers to fetch at a time.
         step: u64,
     },
-    /// Time of a source of global order.
+    /// Time of a global-order source.
     Time {
-        /// The end of what was minted.
+        /// End of everything minted.
         taken_until: UnixMillis,
-        /// How far ahead of now, and of what was minted, the window should reach.
+        /// Milliseconds that the window should reach ahead of now, and of everything minted.
         window_ms: u64,
-        /// How far IDs may lead the clock.
+        /// Milliseconds that IDs may lead the clock.
         lead_max_ms: u64,
     },
 }
 
 impl Want {
-    /// What satisfies both. A section is of one kind.
+    /// Returns a demand that covers both. A section is of one kind.
     fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Numbers { until, step }, Self::Numbers { until: until2, step: step2 }) => {
@@ -112,22 +111,22 @@ impl Want {
     }
 }
 
-/// Where a section is that is not ours.
+/// Location of a section that this process does not own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Absent {
     /// The node is closed.
     Closed,
-    /// It was asked for.
+    /// It was requested.
     OnItsWay,
-    /// Somebody else has it.
+    /// Another server owns it.
     With(Server),
-    /// Somebody else had it a moment ago. It was asked for.
+    /// Another server owned it a moment ago. It was requested.
     StillWith(Server),
 }
 
-/// All sections of a node, for all its counter sources.
+/// All sections of a node, for all its counter and global-order sources.
 pub(crate) struct Sections {
-    /// Whether anything that has sections was ever opened here.
+    /// Whether a source with sections was ever opened here.
     used: AtomicBool,
     cells: OnceLock<Box<[Cell]>>,
     holds: OnceLock<Box<[Hold]>>,
@@ -136,21 +135,21 @@ pub(crate) struct Sections {
     wanted: Mutex<BTreeMap<u16, Want>>,
     /// Wakes the driver.
     wake: Arc<Notify>,
-    /// The node is closed.
+    /// Whether the node is closed.
     closed: AtomicBool,
-    /// What we were asked for that is another's, since the driver last looked.
+    /// Sections of other servers that callers requested here, since the driver last took them.
     disowned: Mutex<BTreeSet<u16>>,
-    /// Somebody was sent elsewhere, or asked who has what, since the driver last looked.
+    /// Whether a caller was redirected, or asked for the owners, since the driver last checked.
     look_again: AtomicBool,
-    /// Told when windows have opened, or an attempt has failed.
+    /// Notified when windows have opened, or an attempt has failed.
     pub(super) news: Notify,
-    /// Who has which sections.
+    /// Owners of the sections.
     pub(super) shares: ArcSwap<Shares>,
-    /// The values of all sources: whoever is in the middle of taking holds a lock of one of them.
+    /// Key tables of all sources: a taker holds a lock of one of them while it takes.
     tables: Mutex<Vec<Arc<Table>>>,
-    /// What they take together.
+    /// Memory limit of these tables together.
     key_room: Arc<KeyRoom>,
-    /// Whose turn it is to forget keys.
+    /// Lock under which keys are forgotten.
     forgetting: Mutex<()>,
 }
 
@@ -175,12 +174,12 @@ impl Sections {
         }
     }
 
-    /// Whether any counter, or source of global order, was ever opened here.
+    /// Returns whether a counter or global-order source was ever opened here.
     pub(crate) fn are_used(&self) -> bool {
         self.used.load(Ordering::Acquire)
     }
 
-    /// Something that has sections was opened.
+    /// Records that a source with sections was opened.
     pub(super) fn begin(&self) {
         self.used.store(true, Ordering::Release);
         self.wake.notify_one();
@@ -199,12 +198,12 @@ impl Sections {
         &self.key_room
     }
 
-    /// From now on the keys of all sources take so many bytes at most.
+    /// Sets the most bytes that the keys of all sources take from now on.
     pub(crate) fn limit_keys(&self, bytes_max: usize) {
         self.key_room.set_max(bytes_max);
     }
 
-    /// Forgets keys while there are more than there may be. Not for whoever is in the middle of taking.
+    /// Forgets keys while they exceed the limit. Not to be called while holding a lock of a table.
     #[inline]
     pub(super) fn make_room(&self) {
         if self.key_room.is_over() {
@@ -212,7 +211,8 @@ impl Sections {
         }
     }
 
-    /// Of the source with most of them first, so that one of few keeps them beside any number of larger ones.
+    /// Forgets keys of the largest source first: a source with few keys keeps them, however large
+    /// the others are.
     #[cold]
     fn forget_keys(&self) {
         let _turn = self.forgetting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -240,7 +240,7 @@ impl Sections {
         &holds[usize::from(section % SECTIONS)]
     }
 
-    /// Request and term of our hold.
+    /// Returns request and term of our hold.
     pub(super) fn held_by(&self, section: u16) -> (u64, u64) {
         let hold = self.hold_of(section);
         (hold.request.load(Ordering::Acquire), hold.term.load(Ordering::Acquire))
@@ -250,7 +250,7 @@ impl Sections {
         Lease(self.lease.load(Ordering::Acquire))
     }
 
-    /// More is wanted: the driver is woken.
+    /// Records demand and wakes the driver.
     pub(super) fn want(&self, section: u16, want: Want) {
         {
             let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -259,7 +259,8 @@ impl Sections {
         self.wake.notify_one();
     }
 
-    /// Where a section is that is not ours. If it should be, it is asked for.
+    /// Returns the location of a section that this process does not own. If it should own the
+    /// section, it requests it.
     pub(super) fn absent(&self, section: u16, want: Want, now: ElapsedMillis) -> Absent {
         if self.is_closed() {
             return Absent::Closed;
@@ -267,7 +268,7 @@ impl Sections {
         let shares = self.shares.load();
         let is_own = shares.is_own(section);
         if is_own {
-            // Also when somebody has it still: it may have been let go since.
+            // Also while another server still has it: it may have been released since.
             self.want(section, want);
         } else {
             self.disowned.lock().unwrap_or_else(PoisonError::into_inner).insert(section);
@@ -284,14 +285,14 @@ impl Sections {
         }
     }
 
-    /// Who has what may have changed: somebody is sent elsewhere, or asks.
+    /// Has the driver check the owners again: a caller is redirected, or asks for them.
     pub(crate) fn look_again(&self) {
         if !self.look_again.swap(true, Ordering::Relaxed) {
             self.wake.notify_one();
         }
     }
 
-    // What follows is for the driver.
+    // The driver calls the following.
 
     pub(crate) fn take_disowned(&self) -> BTreeSet<u16> {
         std::mem::take(&mut *self.disowned.lock().unwrap_or_else(PoisonError::into_inner))
@@ -301,24 +302,24 @@ impl Sections {
         self.look_again.swap(false, Ordering::Relaxed)
     }
 
-    /// What is wanted since it was last asked.
+    /// Takes the demand since the last call.
     pub(crate) fn take_wanted(&self) -> BTreeMap<u16, Want> {
         std::mem::take(&mut *self.wanted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A new membership has begun. Answers its number.
+    /// Begins a new membership; returns its number.
     pub(crate) fn joined(&self) -> u64 {
         // 20 bits, never 0.
         self.memberships.fetch_add(1, Ordering::Relaxed) % ((1 << 20) - 1) + 1
     }
 
-    /// The lease lasts until then.
+    /// Sets the end of the lease.
     pub(crate) fn lease_until(&self, membership: u64, until: ElapsedMillis) {
         self.lease.store(Lease::new(membership, until).0, Ordering::Release);
     }
 
-    /// A section is ours: everything below the floor of its lease may have been
-    /// given. `request` is what the store knows our hold by.
+    /// Records that this process owns a section: everything below the floor of its lease may have
+    /// been issued. `request` identifies our hold to the store.
     pub(crate) fn hold(&self, section: u16, lease: &crate::lease::Lease, request: u64) {
         self.cell(section).base.fetch_max(lease.floor.get(), Ordering::AcqRel);
         let hold = self.hold_of(section);
@@ -326,24 +327,24 @@ impl Sections {
         hold.request.store(request, Ordering::Release);
     }
 
-    /// Its window reaches to `mark`.
+    /// Opens the window of a section up to `mark`.
     pub(crate) fn open(&self, section: u16, mark: Mark) {
         self.cell(section).limit.store(mark.get(), Ordering::Release);
     }
 
-    /// How many sections of counters are ours.
+    /// Returns how many counter sections this process owns.
     pub(crate) fn held(&self) -> u64 {
         let cells = self.cells.get().into_iter().flat_map(|cells| cells.iter());
         let held = cells.filter(|cell| cell.limit.load(Ordering::Relaxed) > 0).count();
         u64::try_from(held).unwrap_or(u64::MAX)
     }
 
-    /// The section is not ours any more. Numbers may still be on their way to be answered.
+    /// Closes a section that this process no longer owns; it may still return numbers already taken.
     pub(crate) fn shut(&self, section: u16) {
         self.cell(section).limit.store(0, Ordering::Release);
     }
 
-    /// Waits until every number that was taken before a [`Sections::shut`] is taken for good.
+    /// Waits until every take that began before a [`Sections::shut`] is over.
     pub(crate) fn settle(&self) {
         let tables = self.tables().clone();
         for table in tables {
@@ -351,7 +352,7 @@ impl Sections {
         }
     }
 
-    /// The lease is over, and no section is ours.
+    /// Closes all sections: the lease is over.
     pub(crate) fn shut_all(&self) {
         self.lease.store(Lease::NONE.0, Ordering::Release);
         for cell in self.cells.get().into_iter().flat_map(|cells| cells.iter()) {
@@ -361,7 +362,7 @@ impl Sections {
         self.tell();
     }
 
-    /// Nothing is answered any more, for good.
+    /// Closes for good: no number is returned any more.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.shut_all();
@@ -371,12 +372,12 @@ impl Sections {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Something has changed for those who wait.
+    /// Notifies waiters that something has changed.
     pub(crate) fn tell(&self) {
         self.news.notify_waiters();
     }
 
-    /// Who has which sections, as far as is known.
+    /// Sets the owners of the sections, as far as they are known.
     pub(crate) fn share(&self, shares: Shares) {
         self.shares.store(Arc::new(shares));
     }
@@ -385,7 +386,7 @@ impl Sections {
         self.shares.load_full()
     }
 
-    /// Keys are about to be forgotten: no value that was given may come again.
+    /// Raises all bases before keys are forgotten: no value that was issued may come again.
     fn raise_all(&self) {
         for cell in self.all() {
             let top = cell.top.load(Ordering::Acquire);
@@ -395,14 +396,14 @@ impl Sections {
 }
 
 impl Cell {
-    /// The window; none while the section is not ours.
+    /// Returns the window; `None` while this process does not own the section.
     pub(super) fn window(&self) -> Option<Window> {
-        // The limit first: a thread that sees it sees the base that belongs to it.
+        // The limit is read first: a thread that sees it sees the base that belongs to it.
         let limit = self.limit.load(Ordering::Acquire);
         (limit > 0).then(|| Window { base: self.base.load(Ordering::Acquire), limit })
     }
 
-    /// Up to here values were given.
+    /// Records that values up to this one were issued.
     pub(super) fn gave(&self, value: u64) {
         // Most keys of a section lie below its highest: these need no locked instruction.
         if self.top.load(Ordering::Acquire) < value {
@@ -410,12 +411,12 @@ impl Cell {
         }
     }
 
-    /// The highest that may have been given, by whomever, of a key that we know nothing of.
+    /// Returns the highest number that any owner may have issued for a key without a record.
     pub(super) fn below(&self) -> u64 {
         self.base.load(Ordering::Acquire).saturating_sub(1)
     }
 
-    /// Whether this is the first to ask for more than `limit`.
+    /// Returns whether this is the first request for more than `limit`.
     pub(super) fn is_first_to_ask(&self, limit: u64) -> bool {
         self.asked.load(Ordering::Relaxed) != limit
             && self.asked.swap(limit, Ordering::Relaxed) != limit

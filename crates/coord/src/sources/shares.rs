@@ -1,10 +1,10 @@
-//! Which of those who serve should have which sections.
+//! Assignment of sections to the serving servers.
 //!
-//! By rendezvous hashing: of all who serve, the one whose address has the highest hash with the section.
-//! Everybody computes the same from the same list, whoever joins or leaves moves no more than its own share,
-//! and whoever is started again gets its share again.
-//! Whoever says that it does not answer for something is passed over, as long as anybody does.
-//! This is a wish: who has a section is what the store says.
+//! The assignment is by rendezvous hashing: a section goes to the server whose address has the
+//! highest hash with it. Every server computes the same from the same list. A server that joins or
+//! leaves moves only its own part, and a restarted server gets its part again. A server that
+//! declares that it does not serve something is skipped while another server does. This is only a
+//! preference: the store decides who owns a section.
 
 use std::collections::HashMap;
 
@@ -13,62 +13,62 @@ use snowmint_core::ElapsedMillis;
 use crate::member::{Incarnation, Serves};
 use crate::pool::SECTIONS;
 
-/// How many neighbouring sections go together: few ranges make short answers to cluster clients, and
-/// many make fair shares.
+/// Neighbouring sections that are assigned together: a large number makes few ranges and short
+/// responses to cluster clients, a small number makes fair parts.
 const TOGETHER: u16 = 16;
 
-/// How long the store's word that somebody else has a section is believed, in milliseconds.
+/// Milliseconds for which the store's report of another owner is believed.
 pub(crate) const FRESH_MS: u64 = 5;
 
-/// Somebody who serves counters.
+/// A server of counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     /// The member.
     pub member: Incarnation,
-    /// Where it is reached.
+    /// Address at which it is reached.
     pub address: String,
 }
 
-/// Who has, or should have, which sections.
+/// Assignment of sections, and their known owners.
 #[derive(Clone, Debug, Default)]
 pub struct Shares {
-    /// Who serves, in the order of their addresses; with ourselves, if we do.
+    /// Serving servers in the order of their addresses, with this one if it serves.
     servers: Vec<Server>,
-    /// What each of them answers for.
+    /// Kinds of sections that each of them serves.
     serves: Vec<Serves>,
-    /// Ourselves.
+    /// This process.
     own: Option<Incarnation>,
-    /// Whose each group of neighbouring sections should be: a place in `servers`.
+    /// Assigned server of each group of neighbouring sections, as an index into `servers`.
     owners: Vec<usize>,
-    /// The same of the slots of sources of global order.
+    /// The same for the slots of global-order sources.
     ordered: Vec<usize>,
-    /// Sections that the store said somebody else has, and when it said so.
+    /// Sections for which the store reported another owner, and the time of the report.
     held: HashMap<u16, (Server, ElapsedMillis)>,
 }
 
-/// Where a section is.
+/// Location of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Here, or nowhere yet.
+    /// In this process, or with no owner yet.
     Here,
-    /// With this one.
+    /// With this server.
     With(Server),
 }
 
 impl Shares {
-    /// The shares of those who serve, each of which answers for everything.
+    /// Creates the assignment for these servers, each of which serves all sections.
     #[must_use]
     pub fn new(own: Option<Incarnation>, servers: Vec<Server>) -> Self {
         Self::serving(own, servers.into_iter().map(|server| (server, Serves::All)).collect())
     }
 
-    /// The shares of those who serve, each of which answers for so much.
+    /// Creates the assignment for these servers, with the kinds of sections that each serves.
     #[must_use]
     pub fn serving(own: Option<Incarnation>, mut servers: Vec<(Server, Serves)>) -> Self {
         servers.sort_by(|(one, _), (next, _)| one.address.cmp(&next.address));
         let (servers, serves): (Vec<Server>, Vec<Serves>) = servers.into_iter().unzip();
         let (mut owners, mut ordered) = (Vec::new(), Vec::new());
-        // Who serves nobody has what it can get.
+        // A process that serves no other process owns whatever it can acquire.
         if servers.iter().any(|server| Some(server.member) == own) {
             owners = owners_of(&servers, &serves, Serves::Counters);
             ordered = owners_of(&servers, &serves, Serves::All);
@@ -76,18 +76,19 @@ impl Shares {
         Self { servers, serves, own, owners, ordered, held: HashMap::new() }
     }
 
-    /// Whether these are the shares of those who serve, in the order of their addresses.
+    /// Returns whether this is the assignment for these servers, in the order of their addresses.
     pub(crate) fn is_of(&self, own: Incarnation, servers: &[(Server, Serves)]) -> bool {
         let ours = self.servers.iter().zip(&self.serves);
         self.own == Some(own) && ours.eq(servers.iter().map(|(server, serves)| (server, serves)))
     }
 
-    /// The same, knowing that somebody else has some sections.
+    /// Returns the same assignment with sections that other servers own.
     pub(crate) fn holding(self, held: HashMap<u16, (Server, ElapsedMillis)>) -> Self {
         Self { held, ..self }
     }
 
-    /// Whose a section should be; none when whoever comes first may have it.
+    /// Returns the server to which a section is assigned; `None` if the first to acquire it owns
+    /// it.
     #[must_use]
     pub fn owner(&self, section: u16) -> Option<&Server> {
         let owners = if section < SECTIONS { &self.owners } else { &self.ordered };
@@ -95,13 +96,13 @@ impl Shares {
         self.servers.get(*owners.get(group)?)
     }
 
-    /// Whether a section should be ours.
+    /// Returns whether a section is assigned to this process.
     #[must_use]
     pub fn is_own(&self, section: u16) -> bool {
         self.owner(section).is_none_or(|server| Some(server.member) == self.own)
     }
 
-    /// Where to go with a key of a section.
+    /// Returns the place to request a key of a section.
     #[must_use]
     pub fn place(&self, section: u16) -> Place {
         match self.held.get(&section) {
@@ -111,24 +112,25 @@ impl Shares {
         }
     }
 
-    /// Whether what is known of who has a section is old: it may have been let go since.
+    /// Returns whether the report on a section's owner is old: it may have released the section.
     pub(super) fn is_old_news(&self, section: u16, now: ElapsedMillis) -> bool {
         self.held.get(&section).is_some_and(|(_, at)| now.since(*at) >= FRESH_MS)
     }
 
-    /// Who serves.
+    /// Returns the serving servers.
     #[must_use]
     pub fn servers(&self) -> &[Server] {
         &self.servers
     }
 
-    /// Ourselves, if we are in the store.
+    /// Returns the incarnation of this process, if it is in the store.
     #[must_use]
     pub const fn own(&self) -> Option<Incarnation> {
         self.own
     }
 
-    /// All sections in ranges `(first, last, server)`, in order: where each should be, or is.
+    /// Returns all sections in order as ranges `(first, last, server)`, with assigned or known
+    /// owner.
     #[must_use]
     pub fn ranges(&self) -> Vec<(u16, u16, Server)> {
         let own = self.servers.iter().find(|server| Some(server.member) == self.own);
@@ -158,8 +160,8 @@ fn hash(address: &str) -> u64 {
     address.bytes().fold(0, |sum, byte| mix(sum ^ u64::from(byte)))
 }
 
-/// Whose each group of neighbours should be: a place among the servers. Those who do not answer for what is
-/// `needed` are passed over; where nobody does, those who answer for most.
+/// Returns the assigned server of each group, as an index. Servers that do not serve what is
+/// `needed` are skipped; if none serves it, those that serve most get it.
 fn owners_of(servers: &[Server], serves: &[Serves], needed: Serves) -> Vec<usize> {
     let most = serves.iter().copied().min().unwrap_or_default();
     let may = needed.max(most);
@@ -173,7 +175,7 @@ fn owners_of(servers: &[Server], serves: &[Serves], needed: Serves) -> Vec<usize
     (0..SECTIONS / TOGETHER).map(|group| owner(&hashes, group)).collect()
 }
 
-/// The place of the server whose address has the highest hash with the group.
+/// Returns the index of the server whose address has the highest hash with the group.
 fn owner(addresses: &[(usize, u64)], group: u16) -> usize {
     let group = mix(group.into());
     let best = addresses.iter().max_by_key(|(_, address)| mix(*address ^ group));
@@ -235,7 +237,7 @@ mod tests {
         let three = servers(3);
         let owners = |serves: [Serves; 3], sections: std::ops::Range<u16>| -> Vec<Incarnation> {
             let servers = three.iter().cloned().zip(serves).collect();
-            // The first looks, whatever it answers for itself.
+            // The first server computes the assignment, whatever it serves itself.
             let shares = Shares::serving(Some(three[0].member), servers);
             sections.map(|section| shares.owner(section).unwrap().member).collect()
         };
@@ -248,7 +250,7 @@ mod tests {
         let none = [Serves::Nothing, Serves::Counters, Serves::All];
         assert!(!owners(none, counters()).contains(&three[0].member));
         assert!(owners(none, ordered()).iter().all(|owner| *owner == three[2].member));
-        // What is not the first's stays with whom it was with.
+        // Sections of other servers stay with their servers.
         for (before, after) in all.iter().zip(owners(none, counters())) {
             assert!(*before == after || *before == three[0].member);
         }
