@@ -1,4 +1,4 @@
-//! Sources that others answer for: counters and sources of global order, where the store says that they do.
+//! Remote sources: counters and global-order sources for which the store names servers to ask.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::owners::Owners;
 use crate::spec::{Order, Plan};
 
-/// For so many keys of one call servers are asked at the same time.
+/// Keys of one call that are requested from servers at the same time.
 const ASKED_AT_ONCE: usize = 64;
 
-/// A source that is asked for, each time.
+/// A source served by servers: each call is one request or more.
 pub(crate) struct Afar {
     name: String,
     owners: Arc<dyn Owners>,
     around: Arc<Surroundings>,
-    /// The sections of a counter's keys; none of a source of global order.
+    /// Sections of a counter's keys; absent in a global-order source.
     slots: Option<Slots>,
 }
 
 impl Afar {
-    /// What such a source runs on; none where it is minted here.
+    /// Returns the backing of a remote source; `None` where the source mints in this process.
     pub(super) fn back(name: &str, plan: &Plan, around: &Arc<Surroundings>) -> Option<Back> {
         let slots = match plan {
             Plan::Counter(plan) => Some(Slots::new(name, plan.keys_alone)),
@@ -70,7 +70,7 @@ impl Afar {
         self.around.within(within_ms, asked).await
     }
 
-    /// A few at once, so that nobody is flooded.
+    /// Requests a few keys at a time, to not flood a server.
     pub(super) async fn count_each(&self, keys: &[&[u8]], within_ms: u64) -> Result<Vec<u64>> {
         let deadline = self.around.timer.elapsed().saturating_add(within_ms);
         let mut numbers = Vec::with_capacity(keys.len());
@@ -98,7 +98,7 @@ impl Afar {
         }
     }
 
-    /// Nothing is at hand, ever.
+    /// Returns the error for a call that cannot wait: a remote source has nothing prefetched.
     #[cold]
     pub(super) fn at_once(&self, op: &'static str) -> Error {
         let what = format!(

@@ -1,7 +1,7 @@
-//! Sources that keep nothing at hand: each request takes from the store what it needs, and no more.
+//! Per-request sources: each request takes the numbers that it needs from the store; none are kept.
 //!
-//! A number goes only to the request that asked for it, so each is greater than every number that anybody
-//! was answered, anywhere, before it was asked for. An answer that is lost is a gap.
+//! A number goes only to the request that reserved it. So each number is greater than every number
+//! returned by any server before that request was sent. A response that is lost leaves a gap.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::machine::backoff_ms;
 use crate::segment::Segment;
 
-/// What asks the store for numbers, and makes IDs of them.
+/// A source that reserves numbers in the store and makes IDs of them.
 pub(super) trait Asks: Sync {
     fn around(&self) -> &Arc<Surroundings>;
-    /// Takes up to so many numbers from the store.
+    /// Reserves up to `count` numbers in the store.
     fn ask(&self, count: u64) -> impl Future<Output = Result<Segment>> + Send;
-    /// The ID of a number; none of those that have none.
+    /// Returns the ID of a number; `None` when the number has no ID.
     fn id_of(&self, number: u64) -> Option<u64>;
 }
 
-/// Asks the store once; how many IDs that brought.
+/// Reserves once in the store; returns how many IDs that made.
 pub(super) async fn once(source: &impl Asks, out: &mut [u64], within_ms: u64) -> Result<usize> {
     let count = u64::try_from(out.len()).unwrap_or(u64::MAX);
     let segment = source.around().within(within_ms, source.ask(count)).await?;
@@ -32,7 +32,7 @@ pub(super) async fn once(source: &impl Asks, out: &mut [u64], within_ms: u64) ->
     Ok(made)
 }
 
-/// Fills the buffer, asking the store until it is full or `within_ms` have passed.
+/// Fills the buffer; calls the store until it is full or `within_ms` have passed.
 pub(super) async fn fill(
     source: &impl Asks,
     patience: &mut Patience,
@@ -53,7 +53,7 @@ pub(super) async fn fill(
                 let left_ms = left_ms();
                 let Some(wait_ms) = patience.rest_ms(&error, left_ms) else { return Err(error) };
                 let wait_ms = match error.kind() {
-                    // Of a store that is away everybody asks less and less often.
+                    // An unreachable store is called less and less often.
                     ErrorKind::Unavailable { .. } => {
                         failures = failures.saturating_add(1);
                         backoff_ms(failures).min(left_ms)
@@ -67,7 +67,7 @@ pub(super) async fn fill(
     Ok(())
 }
 
-/// Nothing is at hand, ever.
+/// Returns the error for a call that cannot wait: nothing is prefetched.
 #[cold]
 pub(super) fn nothing_at_hand(op: &'static str, name: &str) -> Error {
     let what = format!(

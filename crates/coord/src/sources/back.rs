@@ -1,4 +1,4 @@
-//! What a source mints from, by its kind.
+//! Backing of a source, by its kind.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::catalog::SourceState;
 use crate::error::{Error, Result};
 use crate::spec::{Minted, Order, Plan, SegmentPlan, SnowflakePlan};
 
-/// What a source mints from.
+/// Backing that a source mints from.
 #[derive(Debug)]
 pub(crate) enum Back {
     Snowflake(SnowflakeBack),
@@ -32,7 +32,7 @@ pub(crate) enum Back {
 }
 
 impl Back {
-    /// As a source's definition says now.
+    /// Opens the backing that the source's current definition asks for.
     pub(super) fn open(
         name: &str,
         defined: &Defined,
@@ -79,7 +79,7 @@ impl Back {
     }
 }
 
-/// What numbers come from now: another one after each restripe, and after a change to a step of 1 or back.
+/// Current segment source; each restripe and each change to or from a step of 1 replaces it.
 #[derive(Debug)]
 pub(crate) struct SegmentBack(ArcSwap<SegmentSource>);
 
@@ -92,7 +92,7 @@ impl SegmentBack {
         self.0.load_full()
     }
 
-    /// Asks the source there is, and the one after it if it was replaced meanwhile.
+    /// Calls the current source, and its successor if it was replaced meanwhile.
     #[inline]
     pub(super) fn ask<T, E>(
         &self,
@@ -115,41 +115,41 @@ impl SegmentBack {
         !Arc::ptr_eq(asked, &self.0.load())
     }
 
-    /// The definition was changed.
+    /// Applies a changed definition.
     pub(super) fn alter(&self, plan: &SegmentPlan, version: u64, enabled: bool) {
         let now = self.0.load();
         if now.serves(plan) {
             return now.alter(plan.clone(), version, enabled);
         }
-        // Nothing goes back: the store has set the mark behind it.
+        // No prefetched number goes back to the store: the store has set the mark above it.
         self.succeed(&now, &now.successor(plan.clone(), version, enabled));
     }
 
-    /// What is in stock is used by nobody: the store may hand it out again.
+    /// Drops the prefetched numbers unused: the store may issue them again.
     pub(crate) fn drop_stock(&self) {
         let now = self.0.load();
         self.succeed(&now, &now.without_stock());
     }
 
     fn succeed(&self, now: &SegmentSource, next: &Arc<SegmentSource>) {
-        // In this order: who finds the old one closed finds the new one.
+        // In this order: a caller that finds the old source closed finds the new one.
         self.0.store(Arc::clone(next));
-        // What it had in stock is counted as lost.
+        // The old source's prefetched numbers count as lost.
         let _ = now.close();
     }
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct SnowflakeBack {
-    /// None while no window is held.
+    /// Absent while no window is held.
     pub(super) minter: Arc<ArcSwapOption<Minter>>,
-    /// Why there is none.
+    /// Error that explains why the minter is absent.
     pub(super) why: Mutex<Option<Error>>,
-    /// In front, where the definition asks for it.
+    /// Prefill queue, used where the definition asks for it.
     pub(crate) queue: Queue,
-    /// Of a source of global order.
+    /// Present in global-order sources only.
     pub(super) ordered: Option<Ordered>,
-    /// How far the store has granted, in Unix milliseconds.
+    /// Time up to which the store has granted windows, in Unix milliseconds.
     granted_until: AtomicU64,
 }
 
@@ -160,17 +160,17 @@ impl SnowflakeBack {
         self.queue.serve();
     }
 
-    /// How far the store has granted.
+    /// Records the time up to which the store has granted windows.
     pub(crate) fn granted_until(&self, until: UnixMillis) {
         self.granted_until.store(until.get(), Ordering::Relaxed);
     }
 
-    /// The same, as it was told last.
+    /// Returns the time recorded last by `granted_until()`.
     pub(super) fn mark(&self) -> UnixMillis {
         UnixMillis::new(self.granted_until.load(Ordering::Relaxed))
     }
 
-    /// What is prefilled is used by nobody.
+    /// Drops the prefilled IDs unused.
     pub(crate) fn drop_stock(&self, around: &Arc<Surroundings>) {
         self.queue.drop_stock(&self.minter, around);
     }
@@ -179,7 +179,7 @@ impl SnowflakeBack {
         self.minter.load_full()
     }
 
-    /// Nobody mints here for now.
+    /// Stops minting for now.
     pub(crate) fn stop(&self) {
         self.minter.store(None);
     }

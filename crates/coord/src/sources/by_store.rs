@@ -1,6 +1,6 @@
-//! Snowflake IDs that the store mints: it keeps tick and sequence of a source as one number, and takes
-//! the next ones in the step that looks at its clock. No worker number is claimed here, no window held;
-//! the worker in the IDs is the store's own.
+//! Snowflake IDs that the store mints. The store keeps tick and sequence of a source as one number,
+//! and takes the next numbers in the same step that reads its clock. This process claims no worker
+//! number and holds no window; the worker number in the IDs is the store's own.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,7 +28,7 @@ pub(crate) struct ByStore {
     worker: u64,
     plan: ArcSwap<SnowflakePlan>,
     definition_version: AtomicU64,
-    /// Everything below was seen handed out: a store that hands it out again went back.
+    /// End of all numbers seen: a store that returns a lower number was rolled back.
     seen_end: AtomicU64,
     clock: StoreClock,
 }
@@ -53,7 +53,7 @@ impl ByStore {
         }
     }
 
-    /// The definition was changed.
+    /// Applies a changed definition.
     pub(super) fn alter(&self, plan: &SnowflakePlan, definition_version: u64) {
         self.plan.store(Arc::new(plan.clone()));
         self.definition_version.store(definition_version, Ordering::Release);
@@ -65,8 +65,8 @@ impl ByStore {
         Ticks::of(&self.layout, plan.burst_ms, lead_ms, now)
     }
 
-    /// What a store counts by that has no clock of its own. A mark that our clock put years ahead would stay
-    /// there, for everybody.
+    /// Returns the time for a store without a clock of its own. A mark that our clock put years
+    /// ahead would stay there, for all servers.
     async fn now(&self) -> Result<UnixMillis> {
         match self.around.store.capabilities().clock {
             ClockOf::Store => Ok(self.around.clock.unix_ms()),
@@ -74,24 +74,24 @@ impl ByStore {
         }
     }
 
-    /// Everything below was seen handed out.
+    /// Returns the end of all numbers seen so far.
     pub(crate) fn seen_end(&self) -> u64 {
         self.seen_end.load(Ordering::Acquire)
     }
 
-    /// The end of the last tick that was seen here.
+    /// Returns the end of the last tick seen here.
     pub(super) fn taken_until(&self) -> Option<UnixMillis> {
         let last = self.seen_end.load(Ordering::Relaxed).checked_sub(1)?;
         let tick = self.ticks(UnixMillis::ZERO).tick_of(last);
         Some(self.layout.start_of(Tick::new(tick.saturating_add(1))))
     }
 
-    /// Steps of the store's clock, back and ahead, that were seen here.
+    /// Returns the backward and forward steps of the store's clock that were seen here.
     pub(super) fn clock_steps(&self) -> (u64, u64) {
         (self.clock.back.load(Ordering::Relaxed), self.clock.ahead.load(Ordering::Relaxed))
     }
 
-    /// Tells a step of the store's clock that an answer shows.
+    /// Reports a step of the store's clock that a reserve result shows.
     fn watch_clock(&self, segment: &Segment, asked_at: ElapsedMillis, ticks: &Ticks) {
         let Some(at) = segment.at else { return };
         let answered_at = self.around.timer.elapsed();
@@ -107,7 +107,8 @@ impl ByStore {
         self.around.observer.clock_step(&step);
     }
 
-    /// A refusal says by how much the clock is behind, but not what it shows.
+    /// Reports a step that only an error shows: the error has the lag of the clock, but not its
+    /// time.
     fn watch_refusal(&self, error: &Error) {
         match error.kind() {
             ErrorKind::ClockBehind { behind_ms, .. } if !self.clock.refused(true) => {
@@ -161,22 +162,24 @@ impl fmt::Debug for ByStore {
     }
 }
 
-/// Notices when the store's clock moves against our elapsed time, by more than an answer takes.
+/// Detector of steps of the store's clock against our elapsed time, larger than a call takes.
 #[derive(Debug, Default)]
 struct StoreClock {
-    /// Between these lay the store's clock minus our elapsed time at the last answer.
+    /// Lowest and highest possible value, at the last result, of the store's clock minus our
+    /// elapsed time.
     offset: Mutex<Option<(i64, i64)>>,
-    /// Whether the last that was heard of the clock is that it is too far behind.
+    /// Whether the last news of the clock was that it is too far behind.
     behind: AtomicBool,
     back: AtomicU64,
     ahead: AtomicU64,
 }
 
 impl StoreClock {
-    /// Milliseconds lost where both clocks round.
+    /// Milliseconds lost to rounding in both clocks.
     const SLACK_MS: i64 = 2;
 
-    /// Takes in what the clock said between two moments of ours; answers its step, if there was one.
+    /// Records the store's time, read between two moments of our elapsed clock; returns the clock's
+    /// step, if there was one.
     fn saw(
         &self,
         at: UnixMillis,
@@ -203,7 +206,7 @@ impl StoreClock {
         None
     }
 
-    /// Whether the last that was heard was a refusal, and whether this is one.
+    /// Records whether this result is a clock error; returns whether the last one was.
     fn refused(&self, now: bool) -> bool {
         let before = self.behind.swap(now, Ordering::AcqRel);
         if now && !before {
@@ -235,7 +238,7 @@ mod tests {
         let (direction, by_ms) = saw(100_950, 960, 961).unwrap();
         assert_eq!(direction, Direction::Ahead);
         assert!((2_990..=3_000).contains(&by_ms), "{by_ms}");
-        // Refused twice, and told of by the refusal.
+        // Rejected twice; the step was reported with the error.
         assert!(!clock.refused(true) && clock.refused(true));
         assert_eq!(saw(95_000, 970, 971), None);
         assert_eq!((clock.back.into_inner(), clock.ahead.into_inner()), (2, 1));

@@ -1,33 +1,33 @@
-//! Whether the store is still the one that was joined: what was said against it, and until when that counts.
+//! Doubts that the store is still the one that was joined: the evidence, and how long it counts.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::Recalled;
 
-/// What there is against a node's store.
+/// Doubts about a node's store.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     open: Option<Doubt>,
-    /// How many were raised.
+    /// Number of doubts raised so far.
     raised: u64,
-    /// How often the store was joined after a doubt, or a recovery.
+    /// Number of joins after a doubt or a recovery.
     recoveries: u64,
 }
 
-/// A refusal that says that the store is not the one that was joined.
+/// An error showing that the store is not the one that was joined.
 #[derive(Debug)]
 struct Doubt {
     why: Error,
-    /// The driver has not looked yet.
+    /// Whether the driver has yet to see it.
     is_news: bool,
 }
 
 impl Doubts {
-    /// Takes in what an error says. Answers whether that is a doubt.
+    /// Records the doubt that an error raises; returns whether it raises one.
     pub(crate) fn raise(&self, error: &Error) -> bool {
         if !error.kind().doubts_store() {
             return false;
@@ -36,19 +36,20 @@ impl Doubts {
         state.raised = state.raised.wrapping_add(1);
         match &mut state.open {
             None => state.open = Some(Doubt { why: error.clone(), is_news: true }),
-            // It lasts longer than the others: the address may lead back, and a setting be set right.
+            // A rollback outlasts the other kinds: the address may lead back to the store, and a
+            // setting may be corrected.
             Some(doubt) if went_back(error) && !went_back(&doubt.why) => doubt.why = error.clone(),
             Some(_) => {}
         }
         true
     }
 
-    /// How many were raised, to be told [`end`](Self::end).
+    /// Returns how many doubts were raised, to be passed to [`end`](Self::end).
     pub(crate) fn raised(&self) -> u64 {
         self.state().raised
     }
 
-    /// The doubt there is, the first time that it is asked for.
+    /// Returns the open doubt, once: only to the first call after it was raised.
     pub(crate) fn take_news(&self) -> Option<Error> {
         let mut state = self.state();
         let doubt = state.open.as_mut().filter(|doubt| doubt.is_news)?;
@@ -56,23 +57,24 @@ impl Doubts {
         Some(doubt.why.clone())
     }
 
-    /// Why the store is taken for an older state of itself. It is no other once it has counted further: until an operator
-    /// has moved it forward, what it hands out may have been handed out before.
+    /// Returns the error that shows a store rollback. The doubt stays even when the store has
+    /// counted further: until an operator has moved it forward, it may issue numbers that it issued
+    /// before.
     pub(crate) fn went_back(&self) -> Option<Error> {
         let state = self.state();
         let why = &state.open.as_ref()?.why;
         went_back(why).then(|| why.clone())
     }
 
-    /// The store was joined, by steps that began when so many doubts had been raised, and which found it like this.
-    /// Answers whether there is no doubt any more.
+    /// Records that the store was joined and found as `recalled`, by steps that began when `raised`
+    /// doubts had been raised. Returns whether no doubt is open any more.
     pub(crate) fn end(&self, raised: u64, recalled: Recalled) -> bool {
         let mut state = self.state();
         let was_open = state.open.is_some();
         if state.raised == raised {
             state.open = None;
         } else if let Some(doubt) = &mut state.open {
-            // Since then there was another one.
+            // Another doubt was raised since then.
             doubt.is_news = true;
         }
         let is_ended = state.open.is_none();
@@ -81,17 +83,19 @@ impl Doubts {
         is_ended
     }
 
-    /// How often the store was joined after a doubt, or a recovery: what was asked before the last time says nothing of
-    /// it now.
+    /// Returns how often the store was joined after a doubt or a recovery. A request sent before
+    /// the last of these joins proves nothing now.
     pub(crate) fn recoveries(&self) -> u64 {
         self.state().recoveries
     }
 
-    /// A step that takes numbers, and has whatever reports them know of them. One that lasts over a recovery counts for
-    /// nothing: its numbers may have been reported without them, and be another's by now.
+    /// Runs a step that takes numbers and records them for reports. A step that spans a recovery
+    /// counts for nothing: a report may have left out its numbers, and another node may have them
+    /// by now.
     ///
     /// # Errors
-    /// As the step; the doubt there is, before it or after; `Unavailable` when the store was joined anew meanwhile.
+    /// Those of the step; a doubt that is open before or after it; `Unavailable` when the node
+    /// rejoined the store meanwhile.
     pub(super) async fn in_one_history<T>(
         &self,
         op: &'static str,
@@ -109,7 +113,7 @@ impl Doubts {
         Ok(answer)
     }
 
-    /// Refuses to take anything from a store in doubt.
+    /// Returns the open doubt as an error: a store in doubt gives no numbers.
     pub(crate) fn check(&self) -> Result<()> {
         match &self.state().open {
             Some(Doubt { why, .. }) => Err(why.clone()),
@@ -181,7 +185,7 @@ mod tests {
             let answer = doubts.in_one_history("reserve", step).await;
             answer.map_err(|error| error.kind().code().to_owned())
         };
-        // The first time, and after a lease that was lost: nothing has become of the store.
+        // The first join, and a rejoin after a lost lease: the store is unchanged.
         assert_eq!(step(None, Some(Recalled::Same)).await, Ok(true));
         assert_eq!(step(None, Some(Recalled::Recovered)).await, Err("unavailable".into()));
         assert_eq!(step(Some(other()), Some(Recalled::Same)).await, Err("unavailable".into()));

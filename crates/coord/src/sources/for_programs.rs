@@ -1,4 +1,4 @@
-//! Numbers for programs that mint by themselves, and ask for them through the node.
+//! Numbers for embedded clients, which request them through the node.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,8 @@ use crate::segment::{Bounds, Reserve, Segment};
 use crate::spec::Stripe;
 use crate::store::Store;
 
-/// By which stripes programs mint: of each source the last one that was asked for, with the version of its definition.
+/// Stripes that embedded clients mint by: for each source the one requested last, with its
+/// definition's version.
 #[derive(Debug, Default)]
 pub(super) struct ProgramStripes(Mutex<BTreeMap<String, (u64, Stripe)>>);
 
@@ -20,15 +21,15 @@ impl ProgramStripes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The numbers of versions may be other definitions' from now on.
+    /// Forgets all stripes: version numbers may stand for other definitions from now on.
     pub(super) fn forget(&self) {
         self.known().clear();
     }
 
-    /// The stripe of the definition that a program works by.
+    /// Returns the stripe of the definition that an embedded client works by.
     ///
     /// # Errors
-    /// As the store would refuse the program; as it says.
+    /// Those with which the store would reject the client's call; those of the store.
     async fn by(
         &self,
         around: &Surroundings,
@@ -51,18 +52,18 @@ impl ProgramStripes {
 }
 
 impl Surroundings {
-    /// Takes numbers for a program, and has the journal remember them before they are answered: the program need not be
-    /// there when a store that lost them is recovered.
+    /// Reserves numbers for an embedded client, and records them in the journal before it returns.
+    /// The client may be absent when a store that lost them is recovered.
     ///
     /// # Errors
-    /// As the store says, and why it is not believed; `Unavailable` and `Exhausted` as the journal says, before anything
-    /// is taken.
+    /// Those of the store, and an open doubt; `Unavailable` and `Exhausted` of the journal, before
+    /// anything is reserved.
     pub(crate) async fn reserve_for_program(
         &self,
         store: &dyn Store,
         reserve: &Reserve,
     ) -> Result<Segment> {
-        // A recovery moves what goes by the clock past the time, whoever took it.
+        // A recovery moves clock-based numbers past the time, whichever process took them.
         if matches!(reserve.within, Some(Bounds::Now(_))) {
             self.doubts.check()?;
             return self.heard(store.reserve(reserve)).await;

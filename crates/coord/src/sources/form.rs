@@ -1,4 +1,4 @@
-//! What strangers get to see of a number: its disguise and its text.
+//! Public form of a number: its disguise and its text.
 
 use snowmint_core::disguise::{Disguise, DisguiseError};
 use snowmint_core::text::{Format, Text};
@@ -17,7 +17,7 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// The form of a source of numbers in a namespace.
+    /// Creates the form of a numeric source in a namespace.
     ///
     /// # Errors
     /// `Invalid` when the server lacks the keys, or the keys do not fit the source.
@@ -41,7 +41,7 @@ impl Form {
         self.disguise.is_none()
     }
 
-    /// The ID as it leaves.
+    /// Returns the ID in its public form.
     #[inline]
     pub(crate) fn show(&self, name: &str, id: u64) -> Result<u64> {
         match &self.disguise {
@@ -50,7 +50,7 @@ impl Form {
         }
     }
 
-    /// The ID that was shown.
+    /// Returns the ID behind a public form.
     pub(crate) fn reveal(&self, name: &str, shown: u64) -> Result<u64> {
         match &self.disguise {
             None => Ok(shown),
@@ -62,7 +62,7 @@ impl Form {
         self.format
     }
 
-    /// The text of a shown ID, in the source's own format unless another is asked for.
+    /// Returns the text of a shown ID, in `format` or else the source's own.
     pub(crate) fn encode(&self, shown: u64, format: Option<Format>) -> Result<Text> {
         format
             .unwrap_or(self.format)
@@ -70,7 +70,7 @@ impl Form {
             .map_err(|error| Error::invalid("encode", error.to_string()))
     }
 
-    /// The shown ID of a text: in the source's own format, else in decimal.
+    /// Returns the shown ID of a text, read in `format`, or else in the source's own or in decimal.
     pub(crate) fn decode(&self, text: &str, format: Option<Format>) -> Result<u64> {
         let layout = self.layout.as_ref();
         let wanted = format.unwrap_or(self.format);
@@ -109,11 +109,12 @@ fn refused(op: &'static str, name: &str, error: &DisguiseError) -> Error {
     Error::invalid(op, format!("the disguise of source {name}: {error}"))
 }
 
-/// What a source's keys make of one fixed ID: equal for equal keys, different for nearly all others.
-/// Servers whose keys of one number differ would make the same ID twice, so the catalog remembers it.
+/// Returns what a source's keys make of one fixed ID: equal for equal keys, different for nearly
+/// all others. The catalog keeps it: servers with different keys under one number would make the
+/// same ID twice.
 ///
 /// # Errors
-/// As [`Form::new`]; `Invalid` for keys that are no source.
+/// Those of [`Form::new`]; `Invalid` when the layout cannot hold that ID.
 pub(crate) fn check_value(
     (namespace, name): (&str, &str),
     plan: &Plan,

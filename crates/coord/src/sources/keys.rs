@@ -1,9 +1,10 @@
-//! The keys of disguises: those that a server is configured with, and what a source gets of one.
+//! Disguise keys: those in a server's configuration, and the key derived for each source.
 //!
-//! Several sources may name one configured key. If they used it as it is, whoever may have IDs of one of them decoded
-//! would read those of all others. So each gets a key of its own, derived by HKDF with SHA-256 (RFC 5869): the
-//! configured key is the input, there is no salt, and the info is a label, the namespace and the name of the source,
-//! each behind its length, so that no two sources have the same. The golden vectors have examples.
+//! Several sources may name one configured key. If they used it directly, a caller allowed to
+//! decode IDs of one source could read those of all of them. So each source gets its own key,
+//! derived by HKDF with SHA-256 (RFC 5869). The configured key is the input, and there is no salt.
+//! The info is a label, the namespace and the source's name, each after its length, so that no two
+//! sources share it. The golden vectors have examples.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +16,17 @@ use snowmint_core::disguise::{Key, KeyBytes, KeyError, Keyring};
 use crate::error::{Error, Result};
 use crate::spec::{DisguisePlan, DisguiseVersion, Unique};
 
-/// The keys that a server has, by the number that sources call them by.
+/// Keys of a server, by the number that sources use for them.
 pub type Keyrings = BTreeMap<u32, DisguiseKeys>;
 
-/// What stands before the fields of a key for one source.
+/// Label before the fields of a key for one source.
 const OF_SOURCE: &str = "snowmint disguise 2: source";
-/// What stands before the field of a key for all sources that are unique in a namespace.
+/// Label before the field of a key for all sources that are unique in a namespace.
 const OF_NAMESPACE: &str = "snowmint disguise 2: namespace";
-/// How long a derived key is.
+/// Length of a derived key, in bytes.
 const DERIVED_BYTES: usize = 32;
 
-/// Secrets that follow one another, as the keys of a [`Keyring`] do. Configurations have one.
+/// Secrets in the order of their use, like a [`Keyring`]'s keys. Configurations have only one.
 #[derive(Clone, Debug)]
 pub struct DisguiseKeys {
     first: KeyBytes,
@@ -33,16 +34,16 @@ pub struct DisguiseKeys {
 }
 
 impl DisguiseKeys {
-    /// One secret, in force since ever.
+    /// Creates keys with one secret, in force from the beginning.
     #[must_use]
     pub const fn new(first: KeyBytes) -> Self {
         Self { first, later: Vec::new() }
     }
 
-    /// The same with one more, in force from `since` on.
+    /// Adds a secret, in force from `since` on.
     ///
     /// # Errors
-    /// As [`Keyring::with`].
+    /// Those of [`Keyring::with`].
     pub fn with(mut self, number: u8, since: UnixMillis, key: KeyBytes) -> Result<Self, KeyError> {
         self.later.push((number, since, key));
         self.ring(|key| Ok(key.key()))?;
@@ -58,7 +59,7 @@ impl DisguiseKeys {
     }
 }
 
-/// Whose key is wanted.
+/// Identity of the source that a key belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyOf<'a> {
     pub(crate) namespace: &'a str,
@@ -67,10 +68,10 @@ pub(crate) struct KeyOf<'a> {
 }
 
 impl KeyOf<'_> {
-    /// The source's keys.
+    /// Returns the source's keys.
     ///
     /// # Errors
-    /// `Invalid` when there is no such key here.
+    /// `Invalid` when this server has no key of that number.
     pub(super) fn ring(self, plan: DisguisePlan, keys: &Keyrings) -> Result<Keyring> {
         let refused = |what: String| Error::invalid("open source", what);
         let number = plan.key;
@@ -87,7 +88,7 @@ impl KeyOf<'_> {
         ring.map_err(|error| refused(format!("key {number} of disguises: {error}")))
     }
 
-    /// What tells its key from all others.
+    /// Returns the info that distinguishes this key from all others.
     fn info(self) -> Vec<u8> {
         match self.unique {
             Unique::Source => encoded(&[OF_SOURCE, self.namespace, self.source]),
@@ -96,7 +97,7 @@ impl KeyOf<'_> {
     }
 }
 
-/// Each field behind its length in 8 bytes, the highest first.
+/// Returns each field after its length in 8 bytes, big-endian.
 fn encoded(fields: &[&str]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for field in fields {
@@ -137,7 +138,7 @@ mod tests {
 
     const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 
-    /// The vectors were worked out apart from this code.
+    /// The vectors were computed independently of this code.
     #[test]
     fn keys_are_derived_as_written() {
         let vectors: Value =
@@ -174,7 +175,7 @@ mod tests {
         }
     }
 
-    /// What stands at the boundary of two fields belongs to one of them.
+    /// Characters at the boundary of two fields belong to exactly one of them.
     #[test]
     fn no_two_sources_have_the_same_info() {
         let names = ["a", "ab", "b", "", "a.b", "source", "a\0b"];
@@ -217,7 +218,7 @@ mod tests {
     }
 
     proptest! {
-        /// What one source shows is read by itself, and by no other.
+        /// A source decodes its own IDs, and no other source does.
         #[test]
         fn no_source_reads_what_another_shows(
             key in any::<[u8; 32]>(),
@@ -237,7 +238,7 @@ mod tests {
                 prop_assert_eq!(own.undo(shown), Ok(*id));
                 read += u32::from(guest.undo(shown) == Ok(*id));
             }
-            // By chance, one of 2^53.
+            // By chance, one in 2^53 would be read.
             prop_assert_eq!(read, 0);
         }
     }

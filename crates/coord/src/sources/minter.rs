@@ -1,4 +1,4 @@
-//! The generators behind a snowflake source, one face for all policies.
+//! Generators of a snowflake source, with one interface for all policies.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,11 +14,10 @@ use crate::spec::{Clockwork, SnowflakePlan, StartPlan};
 
 /// The clock that a node's generators read.
 pub type NodeClock = Arc<dyn Pause + Send + Sync>;
-/// Who is told of clock steps.
+/// Receiver of clock steps.
 pub type NodeObserver = Arc<dyn Observer + Send + Sync>;
 
-/// What a generator's IDs are made of, and how it behaves. Two sources that share one must agree on
-/// all of it.
+/// Layout and behaviour of a generator. Two sources that share a generator must agree on all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Make {
     pub(crate) layout: Layout,
@@ -37,7 +36,7 @@ impl Make {
         }
     }
 
-    /// The same, with a lead of at least `max_ms` where the policy has one.
+    /// Returns the same configuration, with a lead of at least `max_ms` where the policy has one.
     pub(crate) fn leading(mut self, max_ms: u64) -> Self {
         if let Clockwork::Hold { lead_max_ms }
         | Clockwork::Borrow { lead_max_ms }
@@ -48,12 +47,12 @@ impl Make {
         self
     }
 
-    /// The same, with a lead that is longer by `more_ms` where the policy has one.
+    /// Returns the same configuration, with a lead longer by `more_ms` where the policy has one.
     pub(crate) fn leading_by(self, more_ms: u64) -> Self {
         self.leading(self.lead_max_ms().saturating_add(more_ms))
     }
 
-    /// How far IDs may lead the clock.
+    /// Returns how far IDs may lead the clock, in milliseconds.
     pub(crate) const fn lead_max_ms(&self) -> u64 {
         self.clockwork.lead_max_ms()
     }
@@ -68,7 +67,7 @@ impl Make {
             Clockwork::Wait { fixed_ms: Some(wait_ms), .. } => {
                 Rollback::Wait(WaitFor::Fixed { wait_ms })
             }
-            // The two last have generators of their own kind, which ask for this.
+            // `ClockSequence` and `Ring` have generators of their own kind, which need this.
             Clockwork::Fail | Clockwork::ClockSequence | Clockwork::Ring { .. } => Rollback::Fail,
         };
         let sequence_start = match self.start {
@@ -80,7 +79,7 @@ impl Make {
     }
 }
 
-/// One slot, and what may be minted from it.
+/// One slot, and the window that may be minted from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotWindow {
     pub(crate) worker: u64,
@@ -88,7 +87,7 @@ pub(crate) struct SlotWindow {
     pub(crate) window: Window,
 }
 
-/// The generator or generators of one source.
+/// Generator or generators of one source.
 #[allow(
     clippy::large_enum_variant,
     reason = "there is one for each source, and no way round it is free"
@@ -100,7 +99,7 @@ pub(crate) enum Minter {
 }
 
 impl Minter {
-    /// Generators for the slots of one claim: one slot, or all clock values of one worker.
+    /// Creates generators for the slots of one claim: one slot, or all clock values of one worker.
     pub(crate) fn new(
         make: &Make,
         slots: &[SlotWindow],
@@ -164,7 +163,7 @@ impl Minter {
         }
     }
 
-    /// The store granted more for the slot with this index.
+    /// Extends the window of the slot with this index to a mark that the store granted.
     pub(crate) fn extend_to(&self, index: usize, mark: UnixMillis) {
         match self {
             Self::Plain(generator) => generator.extend_to(mark),
@@ -177,7 +176,7 @@ impl Minter {
         }
     }
 
-    /// Closes for good, and answers for each slot the end of everything taken.
+    /// Closes for good; returns for each slot the end of everything taken.
     pub(crate) fn close(&self) -> Vec<UnixMillis> {
         match self {
             Self::Plain(generator) => vec![generator.close()],
@@ -186,14 +185,14 @@ impl Minter {
         }
     }
 
-    /// Where each slot stands, and whether it is needed.
+    /// Returns the position of each slot, and whether the slot is needed.
     pub(crate) fn positions(&self) -> Vec<Position> {
         let mut positions = Vec::new();
         self.each_position(|_, position| positions.push(position));
         positions
     }
 
-    /// The same, one after the other, with their indices.
+    /// Visits the same positions in order, with their indices.
     pub(crate) fn each_position(&self, mut see: impl FnMut(usize, Position)) {
         let wanted = |taken_until| Position { taken_until, wanted: true, held: false };
         match self {
@@ -210,7 +209,7 @@ impl Minter {
         }
     }
 
-    /// The end of what was minted from the first slot, and the end of its window.
+    /// Returns the end of everything minted from the first slot, and the end of its window.
     pub(crate) fn reach(&self) -> (UnixMillis, UnixMillis) {
         match self {
             Self::Plain(generator) => (generator.taken_until(), generator.mark()),
@@ -222,7 +221,7 @@ impl Minter {
         }
     }
 
-    /// The time that the next ID would say, while a clock that went back is held.
+    /// Returns the time in the next ID, while IDs are held at it because the clock was set back.
     pub(crate) fn held_at(&self) -> Option<UnixMillis> {
         match self {
             Self::Plain(generator) => generator.held_at(),
@@ -238,7 +237,7 @@ impl Minter {
         }
     }
 
-    /// Looks at the clock, so that a step is reported while nobody mints.
+    /// Reads the clock, so that a step is reported even while no ID is minted.
     pub(crate) fn check_clock(&self) {
         if let Self::Plain(generator) = self {
             generator.check_clock();
@@ -256,8 +255,8 @@ impl Minter {
     }
 }
 
-/// The clock value that serves, or when the clock is behind what it has taken, the one that would be
-/// moved to: the next one that the clock is not behind.
+/// Returns the index of the clock value that serves. When the clock is behind everything that this
+/// value has taken, returns the next value that the clock is not behind.
 fn needed_value(serving: usize, values: &[Generator<NodeClock>], wall: UnixMillis) -> usize {
     // The tick that the clock is in may be taken.
     let unit_ms = values.first().map_or(1, |value| u64::from(value.layout().unit_ms()));

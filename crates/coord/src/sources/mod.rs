@@ -1,4 +1,4 @@
-//! Running sources: what applications mint from.
+//! Running sources, from which applications mint.
 
 mod afar;
 mod asked;
@@ -63,12 +63,12 @@ use crate::error::{Error, ErrorKind, Result};
 pub use crate::pool::SECTIONS;
 use crate::spec::{Kind, Order, Plan, SegmentPlan, SourceSpec};
 
-/// The most IDs of one call.
+/// Most IDs of one call.
 pub const BATCH_MAX: u32 = 1_000_000;
-/// How long a wait for a window may last before it is looked at again.
+/// Milliseconds that a wait for a window may last before the next check.
 const WINDOW_WAIT_MS: u64 = 5;
 
-/// A source of IDs. Clones share it, and keep its node going.
+/// Source of IDs. Clones share it, and keep its node running.
 #[derive(Clone)]
 pub struct Source {
     inner: Arc<SourceInner>,
@@ -87,31 +87,31 @@ impl Source {
         Self { inner, _alive: alive }
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// Its kind.
+    /// Returns its kind.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.inner.kind
     }
 
-    /// Whether its IDs are serials: texts, made of numbers.
+    /// Returns whether its IDs are serials: texts made of numbers.
     #[must_use]
     pub fn makes_serials(&self) -> bool {
         self.inner.serial.is_some()
     }
 
-    /// Whether one process at a time mints for all, in one order.
+    /// Returns whether one process at a time mints for all, in one order.
     #[must_use]
     pub fn is_ordered(&self) -> bool {
         matches!(&self.inner.defined.load().plan, Plan::Snowflake(plan) if plan.order == Order::Global)
     }
 
-    /// Whether somebody is asked each time, servers or the store: nothing is ever at hand.
+    /// Returns whether each request calls servers or the store: nothing is ever prefetched.
     #[must_use]
     pub fn is_asked(&self) -> bool {
         match &self.inner.back {
@@ -122,51 +122,53 @@ impl Source {
         }
     }
 
-    /// Its keys as the catalog has them, every default written out.
+    /// Returns its definition as the catalog has it, every default written out.
     #[must_use]
     pub fn spec(&self) -> SourceSpec {
         self.inner.defined.load().spec.clone()
     }
 
-    /// What its keys mean.
+    /// Returns the plan that its definition parses to.
     #[must_use]
     pub fn plan(&self) -> Plan {
         self.inner.defined.load().plan.clone()
     }
 
-    /// What a caller that does its own waiting asks between two tries.
+    /// Returns the retry policy for a caller that does its own waiting between tries.
     #[must_use]
     pub fn patience(&self) -> Patience {
         Patience::of(&self.inner)
     }
 
-    /// The form of its IDs as text.
+    /// Returns the text format of its IDs.
     #[must_use]
     pub fn format(&self) -> Format {
         self.inner.defined.load().form.format()
     }
 
-    /// Whether that is the default, decimal as short as it gets. Costs less to ask.
+    /// Returns whether that is the default: decimal, as short as possible. Cheaper than
+    /// [`format`](Self::format).
     #[must_use]
     #[inline]
     pub fn is_decimal(&self) -> bool {
         self.inner.decimal.load(Ordering::Acquire)
     }
 
-    /// One ID of a source of numbers. Never waits.
+    /// Mints one ID of a numeric source. Never waits.
     ///
     /// # Errors
-    /// What happened, whether a retry helps, and when: [`ErrorKind::TickFull`],
+    /// The reason, with whether and when a retry helps: [`ErrorKind::TickFull`],
     /// [`ErrorKind::WindowSpent`], [`ErrorKind::ClockBehind`], [`ErrorKind::Disabled`] and others.
     #[inline]
     pub fn try_mint(&self) -> Result<u64> {
         self.inner.try_mint()
     }
 
-    /// Fills the buffer with IDs of a source of numbers. Never waits.
+    /// Fills the buffer with IDs of a numeric source. Never waits.
     ///
     /// # Errors
-    /// How many IDs stand at the start of the buffer, and why there are no more. They count as taken.
+    /// The number of IDs at the start of the buffer, and the reason why it is not full. These IDs
+    /// count as taken.
     pub fn try_fill(&self, out: &mut [u64]) -> Result<(), (usize, Error)> {
         if self.makes_serials() {
             return Err((0, self.inner.not_number("mint")));
@@ -179,11 +181,11 @@ impl Source {
         outcome
     }
 
-    /// Exactly `count` IDs, waiting at most `within_ms` for clock and store. `key` is the name that
-    /// UUIDs of version 3 and 5 hash, and the data of version 8.
+    /// Mints exactly `count` IDs; waits at most `within_ms` for clock and store. `key` is the name
+    /// that UUIDs of version 3 and 5 hash, and the data of version 8.
     ///
     /// # Errors
-    /// The last refusal when the time is up or no wait helps. IDs made until then are not used.
+    /// The last error when the time is up or no wait helps. IDs made until then are not used.
     pub async fn mint(&self, count: u32, key: Option<&str>, within_ms: u64) -> Result<Values> {
         if count == 0 {
             return Err(Error::invalid("mint", "0 IDs were asked for: ask for at least 1"));
@@ -228,10 +230,10 @@ impl Source {
         Ok(Values::Numbers(ids))
     }
 
-    /// `length` numbers of a segment source that follow one another, for the caller to spend.
+    /// Reserves `length` consecutive numbers of a segment source for the caller to use.
     ///
     /// # Errors
-    /// `Invalid` for other kinds, for disguised sources, and for a length of 0; otherwise as
+    /// `Invalid` for other kinds, for disguised sources, and for a length of 0; otherwise those of
     /// [`Source::mint`].
     pub async fn row(&self, length: u64, within_ms: u64) -> Result<Row> {
         self.inner.check_enabled()?;
@@ -242,12 +244,14 @@ impl Source {
         self.inner.row(length, within_ms).await
     }
 
-    /// `count` numbers of a key of a counter source, one after the other: the first and the last. Each is
-    /// greater than every number of this key that anybody was answered, anywhere, before this was called.
+    /// Takes `count` consecutive numbers of a counter key; returns the first and the last. Each is
+    /// greater than every number of this key returned to any caller, by any server, before this
+    /// call.
     ///
     /// # Errors
-    /// `Invalid` for other kinds and for bad keys; [`ErrorKind::Elsewhere`] when another process answers
-    /// for this key; `Unavailable` when the store did not grant the section, or our lease on it lapsed.
+    /// `Invalid` for other kinds and for bad keys; [`ErrorKind::Elsewhere`] when another process
+    /// owns the key's section; `Unavailable` when the store did not grant the section, or our lease
+    /// on it expired.
     pub async fn count(&self, key: &[u8], count: u64, within_ms: u64) -> Result<(u64, u64)> {
         self.inner.check_enabled()?;
         if let Back::Afar(source) = &self.inner.back {
@@ -257,22 +261,22 @@ impl Source {
         Ok((counted.first, counted.last))
     }
 
-    /// As [`Source::count`], without ever waiting.
+    /// Does the same as [`Source::count`], without ever waiting.
     ///
     /// # Errors
-    /// As [`Source::count`].
+    /// Those of [`Source::count`].
     pub fn try_count(&self, key: &[u8], count: u64) -> Result<(u64, u64)> {
         self.inner.check_enabled()?;
         let counted = self.inner.counter()?.take_now(key, count)?;
         Ok((counted.first, counted.last))
     }
 
-    /// A number for each of several keys of a counter source, in their order, in less time than one after the
-    /// other. As for one, each is greater than all that anybody was answered for its key before this was called; of
-    /// a key that is named twice they are two, in any order.
+    /// Takes a number for each of several counter keys, in order, faster than one by one. Each
+    /// number is greater than all numbers of its key returned to any caller before this call. A key
+    /// named twice gets two numbers, in any order.
     ///
     /// # Errors
-    /// As [`Source::count`]: then the numbers that were taken for other keys are lost.
+    /// Those of [`Source::count`]; the numbers taken for other keys are then lost.
     pub async fn count_each(&self, keys: &[&[u8]], within_ms: u64) -> Result<Vec<u64>> {
         self.inner.check_enabled()?;
         match &self.inner.back {
@@ -281,19 +285,19 @@ impl Source {
         }
     }
 
-    /// As [`Source::count_each`], without ever waiting.
+    /// Does the same as [`Source::count_each`], without ever waiting.
     ///
     /// # Errors
-    /// As [`Source::count`].
+    /// Those of [`Source::count`].
     pub fn try_count_each(&self, keys: &[&[u8]]) -> Result<Vec<u64>> {
         self.inner.check_enabled()?;
         self.inner.counter()?.take_each_now(keys)
     }
 
-    /// The highest number that anybody may have been answered for a key; 0 if there is none.
+    /// Returns the highest number that a key may have returned to any caller; 0 if there is none.
     ///
     /// # Errors
-    /// As [`Source::count`].
+    /// Those of [`Source::count`].
     pub async fn counted(&self, key: &[u8], within_ms: u64) -> Result<u64> {
         self.inner.check_enabled()?;
         match &self.inner.back {
@@ -302,17 +306,18 @@ impl Source {
         }
     }
 
-    /// Makes every later number of a key greater than `highest`, durably when this answers; a key that is
-    /// above already stays. Other keys of its section jump as far when the section changes hands.
+    /// Makes every later number of a key greater than `highest`, durably once this returns; a key
+    /// already above it stays. Other keys of its section jump as far when the section changes its
+    /// owner.
     ///
     /// # Errors
-    /// As [`Source::count`]; `Invalid` above [`BOUND_MAX`].
+    /// Those of [`Source::count`]; `Invalid` above [`BOUND_MAX`].
     pub async fn raise(&self, key: &[u8], highest: u64, within_ms: u64) -> Result<()> {
         self.inner.check_enabled()?;
         self.inner.counter()?.raise(key, highest, within_ms).await
     }
 
-    /// The section of a key of a counter source.
+    /// Returns the section of a counter key.
     ///
     /// # Errors
     /// `Invalid` for other kinds.
@@ -323,7 +328,7 @@ impl Source {
         }
     }
 
-    /// The way straight to the counter of a segment source.
+    /// Returns direct access to the counter of a segment source.
     ///
     /// # Errors
     /// `Invalid` for other kinds, and for disguised sources.
@@ -342,8 +347,8 @@ impl Source {
         }
     }
 
-    /// A lane for one thread's hottest loop, which takes `block` numbers of a segment source at a time and
-    /// counts locally.
+    /// Opens a lane for one thread's hottest loop, which takes `block` numbers of a segment source
+    /// at a time and counts locally.
     ///
     /// # Errors
     /// `Invalid` for other kinds, for disguised sources, and for serials.
@@ -362,7 +367,7 @@ impl Source {
         }
     }
 
-    /// The text of an ID: in the source's own format, unless another is asked for.
+    /// Returns the text of an ID: in `format`, or else in the source's own.
     ///
     /// # Errors
     /// `Invalid` when the format cannot write the ID.
@@ -370,11 +375,11 @@ impl Source {
         self.inner.defined.load().form.encode(id, format)
     }
 
-    /// What an ID of this source is made of. Numbers are read in the given format, else in the
-    /// source's own or in decimal; disguises are taken off.
+    /// Returns the parts of an ID of this source. Numbers are read in the given format, or else in
+    /// the source's own or in decimal; disguises are undone.
     ///
     /// # Errors
-    /// `Invalid`, which says what is wrong with the text.
+    /// `Invalid` with the fault in the text.
     pub fn decode(&self, text: &str, format: Option<Format>) -> Result<Decoded> {
         let defined = self.inner.defined.load();
         let number = || {
@@ -410,8 +415,8 @@ impl Source {
         }
     }
 
-    /// What to do when the queue of a prefilled source is full or dry, besides what its definition
-    /// says.
+    /// Sets what to do, besides the definition's policy, when the queue of a prefilled source is
+    /// full or empty.
     ///
     /// # Errors
     /// `Invalid` when the source is not prefilled.

@@ -1,4 +1,4 @@
-//! UUIDs and ULIDs, through well-kept crates. No MAC address is ever read: versions 1 and 6 take a
+//! UUIDs and ULIDs, through well-kept crates. No MAC address is ever read: versions 1 and 6 use a
 //! random node, marked as such.
 
 use std::fmt;
@@ -13,24 +13,24 @@ use crate::error::{Error, Result};
 use crate::random;
 use crate::spec::UuidPlan;
 
-/// 100 ns ticks from 1582-10-15, the start of the Gregorian calendar, to 1970-01-01 (RFC 9562, 5.1).
+/// 100 ns ticks from 1582-10-15, the Gregorian calendar's start, to 1970-01-01 (RFC 9562, 5.1).
 const GREGORIAN_TICKS: u64 = 0x01b2_1dd2_1381_4000;
-/// The longest name that versions 3 and 5 hash, and the longest custom data as hexadecimal digits.
+/// Longest name that versions 3 and 5 hash, in bytes; also limits version 8's hexadecimal data.
 const NAME_BYTES_MAX: usize = 4_096;
 
 /// A source of UUIDs of one version.
 pub(crate) struct UuidSource {
     plan: UuidPlan,
     clock: NodeClock,
-    /// A random node with the multicast bit, which no network card has (RFC 9562, 6.10).
+    /// Random node with the multicast bit, which no network card has (RFC 9562, 6.10).
     node: [u8; 6],
-    /// Tells this process apart from others with the same node.
+    /// Random clock sequence; distinguishes this process from others with the same node.
     sequence: u16,
     state: Mutex<UuidState>,
 }
 
 struct UuidState {
-    /// The last 100 ns tick that was used: time never goes back or stands still.
+    /// The last 100 ns tick used: time never goes back or stands still.
     tick: u64,
     v7: ContextV7,
 }
@@ -48,7 +48,7 @@ impl UuidSource {
         })
     }
 
-    /// One UUID. `name` is what versions 3 and 5 hash, and version 8's own data.
+    /// Mints one UUID. `name` is the name that versions 3 and 5 hash, or version 8's own data.
     pub(crate) fn mint(&self, name: Option<&str>) -> Result<Uuid> {
         let needs_name = matches!(self.plan, UuidPlan::V3(_) | UuidPlan::V5(_));
         if name.is_some_and(|name| name.len() > NAME_BYTES_MAX) {
@@ -78,7 +78,7 @@ impl UuidSource {
         }
     }
 
-    /// A time that no UUID of this source had before, whatever the clock does.
+    /// Returns a time that no UUID of this source had before, whatever the clock does.
     fn gregorian(&self) -> Timestamp {
         let wall_us = self.clock.read().wall_us;
         let now = GREGORIAN_TICKS.saturating_add(wall_us.saturating_mul(10));
@@ -87,7 +87,8 @@ impl UuidSource {
         Timestamp::from_gregorian_time(state.tick, self.sequence)
     }
 
-    /// The context keeps the order within this source, also when the clock goes back.
+    /// Mints version 7. The context keeps the order within this source even if the clock is set
+    /// back.
     fn v7(&self) -> Uuid {
         let wall_us = self.clock.read().wall_us;
         // Below 10^9.
@@ -119,7 +120,7 @@ impl UlidSource {
         let mut generator = self.generator.lock().unwrap_or_else(PoisonError::into_inner);
         match generator.generate_from_datetime(wall) {
             Ok(ulid) => ulid,
-            // The random part is at its end: the next millisecond, rather than an ID out of order.
+            // The random part is exhausted: use the next millisecond rather than break the order.
             Err(overflow) => overflow.commit_overflow_increment(),
         }
     }

@@ -1,9 +1,10 @@
-//! Sources of global order: every ID is greater than every ID that anybody was answered, anywhere, before
-//! it was asked for, and says its time (as the timestamp oracles of Percolator and `TiDB`).
+//! Global-order sources: every ID is greater than every ID returned to any caller, by any server,
+//! before it was requested. An ID also has its time (like the timestamp oracles of Percolator and
+//! `TiDB`).
 //!
-//! One process at a time mints, the one that has the slot of the source's name; [`Sections`] says so, as
-//! for sections of counters. The slot's mark is a time, moved ahead a little at a time and only while
-//! somebody mints, so that whoever comes next need not wait long for its clock.
+//! One process at a time mints: the owner of the slot of the source's name. [`Sections`] keeps this
+//! ownership, as it does for sections of counters. The slot's mark is a time, moved ahead in small
+//! steps and only while IDs are minted, so that the next owner hardly waits for its clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,17 +20,17 @@ use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::pool::SECTIONS;
 use crate::spec::SnowflakePlan;
 
-/// How far ahead of now a window reaches, in milliseconds, and at least this many units of the layout.
+/// Length of a window ahead of now, in milliseconds, and at least this many units of the layout.
 const WINDOW_MS: u64 = 500;
 const WINDOW_UNITS: u64 = 3;
 
-/// What makes a source one of global order.
+/// State that only a global-order source has.
 #[derive(Debug)]
 pub(crate) struct Ordered {
     slot: u16,
     window_ms: u64,
     lead_max_ms: AtomicU64,
-    /// The end of the window for which more was asked already.
+    /// End of the window for which more was already requested.
     asked: AtomicU64,
 }
 
@@ -44,12 +45,12 @@ impl Ordered {
         }
     }
 
-    /// The definition was changed.
+    /// Applies a changed definition.
     pub(super) fn alter(&self, plan: &SnowflakePlan) {
         self.lead_max_ms.store(Make::of(plan).lead_max_ms(), Ordering::Relaxed);
     }
 
-    /// Who has this slot mints.
+    /// Returns the slot whose owner mints.
     pub(crate) const fn slot(&self) -> u16 {
         self.slot
     }
@@ -59,7 +60,7 @@ impl Ordered {
         Want::Time { taken_until, window_ms: self.window_ms, lead_max_ms }
     }
 
-    /// Asks for more once half of the window is over.
+    /// Requests more once half of the window is used.
     fn look_ahead(&self, sections: &Sections, taken_until: UnixMillis, end: UnixMillis) {
         if end.since(taken_until) <= self.window_ms / 2
             && self.asked.load(Ordering::Relaxed) != end.get()
@@ -71,7 +72,7 @@ impl Ordered {
 }
 
 impl SourceInner {
-    /// Fills the buffer in global order: with as many IDs as the error says, or with all.
+    /// Fills the buffer in global order: fully, or with the number of IDs in the error.
     pub(super) fn fill_in_order(
         &self,
         back: &SnowflakeBack,
@@ -85,7 +86,8 @@ impl SourceInner {
         let filled = minter.try_fill(out);
         let (taken_until, end) = minter.reach();
         ordered.look_ahead(sections, taken_until, end);
-        // First taken, then looked: whatever held this thread up before held it up before it looked.
+        // The lease is checked after taking, so the check covers any delay of this thread up to
+        // then.
         if !self.around.is_leased(lease) {
             return Err((0, self.lapsed()));
         }
@@ -93,7 +95,7 @@ impl SourceInner {
             let why = match short.why {
                 Refusal::Closed => self.not_here(ordered),
                 why @ Refusal::WindowSpent { .. } => {
-                    // Also when it was asked for before: the answer may have been lost.
+                    // Also when it was requested before: the result may have been lost.
                     sections.want(ordered.slot, ordered.want(taken_until));
                     Error::refused("mint", &self.name, why)
                 }

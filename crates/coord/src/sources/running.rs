@@ -1,4 +1,4 @@
-//! A source as it runs: its definition now, and what it mints from.
+//! A source as it runs: its current definition, and the backing that it mints from.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
 use crate::spec::{Kind, Plan, PrefillPlan, SerialPlan, SnowflakePlan, SourceSpec, Stripe};
 
-/// What a source's definition says now.
+/// Current definition of a source.
 #[derive(Debug)]
 pub(crate) struct Defined {
     pub(crate) spec: SourceSpec,
@@ -26,31 +26,32 @@ pub(crate) struct Defined {
     pub(crate) form: Form,
     pub(crate) state: SourceState,
     pub(crate) version: u64,
-    /// All keys, as canonical JSON, once somebody has asked for them.
+    /// Definition as canonical JSON, made on first use.
     pub(crate) text: OnceLock<String>,
 }
 
-/// A source in a node. The node has one of each name.
+/// A source in a node, unique by name.
 #[derive(Debug)]
 pub(crate) struct SourceInner {
     pub(crate) name: String,
     pub(super) kind: Kind,
     pub(crate) defined: ArcSwap<Defined>,
     pub(super) enabled: AtomicBool,
-    /// Whether IDs are shown in decimal; beside the definition, like the line above, for who asks at each ID.
+    /// Whether IDs are shown in decimal. Kept outside the definition, like `enabled`, for a cheap
+    /// check at each ID.
     pub(super) decimal: AtomicBool,
     pub(crate) around: Arc<Surroundings>,
     home: Home,
     pub(crate) back: Back,
-    /// The version of the definition that agrees with those of all that it shares a generator with; 0: not known.
+    /// Version of the definition found to agree with all that share its generator; 0 if unknown.
     agreed: AtomicU64,
-    /// Whether IDs leave as they are: a part of the identity, which never changes.
+    /// Whether IDs leave unchanged: a part of the identity, which never changes.
     pub(super) plain: bool,
-    /// How numbers become serials, if they do: a part of the identity, too.
+    /// Map from numbers to serials, in a source of serials: a part of the identity, too.
     pub(super) serial: Option<SerialPlan>,
 }
 
-/// The queue of a source. Nobody may ever take from that of a deleted one.
+/// Returns the plan of a source's queue. A deleted source has none: its IDs must never be issued.
 pub(super) fn prefill_of(plan: &SnowflakePlan, state: SourceState) -> Option<PrefillPlan> {
     plan.prefill.filter(|_| state != SourceState::Deleted)
 }
@@ -82,7 +83,8 @@ impl SourceInner {
         })
     }
 
-    /// Whether the definition of this version was found to agree with all that it shares a generator with.
+    /// Returns whether this version of the definition was found to agree with all sources that
+    /// share its generator.
     pub(crate) fn agrees(&self, version: u64) -> bool {
         self.agreed.load(Ordering::Acquire) == version
     }
@@ -91,7 +93,7 @@ impl SourceInner {
         self.agreed.store(version, Ordering::Release);
     }
 
-    /// The definition was changed.
+    /// Applies a changed definition.
     pub(crate) fn redefine(&self, defined: Defined) {
         match (&self.back, &defined.plan) {
             (Back::Segment(segment), Plan::Segment(plan)) => {
@@ -118,7 +120,7 @@ impl SourceInner {
         self.defined.store(Arc::new(defined));
     }
 
-    /// Whether a definition is one of this source, which may have got another stripe.
+    /// Returns whether a definition is one of this source, even if it has another stripe.
     pub(crate) fn is_as(&self, other: &Defined) -> bool {
         let identity = |spec: &SourceSpec| {
             let spec = match (spec.kind(), &spec.stores) {
@@ -132,7 +134,8 @@ impl SourceInner {
         identity(&self.defined.load().spec).is_some_and(|own| identity(&other.spec) == Some(own))
     }
 
-    /// The catalog has no such source any more: whatever it gets is newer.
+    /// Marks a source that the catalog does not have any more, at version 0: any definition that
+    /// follows is newer.
     pub(crate) fn lose(&self) {
         let Defined { spec, plan, form, .. } = &*self.defined.load_full();
         let (spec, plan, form) = (spec.clone(), plan.clone(), form.clone());
@@ -140,13 +143,13 @@ impl SourceInner {
         self.redefine(Defined { spec, plan, form, state, version, text: OnceLock::new() });
     }
 
-    /// The node has ended: also what asks others each time, or nobody at all, mints nothing from here on. So that
-    /// nobody has to look for that at each ID, the source is off.
+    /// Stops minting because the node has ended, also where the source calls servers or the store
+    /// each time, or needs neither. The source is disabled, so that no mint needs another check.
     pub(crate) fn end(&self) {
         self.enabled.store(false, Ordering::SeqCst);
     }
 
-    /// Of a source of global order.
+    /// Returns the backing of a global-order source.
     pub(crate) fn in_order(&self) -> Option<(&SnowflakeBack, &Ordered)> {
         match &self.back {
             Back::Snowflake(back) => back.ordered.as_ref().map(|ordered| (back, ordered)),
@@ -154,7 +157,7 @@ impl SourceInner {
         }
     }
 
-    /// Whether anything may be minted here at all.
+    /// Checks that the source may mint in this process at all.
     #[inline]
     pub(crate) fn check_enabled(&self) -> Result<()> {
         if self.enabled.load(Ordering::Acquire) && self.home.is_here() {
@@ -189,7 +192,7 @@ impl SourceInner {
         Error::invalid(op, format!("source {} makes {made}s, which are no numbers", self.name))
     }
 
-    /// A counter is asked for without a key.
+    /// Returns the error for a counter called without a key.
     pub(super) fn no_key(&self) -> Error {
         let what = format!("source {} counts by key: say which", self.name);
         Error::invalid("mint", what)
@@ -214,7 +217,7 @@ impl SourceInner {
         self.show(self.take()?)
     }
 
-    /// One ID of a source of numbers, as it is before it is disguised.
+    /// Takes one ID of a numeric source, before its disguise.
     #[inline]
     pub(super) fn take(&self) -> Result<u64> {
         self.check_enabled()?;
@@ -242,7 +245,7 @@ impl SourceInner {
         })
     }
 
-    /// Numbers in a row, of a segment source.
+    /// Takes consecutive numbers of a segment source.
     pub(super) fn block(&self, length: u64) -> Result<Block> {
         self.check_enabled()?;
         match &self.back {
@@ -267,7 +270,8 @@ impl SourceInner {
         })
     }
 
-    /// Waits for the first IDs in the queue of a prefilled source, at most `within_ms`. One that is off fills none.
+    /// Waits at most `within_ms` for the first IDs in the queue of a prefilled source. A disabled
+    /// source fills none.
     pub(crate) async fn first_fill(&self, within_ms: u64) {
         if !self.enabled.load(Ordering::Acquire) {
             return;
@@ -285,7 +289,8 @@ impl SourceInner {
         }
     }
 
-    /// Why a queue is dry: what stopped its filler, or that it has not come yet.
+    /// Returns the error for an empty queue: the error that stopped its filler, or that the filler
+    /// has not come yet.
     #[cold]
     fn dry(&self, back: &SnowflakeBack, prefill: &Prefill) -> Error {
         if back.minter.load().is_none() {
@@ -306,7 +311,7 @@ impl SourceInner {
             Refusal::WindowSpent { .. } | Refusal::NoClockValue { .. } => {
                 self.around.window_spent();
             }
-            // Closed, because the right to mint was lost, or because another generator follows.
+            // Closed because the right to mint was lost, or because another generator follows.
             Refusal::Closed => {
                 if let Back::Snowflake(back) = &self.back {
                     return self.suspended(back);
@@ -317,7 +322,7 @@ impl SourceInner {
         Error::refused("mint", &self.name, why)
     }
 
-    /// A row of numbers of a segment source.
+    /// Reserves consecutive numbers of a segment source.
     pub(super) async fn row(&self, length: u64, within_ms: u64) -> Result<Row> {
         match &self.back {
             Back::Segment(segment) => segment.row(length, within_ms).await,
@@ -350,7 +355,7 @@ impl SourceInner {
             Back::Segment(segment) => {
                 let now = segment.now();
                 match now.try_fill(out) {
-                    // Those that were made are used by nobody.
+                    // The IDs already made are dropped unused.
                     Err(_) if segment.replaced(&now) => segment.now().try_fill(out),
                     filled => filled,
                 }
@@ -363,8 +368,8 @@ impl SourceInner {
         }
     }
 
-    /// Asks a source that keeps nothing at hand once for IDs that are not disguised yet; how many came. Of
-    /// another: what is at hand.
+    /// Calls a per-request source once for undisguised IDs; returns how many came. Other sources
+    /// return their prefetched IDs.
     pub(super) async fn ask_once(&self, out: &mut [u64], within_ms: u64) -> Result<usize> {
         self.check_enabled()?;
         match &self.back {
@@ -380,7 +385,7 @@ impl SourceInner {
         }
     }
 
-    /// Fills the buffer with IDs that are not disguised yet.
+    /// Fills the buffer with undisguised IDs.
     pub(super) async fn fill(&self, out: &mut [u64], within_ms: u64) -> Result<()> {
         let mut patience = Patience::of(self);
         if let Back::ByStore(source) = &self.back {
@@ -404,7 +409,7 @@ impl SourceInner {
             Back::Snowflake(back) => back.queue.get(),
             _ => None,
         };
-        // A dry queue is waited for as long as it says, and not at all unless it says so.
+        // An empty queue is waited for as long as its definition allows, by default not at all.
         let within_ms = prefill
             .as_ref()
             .map_or(within_ms, |prefill| within_ms.min(prefill.plan().wait_max_ms.unwrap_or(0)));
@@ -420,7 +425,7 @@ impl SourceInner {
                 if left_ms == 0 || error.retry() == Retry::Never {
                     return Err(error);
                 }
-                // Filled in between or not: look again soon.
+                // Checked again soon, whether filled in between or not.
                 tokio::select! {
                     biased;
                     () = prefill.filled().notified() => {}

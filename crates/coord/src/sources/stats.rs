@@ -1,4 +1,4 @@
-//! How sources stand.
+//! State of sources, for monitors.
 
 use std::sync::atomic::Ordering;
 
@@ -7,33 +7,33 @@ use snowmint_core::{Clock as _, UnixMillis};
 use super::{Back, NumberStats, PrefillStats, ShareStats, SnowflakeBack, Source};
 use crate::spec::Plan;
 
-/// How a source stands.
+/// State of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceStats {
     /// Whether it can mint now.
     pub ready: bool,
-    /// The end of everything taken, of a snowflake source.
+    /// End of everything taken, of a snowflake source.
     pub taken_until: Option<UnixMillis>,
-    /// How far the last tick that was taken leads the clock, of a snowflake source.
+    /// Milliseconds by which the last tick taken leads the clock, of a snowflake source.
     pub lead_ms: Option<u64>,
-    /// How far the store's grant reaches beyond the clock, and beyond what was taken, of a snowflake
-    /// source: for so long the store may be away. None for a source that is switched off, or is in
-    /// global order.
+    /// Runway of a snowflake source: milliseconds from the clock, or from the end of everything
+    /// taken if that is later, to the end of the store's grant. Absent for a disabled or a
+    /// global-order source.
     pub window_ms: Option<u64>,
-    /// Clock steps back and ahead that its generator met.
+    /// Backward and forward clock steps that its generator met.
     pub clock_steps: (u64, u64),
-    /// Of a segment source.
+    /// Totals of a segment source.
     pub numbers: Option<NumberStats>,
-    /// Keys that are known here and the bytes that they take, of a counter source.
+    /// Keys known here, and the bytes that they take, of a counter source.
     pub keys: Option<(u64, u64)>,
-    /// The queue, of a prefilled source.
+    /// Queue of a prefilled source.
     pub prefill: Option<PrefillStats>,
-    /// Each of its stores, of a source that has several.
+    /// State of each store, of a multi-store source.
     pub stores: Vec<ShareStats>,
 }
 
 impl Source {
-    /// How it stands.
+    /// Returns the source's state.
     #[must_use]
     pub fn stats(&self) -> SourceStats {
         let ready = self.inner.enabled.load(Ordering::Acquire);
@@ -61,7 +61,8 @@ impl Source {
     }
 
     fn snowflake_stats(&self, back: &SnowflakeBack, ready: bool) -> SourceStats {
-        // A window in order is moved only while somebody mints, and may be another's.
+        // A global-order source's window moves only while IDs are minted, and may be another
+        // server's.
         let is_kept = ready && back.ordered.is_none();
         let minter = back.minter.load();
         let Some(minter) = minter.as_ref() else {
@@ -74,7 +75,7 @@ impl Source {
         let now = self.inner.around.clock.unix_ms();
         let positions = minter.positions();
         let taken_until = positions.iter().map(|slot| slot.taken_until).max();
-        // Of clock values that do not serve, some may have been left far ahead.
+        // Clock values that do not serve may have been left far ahead.
         let serving = positions.iter().filter(|slot| slot.wanted);
         let at = serving.map(|slot| slot.taken_until).max().unwrap_or_default();
         SourceStats {

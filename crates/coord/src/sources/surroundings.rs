@@ -1,4 +1,4 @@
-//! What every running source needs of its node.
+//! Context that every running source needs of its node.
 
 use std::fmt;
 use std::future::Future;
@@ -27,10 +27,10 @@ use crate::stats::{CountingObserver, Watch};
 use crate::store::Store;
 use crate::timer::Timer;
 
-/// How soon the store is asked again after the definition had changed: the node reads it meanwhile.
+/// Milliseconds before a retry after the definition changed; meanwhile the node reads it.
 pub(super) const STALE_MS: u64 = 20;
 
-/// What every source of a node shares.
+/// Context that all sources of a node share.
 pub(crate) struct Surroundings {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) timer: Arc<dyn Timer>,
@@ -41,43 +41,43 @@ pub(crate) struct Surroundings {
     pub(crate) store_call_ms: u64,
     /// Wakes the driver.
     pub(crate) wake: Arc<Notify>,
-    /// What this node answers for, of what one at a time answers for.
+    /// Sections and order slots that this node owns.
     pub(crate) sections: Sections,
     pub(crate) peer_probes: PeerProbes,
-    /// What the queues of prefilled sources may hold.
+    /// Limit on the IDs in the queues of prefilled sources.
     pub(crate) queue_room: Arc<QueueRoom>,
-    /// What sources draw from that do not count here.
+    /// Upstreams that sources allocate from.
     pub(crate) origins: Origins,
-    /// The process that opened the node.
+    /// Guard for the process that opened the node.
     pub(crate) home: Home,
-    /// How far our clock may be from the store's.
+    /// Most milliseconds that our clock may be off the store's.
     clock_skew_max_ms: u64,
-    /// Holds our clock against elapsed time.
+    /// Checks our clock against elapsed time.
     guard: Mutex<ClockGuard>,
-    /// What other members' clocks say.
+    /// Reports of other members on the clock.
     voices: Mutex<Voices>,
-    /// Our clock was held against others', or there were none.
+    /// Set once our clock was compared with others, or there were none.
     clock_compared: SetOnce<()>,
-    /// What the node has against our clock.
+    /// Error that the node found in our clock.
     clock_error: Mutex<Option<Error>>,
-    /// What says that the store is not the one that was joined.
+    /// Evidence that the store is not the one that was joined.
     pub(crate) doubts: Doubts,
-    /// The node was closed.
+    /// Whether the node was closed.
     ended: AtomicBool,
     stale: AtomicBool,
-    /// Somebody found a window spent since the driver last looked.
+    /// Whether a mint found a window spent since the driver last checked.
     spent: AtomicBool,
     catalog_version: AtomicU64,
     writes: AtomicU64,
-    /// By which stripes programs mint.
+    /// Stripes by which embedded clients mint.
     pub(super) stripes: ProgramStripes,
-    /// What the journal is to remember.
+    /// Reports for the journal.
     pub(crate) reports: Reports,
 }
 
 impl Surroundings {
     /// # Errors
-    /// As [`Home::here`].
+    /// Those of [`Home::here`].
     pub(crate) fn new(
         store: Arc<dyn Store>,
         timer: Arc<dyn Timer>,
@@ -121,34 +121,34 @@ impl Surroundings {
         })
     }
 
-    /// The same, where the keys of all counter sources take so many bytes at most.
+    /// Sets the most bytes that the keys of all counter sources may take.
     pub(crate) fn counting_in(self, counter_bytes_max: usize) -> Self {
         self.sections.limit_keys(counter_bytes_max);
         self
     }
 
-    /// The same, where all queues hold so many IDs at most.
+    /// Sets the most IDs that all queues may hold.
     pub(crate) fn queueing(self, ids_max: u64) -> Self {
         self.queue_room.set_max(ids_max);
         self
     }
 
-    /// The same, whose clock may be so far from the store's.
+    /// Sets how far our clock may be off the store's.
     pub(crate) fn within_skew(self, clock_skew_max_ms: u64) -> Self {
         Self { clock_skew_max_ms, ..self }
     }
 
-    /// The same, whose sources can draw from these.
+    /// Sets the upstreams that sources can allocate from.
     pub(crate) fn drawing_from(self, origins: Origins) -> Self {
         Self { origins, ..self }
     }
 
-    /// The same, which believes that its clock jumps ahead by so much at most.
+    /// Sets the largest forward step of the clock that is believed.
     pub(crate) fn within_jumps(self, clock_jump_max_ms: u64) -> Self {
         Self { guard: Mutex::new(ClockGuard::new(clock_jump_max_ms)), ..self }
     }
 
-    /// No source mints any more, whatever is defined from here on.
+    /// Stops all minting, also for sources defined from here on.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
     }
@@ -157,7 +157,8 @@ impl Surroundings {
         self.ended.load(Ordering::SeqCst)
     }
 
-    /// A call to the store that ends: with its answer, or with `Unavailable` when it takes too long.
+    /// Calls the store with a time limit: returns its result, or `Unavailable` if it takes too
+    /// long.
     pub(crate) async fn call<T>(
         &self,
         op: &'static str,
@@ -170,18 +171,18 @@ impl Surroundings {
         answer
     }
 
-    /// An answer of the store, which may say that it is not the one that was joined.
+    /// Awaits a store's result, and records evidence that it is not the store that was joined.
     pub(super) async fn heard<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
         let recoveries = self.doubts.recoveries();
         call.await.inspect_err(|error| {
-            // A late answer may be about the store as it was before it was recovered.
+            // A late result may be about the store as it was before its recovery.
             if self.doubts.recoveries() == recoveries {
                 self.doubt(error);
             }
         })
     }
 
-    /// The same, for somebody else than the store.
+    /// Limits the time of a call in the same way, also to something other than the store.
     pub(crate) async fn in_time<T>(
         &self,
         op: &'static str,
@@ -198,16 +199,16 @@ impl Surroundings {
         }
     }
 
-    /// Somebody was told, or has found, that the store is another one, an older state of it, or set to lose what it
-    /// acknowledges: nothing that was taken from the one that was joined counts any more, whatever verb it was. Other
-    /// errors are passed over.
+    /// Records evidence that the store is another one, was rolled back, or is set to lose what it
+    /// acknowledges. From then on no number from the store that was joined counts, whatever the
+    /// verb. Other errors are ignored.
     pub(crate) fn doubt(&self, error: &Error) {
         if self.doubts.raise(error) {
             self.wake.notify_one();
         }
     }
 
-    /// The verb `extend`, whose refusals of an item count as those of the call.
+    /// Calls `extend`; an error of an item counts like an error of the call.
     pub(crate) async fn extend(
         &self,
         items: &[Extend],
@@ -218,15 +219,15 @@ impl Surroundings {
         Ok(answers)
     }
 
-    /// The node has this against our clock, or nothing any more.
+    /// Records the node's error about our clock, or that there is none any more.
     pub(crate) fn tell_clock_error(&self, error: Option<Error>) {
         *self.clock_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
     }
 
-    /// Both kinds of time, as decisions may see them, and what is wrong with our clock if it jumped ahead
-    /// further than is believed.
+    /// Returns both kinds of time as decisions may use them, and the clock's error if it stepped
+    /// ahead further than is believed.
     pub(crate) fn now(&self) -> (Now, Option<Error>) {
-        // Read behind the lock: who looks later has seen no earlier time.
+        // Read under the lock: a later reader sees no earlier time.
         let mut guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = self.seen();
         let (wall, ahead_ms) = guard.vet(seen);
@@ -238,7 +239,7 @@ impl Surroundings {
         (Now { wall, ..seen }, jumped)
     }
 
-    /// Our clock agrees with one that is worth more: it is believed as it is.
+    /// Accepts our clock as it stands, because it agrees with a more trusted one.
     pub(crate) fn believe_clock(&self) {
         let mut guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
         guard.believe(self.seen());
@@ -248,14 +249,14 @@ impl Surroundings {
         self.voices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Our clock was held against others', or there were none.
+    /// Records that our clock was compared with others, or that there were none.
     pub(crate) fn clock_compared(&self) {
-        // Only the first time is waited for.
+        // Waiters wait for the first time only.
         let _ = self.clock_compared.set(());
     }
 
     fn seen(&self) -> Now {
-        // Without it request numbers still differ in each machine, but for a copy of its memory.
+        // Without it request numbers still differ in each machine, except in a copy of its memory.
         let chance = || random::number().unwrap_or_default();
         Now { wall: self.clock.unix_ms(), elapsed: self.timer.elapsed(), chance }
     }
@@ -264,11 +265,11 @@ impl Surroundings {
         self.clock_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The time by our clock, if nothing is known that it would be ahead of: for marks that nobody sets back
-    /// once it is set right.
+    /// Returns the time of our clock, unless it is known to be ahead: for marks that stay even when
+    /// the clock is corrected.
     ///
     /// # Errors
-    /// `ClockAhead`; `Unavailable` while it could not be compared yet.
+    /// `ClockAhead`; `Unavailable` while the clock could not be compared yet.
     pub(crate) async fn time_not_ahead(&self) -> Result<UnixMillis> {
         let first = async {
             self.clock_compared.wait().await;
@@ -283,11 +284,11 @@ impl Surroundings {
         }
     }
 
-    /// The time by our clock, if that may decide what everybody else must follow from then on.
+    /// Returns the time of our clock, if it may decide what all servers must follow from then on.
     ///
     /// # Errors
-    /// What the node has against it; `ClockAhead` and `ClockBehind` when it is too far from the store's;
-    /// what the store says.
+    /// The node's error about the clock; `ClockAhead` and `ClockBehind` when it is too far off the
+    /// store's; errors of the store.
     pub(crate) async fn checked_time(&self) -> Result<UnixMillis> {
         if let Some(error) = self.told_clock_error() {
             return Err(error);
@@ -300,7 +301,7 @@ impl Surroundings {
             .map_err(|kind| Error::new("compare clocks", kind))
     }
 
-    /// A call of ours that ends within a caller's bound.
+    /// Limits one of our own calls to a caller's time.
     pub(crate) async fn within<T>(
         &self,
         within_ms: u64,
@@ -316,8 +317,8 @@ impl Surroundings {
         }
     }
 
-    /// Takes numbers from the store. Where somebody has changed the definition meanwhile, the node reads
-    /// the catalog, and a retry helps soon.
+    /// Reserves numbers in the store. If the definition has changed meanwhile, the node reads the
+    /// catalog, and a retry soon helps.
     pub(super) async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
         self.doubts.check()?;
         let answer = self.call("reserve", self.store.reserve(reserve)).await;
@@ -334,7 +335,7 @@ impl Surroundings {
         })
     }
 
-    /// The store has this version of the catalog and this count of writes.
+    /// Records the store's catalog version and count of writes.
     pub(crate) fn saw(&self, catalog_version: u64, writes: u64) {
         self.writes.fetch_max(writes, Ordering::AcqRel);
         if self.catalog_version.fetch_max(catalog_version, Ordering::AcqRel) < catalog_version {
@@ -342,22 +343,22 @@ impl Surroundings {
         }
     }
 
-    /// The store was recovered, and has this version of the catalog and this count of writes: what was seen before is of
-    /// the history that was lost.
+    /// Starts from the catalog version and count of writes of a recovered store: earlier records
+    /// are of the lost history.
     pub(crate) fn begins_anew(&self, catalog_version: u64, writes: u64) {
         self.writes.store(writes, Ordering::Release);
         self.catalog_version.store(catalog_version, Ordering::Release);
         self.stripes.forget();
     }
 
-    /// Whether a newer version of the catalog was seen: then this one is old, or is a store's that went back.
+    /// Returns whether a newer catalog version was seen: this one is old, or of a store rollback.
     pub(crate) fn is_outdated(&self, catalog_version: u64) -> bool {
         catalog_version < self.catalog_seen()
     }
 
-    /// Whether what was taken under this lease on sections may be answered now.
+    /// Returns whether numbers taken under this lease on sections may be returned now.
     pub(super) fn is_leased(&self, lease: Lease) -> bool {
-        // In this order: a lease that was renewed since covers the time at which we look.
+        // In this order: a lease that was renewed in between covers the time read here.
         let now = self.timer.elapsed();
         lease.covers(self.sections.lease(), now)
     }
@@ -375,14 +376,14 @@ impl Surroundings {
         self.stale.swap(false, Ordering::AcqRel)
     }
 
-    /// Waits for a tick that begins in `wait_ms` of the wall clock, the millisecond that is now among them. May
-    /// return early.
+    /// Waits for a tick that begins in `wait_ms` of the wall clock, counting the current
+    /// millisecond. May return early.
     pub(super) async fn until_tick(&self, wait_ms: u64) {
         let past_us = self.clock.read().wall_us % 1_000;
         self.timer.sleep_us(wait_ms.saturating_mul(1_000).saturating_sub(past_us)).await;
     }
 
-    /// Somebody wants to mint, and found the window spent: the driver looks at once.
+    /// Has the driver check at once: a mint found the window spent.
     pub(crate) fn window_spent(&self) {
         self.spent.store(true, Ordering::Release);
         self.wake.notify_one();
@@ -392,7 +393,7 @@ impl Surroundings {
         self.spent.swap(false, Ordering::AcqRel)
     }
 
-    /// The newest version of the catalog that was seen.
+    /// Returns the newest catalog version seen.
     pub(crate) fn catalog_seen(&self) -> u64 {
         self.catalog_version.load(Ordering::Acquire)
     }
@@ -401,14 +402,14 @@ impl Surroundings {
         self.writes.load(Ordering::Acquire)
     }
 
-    /// Has the journal remember what was reserved, and waits until it does: a number that was minted
-    /// before could come again after the store alone was restored.
+    /// Records reserved numbers in the journal and waits until it has them. Otherwise, restoring
+    /// only the store could bring back a number that was already minted.
     pub(super) async fn remember(&self, name: &str, segment: &Segment, by: Stripe) -> Result<()> {
         self.saw(segment.catalog_version, segment.writes);
         self.journal((name, For::Node), segment, by).await
     }
 
-    /// Waits until the journal knows of these numbers, and which IDs they have become.
+    /// Waits until the journal has these numbers, and the IDs that they become.
     pub(super) async fn journal(
         &self,
         whose: (&str, For),
@@ -425,7 +426,7 @@ impl Surroundings {
     }
 }
 
-/// The verb of the store behind a step of ours.
+/// Returns the store's verb behind one of our steps.
 fn verb(op: &'static str) -> &'static str {
     match op {
         "confirm" => "take",

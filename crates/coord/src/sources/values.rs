@@ -1,18 +1,18 @@
-//! What sources answer.
+//! Results of sources.
 
 use snowmint_core::{Layout, Parts, UnixMillis};
 
 /// IDs of one call, all of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// IDs of 64 bits, at most `i64::MAX`.
+    /// 64-bit IDs, at most `i64::MAX`.
     Numbers(Vec<u64>),
     /// UUIDs or ULIDs.
     Texts(Vec<String>),
 }
 
 impl Values {
-    /// How many.
+    /// Returns how many IDs there are.
     #[must_use]
     pub const fn len(&self) -> usize {
         match self {
@@ -21,57 +21,57 @@ impl Values {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// A row of numbers for a caller to spend.
+/// Consecutive numbers for a caller to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The first.
+    /// First number.
     pub first: u64,
-    /// The last.
+    /// Last number.
     pub last: u64,
-    /// The distance from one to the next.
+    /// Distance from one number to the next.
     pub increment: u64,
 }
 
-/// What an ID is made of.
+/// Decoded parts of an ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decoded {
-    /// Of a snowflake source.
+    /// ID of a snowflake source.
     Snowflake {
         /// The ID without its disguise.
         id: u64,
         /// Its parts.
         parts: Parts,
-        /// When its tick began.
+        /// Start of its tick.
         time: UnixMillis,
-        /// The layout, for the worker's split and the unit.
+        /// Layout, for the worker's split and the unit.
         layout: Layout,
     },
-    /// Of a segment source.
+    /// ID of a segment or counter source.
     Number {
         /// The ID without its disguise.
         id: u64,
     },
-    /// Of a segment source that writes serials.
+    /// Serial of a segment source.
     Serial {
-        /// The period of its number; none when numbers never begin anew.
+        /// Period of its number; `None` when numbers never restart.
         period: Option<String>,
-        /// The number in its period.
+        /// Number in its period.
         number: u64,
     },
-    /// A UUID.
+    /// ID of a UUID source.
     Uuid {
         /// The UUID.
         uuid: uuid::Uuid,
     },
-    /// A ULID.
+    /// ID of a ULID source.
     Ulid {
         /// The ULID's 128 bits.
         bits: u128,
