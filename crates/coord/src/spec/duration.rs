@@ -1,27 +1,27 @@
-//! Lengths of time in configuration: always a number with its unit, `5s` or `250ms`.
+//! Durations in configuration: always a number with its unit, `5s` or `250ms`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The units, from the longest: name and length in milliseconds.
+/// Units from the longest: name and length in milliseconds.
 const UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-/// A length of time in whole milliseconds, written with its unit. A bare number is refused, so that
-/// nobody has to remember which unit a key takes.
+/// Duration in whole milliseconds, written with its unit. A bare number is rejected, so that no
+/// reader has to remember a key's unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(u64);
 
 impl Span {
-    /// The span of this many milliseconds.
+    /// Returns the span of this many milliseconds.
     #[must_use]
     pub const fn from_ms(ms: u64) -> Self {
         Self(ms)
     }
 
-    /// The length in milliseconds.
+    /// Returns the length in milliseconds.
     #[must_use]
     pub const fn ms(self) -> u64 {
         self.0
@@ -42,7 +42,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// A text that is not a length of time.
+/// Error for a text that is not a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a length of time is a whole number and its unit (ms, s, m, h or d), such as 250ms or 5s")]
 pub struct SpanError;

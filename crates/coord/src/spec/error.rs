@@ -1,34 +1,34 @@
-//! What can be wrong with a source's keys.
+//! Errors in a source's definition.
 
 use super::Kind;
 
-/// A source's keys do not describe a source. Names the key, the value and what to do.
+/// Error in a source's definition. It names the key, the value and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// No source has such a key.
+    /// The definition has a key that no source has.
     #[error("a source has no key {key:?}; it has {}", super::keys::names())]
     UnknownKey {
         /// The key as given.
         key: String,
     },
-    /// The text is no set of keys at all.
+    /// The text is not a set of keys at all.
     #[error("this is no description of a source: {why}")]
     Unreadable {
-        /// What the reader said.
+        /// Message of the parser.
         why: String,
     },
-    /// A value that its key cannot take.
+    /// The key cannot take this value.
     #[error("{key} = {value:?} is not possible: {why}")]
     Value {
         /// The key.
         key: &'static str,
-        /// What it was given.
+        /// The given value.
         value: String,
-        /// Why not, and what would be.
+        /// Reason, and the possible values.
         why: String,
     },
-    /// A key that means nothing for this kind of source.
+    /// The key means nothing for this kind of source.
     #[error("{key} means nothing for a source of kind {kind}: remove it")]
     NotForKind {
         /// The key.
@@ -36,20 +36,20 @@ pub enum SpecError {
         /// The source's kind.
         kind: Kind,
     },
-    /// A key that needs another one to have a meaning.
+    /// The key needs another key to have a meaning.
     #[error("{key} is given, but it only has a meaning with {needs}")]
     Needs {
         /// The key.
         key: &'static str,
-        /// What is missing, as `key = value`.
+        /// Missing part, as `key = value`.
         needs: &'static str,
     },
-    /// A key that this source cannot do without.
+    /// The source cannot do without this key.
     #[error("{key} is missing: {why}")]
     Missing {
         /// The key.
         key: &'static str,
-        /// What it is needed for.
+        /// Purpose of the key.
         why: &'static str,
     },
 }

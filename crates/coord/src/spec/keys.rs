@@ -1,12 +1,12 @@
-//! The table of a source's keys: one place for their names, values, defaults and meanings, from
-//! which the command line, the configuration file and the error messages are made.
+//! The table of a source's keys: one place for their names, values, defaults and meanings. The
+//! command line, the configuration file and the error messages use it.
 
-/// What a key's value is written as.
+/// Written form of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// A text, in quotes in TOML and JSON. Lengths of time are texts too: `5s`.
+    /// Text, in quotes in TOML and JSON. Durations are texts too: `5s`.
     Text,
-    /// A whole number.
+    /// Whole number.
     Number,
     /// `true` or `false`.
     Flag,
@@ -15,15 +15,15 @@ pub enum Takes {
 /// One key of a source.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// The name, with dots: `prefill.boost`.
+    /// Name, with dots: `prefill.boost`.
     pub name: &'static str,
-    /// What it is written as.
+    /// Written form of its value.
     pub takes: Takes,
-    /// What holds when it is left out, as text; empty where there is nothing to write.
+    /// Default, as text; empty where there is nothing to write.
     pub default: &'static str,
-    /// The kinds of source it has a meaning for.
+    /// Kinds of source for which it has a meaning.
     pub kinds: &'static str,
-    /// What it means, in a sentence.
+    /// Meaning, in a sentence.
     pub doc: &'static str,
 }
 
@@ -360,13 +360,13 @@ pub const KEYS: &[Key] = &[
     ),
 ];
 
-/// The key of this name.
+/// Returns the key of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)
 }
 
-/// All names, for messages.
+/// Returns all names, for messages.
 pub(crate) fn names() -> String {
     KEYS.iter().map(|key| key.name).collect::<Vec<_>>().join(", ")
 }

@@ -1,10 +1,10 @@
-//! What a source is: one set of keys, the same in a configuration file, on the command line, over
-//! the network and in the library.
+//! Definition of a source: one set of keys, the same in a configuration file, on the command line,
+//! over the network and in the library.
 //!
-//! [`SourceSpec`] holds the keys as they were written, none of them required. [`SourceSpec::check`]
-//! turns them into a [`Plan`], in which everything is decided and possible; whatever is not possible
-//! is an error that names the key. The catalog keeps [`SourceSpec::canonical`], where every default
-//! is written out, so that a later version with other defaults does not change a source that exists.
+//! [`SourceSpec`] holds the keys as written; none of them is required. [`SourceSpec::check`] turns
+//! them into a [`Plan`], in which everything is decided and possible. An impossible value is an
+//! error that names its key. The catalog keeps [`SourceSpec::canonical`] with every default written
+//! out: a later version with other defaults does not change an existing source.
 
 mod duration;
 mod error;
@@ -27,7 +27,7 @@ pub use plan::{
 };
 pub use tables::{DisguiseSpec, PrefillSpec, SerialReset, SerialSpec, StepSpec, UuidSpec};
 
-/// What kind of IDs a source has.
+/// Kind of a source's IDs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -37,7 +37,7 @@ pub enum Kind {
     Snowflake,
     /// Numbers from ranges that the store hands out.
     Segment,
-    /// Strictly increasing per key, over the whole cluster.
+    /// Numbers that strictly increase per key, over the whole cluster.
     Counter,
     /// UUIDs of one version.
     Uuid,
@@ -46,7 +46,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name that configuration uses.
+    /// Returns the name that configuration uses.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// Whether its IDs are numbers of 64 bits.
+    /// Returns whether its IDs are 64-bit numbers.
     #[must_use]
     pub const fn is_number(self) -> bool {
         matches!(self, Self::Snowflake | Self::Segment | Self::Counter)
@@ -71,29 +71,29 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Who mints the IDs of a snowflake source.
+/// Minter of a snowflake source's IDs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MintBy {
-    /// Each process, from what the store granted it.
+    /// Each process mints, from windows that the store granted.
     #[default]
     Process,
-    /// The store, at each request: nothing is kept in a process.
+    /// The store mints at each request: a process keeps nothing.
     Store,
 }
 
-/// Within what an ID never comes twice.
+/// Scope in which an ID never comes twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unique {
-    /// Within its source.
+    /// The source.
     #[default]
     Source,
-    /// Within all sources of the namespace that say so. They share one generator in each process.
+    /// All sources of the namespace with this value. They share one generator in each process.
     Namespace,
 }
 
-/// How far the order of IDs reaches.
+/// Scope of the order of IDs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
@@ -104,29 +104,29 @@ pub enum Order {
     Global,
 }
 
-/// What a source does when the clock goes back.
+/// Policy of a source for a clock that is set back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnRollback {
-    /// Ticks keep flowing from elapsed time at half speed until the clock has caught up.
+    /// Ticks continue from elapsed time at half speed until the clock has caught up.
     Hold,
-    /// Small steps are waited out, larger ones refused (Leaf).
+    /// Small steps are waited out, larger ones are errors (Leaf).
     Wait,
-    /// Every step is refused (Twitter, Baidu).
+    /// Every step is an error (Twitter, Baidu).
     Fail,
-    /// Another value of the ID's clock bits is taken (article 000).
+    /// The generator moves to another value of the ID's clock bits (article 000).
     ClockSequence,
-    /// Sequences go on where each of the last milliseconds left them (article 002's 200 slots).
+    /// Sequences continue where each of the last milliseconds left them (article 002's 200 slots).
     Ring,
     /// The clock is read once, and ticks are spent as needed (Baidu's cached generator).
     Borrow,
 }
 
-/// How a disguise hides the order and number of IDs.
+/// Disguise of the order and number of IDs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DisguiseMode {
-    /// IDs are as they are.
+    /// IDs are not disguised.
     #[default]
     None,
     /// All bits are permuted: nothing shows.
@@ -135,143 +135,144 @@ pub enum DisguiseMode {
     Ordered,
 }
 
-/// What a prefilled source does when its queue is dry.
+/// Policy of a prefilled source whose queue is empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnEmpty {
-    /// Refuse at once.
+    /// Fail at once.
     #[default]
     Error,
     /// Wait for the refill, up to `prefill.wait_max`.
     Wait,
 }
 
-/// How a segment source decides how many numbers it takes from the store at once.
+/// Rule for how many numbers a segment source takes from the store at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepRule {
-    /// By the rate at which numbers go, the store's latency, and a bound on waste.
+    /// Follows the consumption rate, the store's latency, and a bound on waste.
     #[default]
     Adaptive,
-    /// Always as many.
+    /// Always the same number.
     Fixed,
     /// Doubled when the numbers lasted less than 15 minutes, halved when more than 30 (Leaf).
     Leaf,
 }
 
-/// A source's keys as they were written; none is required. See [`keys::KEYS`] for what each means.
+/// A source's keys as written; none is required. See [`keys::KEYS`] for the meaning of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceSpec {
-    /// The kind of IDs.
+    /// Kind of IDs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
     /// Whether the source mints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// How the bits of an ID are divided.
+    /// Layout of an ID's bits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layout: Option<String>,
-    /// When tick 0 begins.
+    /// Time at which tick 0 begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch: Option<String>,
-    /// Whether a layout that ends within a year is taken as it is.
+    /// Whether a layout that ends within a year is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_life: Option<bool>,
-    /// Who mints.
+    /// Minter: process or store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mint: Option<MintBy>,
-    /// The worker number of the store that mints.
+    /// Worker number of the store that mints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<u64>,
-    /// Within what an ID never comes twice.
+    /// Scope in which an ID never comes twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unique: Option<Unique>,
-    /// How far the order reaches.
+    /// Scope of the order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
-    /// What happens when the clock goes back.
+    /// Policy for a clock that is set back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_rollback: Option<OnRollback>,
-    /// How far IDs may run ahead of the clock.
+    /// Longest lead of IDs over the clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lead_max: Option<Span>,
-    /// The largest step back that is waited out.
+    /// Largest step back that is waited out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_max: Option<Span>,
-    /// `twice` or a length of time.
+    /// `twice` or a duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_for: Option<String>,
-    /// How far IDs may lag the clock.
+    /// Longest lag of IDs behind the clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<Span>,
     /// `zero`, `random`, `random:N` or `carried`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_start: Option<String>,
-    /// The queue that IDs are minted into ahead of need.
+    /// Queue into which IDs are minted ahead of need.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefill: Option<PrefillSpec>,
-    /// How IDs are disguised.
+    /// Disguise of the IDs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disguise: Option<DisguiseSpec>,
-    /// The form of IDs as text.
+    /// Text format of IDs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// How many numbers a segment source takes from the store at once.
+    /// Rule for how many numbers a segment source takes from the store at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<StepSpec>,
-    /// Which stripe of the numbers a segment source has.
+    /// Stripe of a segment source, from 1 to `increment`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// The distance between the numbers of a segment source: how many stripes there are.
+    /// Distance between the numbers of a segment source: the number of stripes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub increment: Option<u64>,
-    /// No number of a segment source is lower.
+    /// Lowest number of a segment source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
-    /// Which of the store's numbers is the first of the stripe: written by a restripe.
+    /// Position of the stripe's first number among the store's numbers: written by a restripe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_at: Option<u64>,
-    /// No number of a segment source is as high, and none was handed out: written while stripes are changed.
+    /// Number below which a segment source stays, and has stayed: written while stripes are
+    /// changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<u64>,
-    /// Where the numbers of a segment source come from while another system hands them out too.
+    /// Upstream of a segment source's numbers, while another system hands them out too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
-    /// The stores that serve the source: each has a residue of a segment source's numbers, or a worker
-    /// number under which it mints.
+    /// Stores that serve the source: each has a stripe of a segment source's numbers, or mints
+    /// under its own worker number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stores: Option<String>,
-    /// How counters count.
+    /// Keys of a counter source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counter: Option<CounterSpec>,
-    /// How the numbers of a segment source are written as serials.
+    /// Serial form of a segment source's numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serial: Option<SerialSpec>,
-    /// What kind of UUIDs.
+    /// UUID version and namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uuid: Option<UuidSpec>,
 }
 
 impl SourceSpec {
-    /// A source of this kind, with every default.
+    /// Returns a source of this kind, with every default.
     #[must_use]
     pub fn of(kind: Kind) -> Self {
         Self { kind: Some(kind), ..Self::default() }
     }
 
-    /// The source described by JSON.
+    /// Parses a source from JSON.
     ///
     /// # Errors
-    /// [`SpecError::Unreadable`], with the reader's words on what and where.
+    /// [`SpecError::Unreadable`], with the parser's message.
     pub fn from_json(json: &str) -> Result<Self, SpecError> {
         serde_json::from_str(json).map_err(|error| SpecError::Unreadable { why: error.to_string() })
     }
 
-    /// Sets one key by its dotted name, as the command line does: `prefill.boost` to `3`.
+    /// Sets one key by its dotted name, like the command line: `prefill.boost` to `3`.
     ///
     /// # Errors
-    /// [`SpecError::UnknownKey`], or [`SpecError::Value`] when the text is not what the key takes.
+    /// [`SpecError::UnknownKey`], or [`SpecError::Value`] when the key cannot take the text.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), SpecError> {
         let key = keys::find(name).ok_or_else(|| SpecError::UnknownKey { key: name.into() })?;
         let refused = |why: String| SpecError::Value { key: key.name, value: text.into(), why };
@@ -307,28 +308,28 @@ impl SourceSpec {
     /// Decides everything that was left open.
     ///
     /// # Errors
-    /// [`SpecError`], which names the key that is not possible.
+    /// [`SpecError`], which names the impossible key.
     pub fn check(&self) -> Result<Plan, SpecError> {
         plan::check(self)
     }
 
-    /// Whether the source mints; true unless it says otherwise.
+    /// Returns whether the source mints; true by default.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.enabled != Some(false)
     }
 
-    /// The kind; snowflake unless it says otherwise.
+    /// Returns the kind; snowflake by default.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind.unwrap_or_default()
     }
 
-    /// The same source with every default that has a meaning for its kind written out. Checking it
-    /// gives the same [`Plan`].
+    /// Returns the same source with every default for its kind written out. Checking it gives the
+    /// same [`Plan`].
     ///
     /// # Errors
-    /// As [`SourceSpec::check`].
+    /// Those of [`SourceSpec::check`].
     pub fn canonical(&self) -> Result<Self, SpecError> {
         let mut canonical = self.check()?.to_spec();
         canonical.enabled = Some(self.is_enabled());
@@ -338,11 +339,11 @@ impl SourceSpec {
         Ok(canonical)
     }
 
-    /// The part that never changes while the source exists, as JSON with sorted keys: two processes
-    /// that disagree in it would make IDs that collide.
+    /// Returns the part that never changes while the source exists, as JSON with sorted keys. Two
+    /// processes that differ in it would make IDs that collide.
     ///
     /// # Errors
-    /// As [`SourceSpec::check`].
+    /// Those of [`SourceSpec::check`].
     pub fn identity(&self) -> Result<String, SpecError> {
         let canonical = self.canonical()?;
         let identity = Self {
@@ -358,7 +359,7 @@ impl SourceSpec {
             first: canonical.first,
             first_at: canonical.first_at,
             origin: canonical.origin,
-            // Which they are may change; that they are several may not.
+            // The set of stores may change; that there are several may not.
             stores: canonical.stores.map(|_| "several".into()),
             serial: canonical.serial,
             uuid: canonical.uuid,
@@ -368,7 +369,7 @@ impl SourceSpec {
         Ok(serde_json::Value::from(identity.to_json()).to_string())
     }
 
-    /// The keys that are set, as a JSON object.
+    /// Returns the keys that are set, as a JSON object.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
         match serde_json::to_value(self) {

@@ -1,4 +1,4 @@
-//! Keys that belong together, as tables of a source's keys.
+//! Groups of keys, as tables of a source's definition.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,19 +11,19 @@ pub struct PrefillSpec {
     /// Whether there is a queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// The queue holds (highest sequence + 1) * 2^boost IDs.
+    /// Exponent of the queue's capacity: (highest sequence + 1) * 2^boost IDs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boost: Option<u32>,
-    /// The share of the queue, in percent, below which it is refilled.
+    /// Percentage of the queue below which it is refilled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<u32>,
-    /// How often it is also refilled.
+    /// Interval of further refills.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Span>,
-    /// What a dry queue does.
+    /// Policy of an empty queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_empty: Option<OnEmpty>,
-    /// The longest wait for a dry queue.
+    /// Longest wait for an empty queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_max: Option<Span>,
 }
@@ -32,21 +32,21 @@ pub struct PrefillSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DisguiseSpec {
-    /// How much is hidden.
+    /// Extent of what is hidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<DisguiseMode>,
-    /// The number of the key ring in each server's configuration.
+    /// Number of the key ring in each server's configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<u32>,
-    /// How the source's key is made of the configured one: 1 or 2. Texts that leave it out are of before there were
-    /// versions, and say 1; a new definition without it gets the newest.
+    /// Derivation of the source's key from the configured one: 1 or 2. Stored texts without it are
+    /// from before there were versions, and mean 1; a new definition without it gets the newest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u8>,
-    /// How many bits a disguised number may have.
+    /// Most bits of a disguised number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits: Option<u8>,
-    /// A check value of the key, written when the source is defined: a server whose key of this
-    /// number is another one is refused, since two keys would make the same ID twice.
+    /// Check value of the key, written when the source is defined. A server with another key of
+    /// this number is rejected, since two keys would make the same ID twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,
 }
@@ -55,27 +55,27 @@ pub struct DisguiseSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepSpec {
-    /// How it is decided how many numbers are taken at once.
+    /// Rule for how many numbers are taken at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<StepRule>,
-    /// How many are taken at once, or at first, where the rule begins from a number.
+    /// Numbers taken at a time, or at first, where the rule begins with a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// The fewest numbers taken at once.
+    /// Fewest numbers taken at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<u64>,
-    /// The most numbers taken at once.
+    /// Most numbers taken at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<u64>,
-    /// How long the numbers taken at once should last.
+    /// Time that the numbers taken at a time should last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Span>,
-    /// The share of all numbers taken, in percent, that may be lost.
+    /// Percentage of all numbers taken that may be lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waste_max: Option<u8>,
 }
 
-/// When the number of a serial begins anew.
+/// Time at which the number of a serial restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SerialReset {
@@ -90,7 +90,7 @@ pub enum SerialReset {
 }
 
 impl SerialReset {
-    /// The name that configuration uses.
+    /// Returns the name that configuration uses.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -106,19 +106,19 @@ impl SerialReset {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SerialSpec {
-    /// What each serial begins with.
+    /// Prefix of each serial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// The form of the date that follows.
+    /// Form of the date that follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
-    /// The time zone that decides which day it is.
+    /// Time zone that decides the day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// How many digits the number has.
+    /// Digits of the number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<u8>,
-    /// When the number begins anew.
+    /// Time at which the number restarts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reset: Option<SerialReset>,
 }

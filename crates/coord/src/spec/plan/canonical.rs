@@ -1,4 +1,4 @@
-//! From a plan back to keys, every default written out.
+//! Keys of a plan, every default written out.
 
 use super::{
     Clockwork, DisguisePlan, DisguiseVersion, Hides, Plan, PrefillPlan, SnowflakePlan, StartPlan,
@@ -8,7 +8,7 @@ use crate::spec::{
     DisguiseMode, DisguiseSpec, Kind, OnEmpty, OnRollback, PrefillSpec, SourceSpec, Span, UuidSpec,
 };
 
-/// The configuration name of a value that serialises as a text.
+/// Returns the configuration name of a value that serialises as a text.
 pub(super) fn name_of(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
@@ -17,7 +17,7 @@ pub(super) fn name_of(value: &impl serde::Serialize) -> String {
 }
 
 impl Plan {
-    /// The keys that make this plan, every default written out.
+    /// Returns the keys that make this plan, every default written out.
     pub(in crate::spec) fn to_spec(&self) -> SourceSpec {
         match self {
             Self::Snowflake(plan) => plan.to_spec(),
@@ -34,7 +34,7 @@ impl SnowflakePlan {
         let mut spec = SourceSpec {
             // The layout's written-out form holds unit and epoch.
             layout: Some(self.layout.to_string()),
-            // Left out when it is not: nobody has to know of it then.
+            // Left out when false: then no reader has to know about it.
             short_life: self.short_life.then_some(true),
             unique: Some(self.unique),
             order: Some(self.order),
@@ -95,7 +95,7 @@ impl DisguisePlan {
             Hides::All { bits } => (DisguiseMode::Full, bits),
             Hides::BelowTime => (DisguiseMode::Ordered, None),
         };
-        // Texts of before there were versions stay what they are, byte by byte.
+        // Texts from before there were versions stay equal, byte by byte.
         let is_said = self.version != DisguiseVersion::Shared;
         let version = is_said.then_some(self.version.number());
         DisguiseSpec { mode: Some(mode), key: Some(self.key), version, bits, check: None }

@@ -1,4 +1,4 @@
-//! The checks, one function for each group of keys.
+//! Checks of a definition, one function for each group of keys.
 
 use snowmint_core::Layout;
 use snowmint_core::generator::{BORROW_LEAD_MAX_MS, HOLD_LEAD_MAX_MS, WAIT_OFFSET_MAX_MS};
@@ -16,17 +16,18 @@ use crate::spec::{
     SpecError, Unique,
 };
 
-/// The layout of a source that names none.
+/// Layout of a source that names none.
 pub(crate) const LAYOUT_DEFAULT: &str = "time=41,worker=10,sequence=12";
-/// Above this a lead is no bound any more: IDs would say nothing about time.
+/// Highest limit of a lead, in milliseconds: with a longer one, IDs would say nothing about time.
 const LEAD_MAX_MS_LIMIT: u64 = 3_600_000;
-/// A call may not hang for longer than this on a clock.
+/// Longest time that a call may wait for a clock, in milliseconds.
 const WAIT_MAX_MS_LIMIT: u64 = 10_000;
-/// Older ticks than this would make the time in an ID meaningless.
+/// Oldest ticks that a burst may use, in milliseconds: older ones would make the time in an ID
+/// meaningless.
 const BURST_MS_LIMIT: u64 = 60_000;
 /// Leaf's bound for random starts.
 const RANDOM_BELOW_DEFAULT: u64 = 100;
-/// 256 MiB: an ID takes 16 bytes in a queue.
+/// Most IDs in a queue, 256 MiB: each takes 16 bytes.
 const PREFILL_CAPACITY_MAX: u64 = 1 << 24;
 const PREFILL_BOOST_DEFAULT: u32 = 3;
 const PREFILL_THRESHOLD_DEFAULT: u32 = 50;
@@ -40,7 +41,7 @@ pub(super) fn value(
     SpecError::Value { key, value: value.to_string(), why: why.into() }
 }
 
-/// A length within its limits.
+/// Returns a duration's milliseconds, within its limit.
 fn span(
     key: &'static str,
     given: Option<Span>,
@@ -67,7 +68,7 @@ pub(in crate::spec) fn check(spec: &SourceSpec) -> Result<Plan, SpecError> {
     }
 }
 
-/// A key without a meaning is a misunderstanding, never ignored.
+/// Rejects a key without a meaning: it is a misunderstanding and never ignored.
 fn refuse_foreign_keys(spec: &SourceSpec, kind: Kind) -> Result<(), SpecError> {
     let snowflake = kind == Kind::Snowflake;
     let segment = kind == Kind::Segment;
@@ -134,7 +135,7 @@ fn snowflake(spec: &SourceSpec) -> Result<SnowflakePlan, SpecError> {
     Ok(plan)
 }
 
-/// What would break the order, or the promise that no ID comes twice.
+/// Rejects what would break the order, or the promise that no ID comes twice.
 fn check_global(plan: &SnowflakePlan) -> Result<(), SpecError> {
     let needs = |why: &str| Err(value("order", "global", format!("it needs {why}")));
     match plan.clockwork {
@@ -313,7 +314,7 @@ fn prefill(given: Option<&PrefillSpec>, layout: &Layout) -> Result<Option<Prefil
     Ok(Some(PrefillPlan {
         capacity,
         boost,
-        // Percent of at most 2^24: no overflow, and at least 1 so that a dry queue is refilled.
+        // Percent of at most 2^24: no overflow, and at least 1 so that an empty queue is refilled.
         refill_below: Ord::max(capacity * threshold_percent as usize / 100, 1),
         threshold_percent,
         schedule_ms,

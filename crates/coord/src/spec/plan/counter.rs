@@ -6,59 +6,60 @@ use super::check::value;
 use crate::segment::NUMBER_MAX;
 use crate::spec::{Kind, SourceSpec, SpecError};
 
-/// A restart skips up to this many numbers of each key, and one write to the store brings as many.
+/// Default step: a restart skips at most as many numbers of each key, and one store write brings
+/// them.
 const STEP_DEFAULT: u64 = 10_000;
-/// One write may not use up a section's numbers: 2^40 of 2^63.
+/// Largest step, 2^40 of 2^63: one write may not use up a section's numbers.
 const STEP_LIMIT: u64 = 1 << 40;
 
 /// The keys `counter.*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CounterSpec {
-    /// No number of any key is lower.
+    /// Lowest number of any key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<u64>,
-    /// How many numbers are taken from the store at once, for all keys of a section.
+    /// Numbers taken from the store at a time, for all keys of a section.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<u64>,
-    /// What an answer rests on.
+    /// Basis of a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirm: Option<Confirm>,
-    /// By which name a key's section is found.
+    /// Name by which a key's section is found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keys: Option<KeyNames>,
 }
 
-/// What an answer of a counter rests on.
+/// Basis of a counter's result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confirm {
     /// The lease, on a clock that counts while the machine sleeps.
     #[default]
     Lease,
-    /// The store, which is asked before each answer: for those who fear pauses that no clock shows.
+    /// The store, called before each result: a safeguard against pauses that no clock shows.
     Store,
 }
 
-/// By which name a key's section is found.
+/// Name by which a key's section is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeyNames {
-    /// `SOURCE:KEY`, as RESP names it.
+    /// `SOURCE:KEY`, the key's name in RESP.
     #[default]
     WithSource,
-    /// `KEY` alone: for the source that RESP takes keys without a source for.
+    /// `KEY` alone: for the source that RESP uses for keys without a source.
     Alone,
 }
 
 /// A counter source in which everything is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterPlan {
-    /// No number of any key is lower.
+    /// Lowest number of any key.
     pub start: u64,
-    /// How many numbers are taken from the store at once.
+    /// Numbers taken from the store at a time.
     pub step: u64,
-    /// Whether the store is asked before each answer.
+    /// Whether the store is called before each result.
     pub confirm: bool,
     /// Whether a key's section is found by the key alone.
     pub keys_alone: bool,
@@ -95,7 +96,7 @@ impl CounterPlan {
 }
 
 impl CounterSpec {
-    /// The part that never changes while the source exists.
+    /// Returns the part that never changes while the source exists.
     pub(in crate::spec) fn identity(&self) -> Self {
         Self { step: None, confirm: None, ..self.clone() }
     }

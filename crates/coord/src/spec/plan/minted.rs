@@ -1,4 +1,4 @@
-//! Who mints the IDs of a snowflake source.
+//! Minter of a snowflake source's IDs: processes or stores.
 
 use snowmint_core::layout::Field;
 
@@ -7,23 +7,23 @@ use super::{Clockwork, SnowflakePlan, StartPlan};
 use crate::beside::workers;
 use crate::spec::{MintBy, Order, SourceSpec, SpecError, Unique};
 
-/// Who mints the IDs of a snowflake source.
+/// Minter of a snowflake source's IDs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Minted {
     /// Each process, under a worker number that it claimed.
     Process,
     /// The store, at each request.
     Store {
-        /// The worker number in all its IDs.
+        /// Worker number in all its IDs.
         worker: u64,
     },
-    /// Any of these stores, at each request, each with the worker number in its IDs. Those without a name
-    /// are gone, and mint no more.
+    /// Any of these stores, at each request, each with the worker number in its IDs. Entries
+    /// without a name are of removed stores, which mint no more.
     Stores(Vec<(String, u64)>),
 }
 
 impl Minted {
-    /// The stores that mint, where several do, each with the worker number in its IDs.
+    /// Returns the minting stores of a multi-store source, with the worker number in their IDs.
     pub(crate) fn minters(&self) -> impl Iterator<Item = (&str, u64)> {
         let stores = match self {
             Self::Stores(stores) => stores.as_slice(),
@@ -74,7 +74,7 @@ impl Minted {
         Ok(Self::Stores(stores))
     }
 
-    /// What goes without saying is left out: nobody has to know of it then.
+    /// Writes the keys that are not defaults: then no reader has to know about the others.
     pub(super) fn to_spec(&self, spec: &mut SourceSpec) {
         match self {
             Self::Process => return,
@@ -95,7 +95,7 @@ fn check_worker(key: &'static str, worker: u64, worker_max: u64) -> Result<(), S
     Err(value(key, worker, format!("the layout has workers 0 to {worker_max}")))
 }
 
-/// What the store cannot do, or does without being told.
+/// Rejects keys that the store cannot follow, or follows without being configured.
 fn check_possible(plan: &SnowflakePlan) -> Result<(), SpecError> {
     let needs = |why: &str| Err(value("mint", "store", format!("it needs {why}")));
     if plan.layout.bits(Field::Clock) > 0 {

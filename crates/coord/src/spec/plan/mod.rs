@@ -1,4 +1,4 @@
-//! From keys as they were written to a plan in which everything is decided and possible.
+//! Plans: keys as written become a plan in which everything is decided and possible.
 
 mod canonical;
 mod check;
@@ -36,7 +36,7 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// The names of the stores that serve it, of a source that has several; none: its own store alone.
+    /// Returns the names of a multi-store source's stores; empty for the primary store alone.
     #[must_use]
     pub fn stores(&self) -> Vec<&str> {
         match self {
@@ -50,63 +50,63 @@ impl Plan {
 /// A snowflake source in which everything is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnowflakePlan {
-    /// How bits are divided.
+    /// Layout of an ID's bits.
     pub layout: Layout,
-    /// Who mints.
+    /// Minter: processes or stores.
     pub minted: Minted,
-    /// Whether it may end within a year.
+    /// Whether its layout may end within a year.
     pub short_life: bool,
-    /// Within what an ID never comes twice.
+    /// Scope in which an ID never comes twice.
     pub unique: Unique,
-    /// How far the order of IDs reaches.
+    /// Scope of the order of IDs.
     pub order: Order,
-    /// What happens when the clock goes back.
+    /// Policy for a clock that is set back.
     pub clockwork: Clockwork,
-    /// How far IDs may lag the clock, in milliseconds.
+    /// Longest lag of IDs behind the clock, in milliseconds.
     pub burst_ms: u64,
-    /// Where a tick's sequence starts.
+    /// Start of a tick's sequence.
     pub start: StartPlan,
-    /// The queue ahead of need, if any.
+    /// Queue ahead of need, if any.
     pub prefill: Option<PrefillPlan>,
-    /// The disguise, if any.
+    /// Disguise, if any.
     pub disguise: Option<DisguisePlan>,
-    /// The form of IDs as text.
+    /// Text format of IDs.
     pub text: Format,
 }
 
-/// What happens when the clock goes back, with its limits.
+/// Policy for a clock that is set back, with its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clockwork {
-    /// Half speed from elapsed time, up to a lead.
+    /// Ticks continue at half speed from elapsed time, up to a lead.
     Hold {
-        /// Beyond this lead over the clock minting is refused.
+        /// Lead over the clock beyond which minting fails, in milliseconds.
         lead_max_ms: u64,
     },
     /// Small steps are waited out.
     Wait {
-        /// The largest step that is.
+        /// Largest step that is waited out, in milliseconds.
         wait_max_ms: u64,
-        /// A fixed wait; none: twice the step.
+        /// Fixed wait in milliseconds; `None` for twice the step.
         fixed_ms: Option<u64>,
     },
-    /// Refused.
+    /// Every step is an error.
     Fail,
-    /// Another value of the clock bits.
+    /// The generator moves to another value of the clock bits.
     ClockSequence,
-    /// Sequences go on within the last ticks.
+    /// Sequences continue within the last ticks.
     Ring {
-        /// Beyond this lead over the clock minting is refused.
+        /// Lead over the clock beyond which minting fails, in milliseconds.
         lead_max_ms: u64,
     },
     /// Ticks are spent as needed.
     Borrow {
-        /// Beyond this lead over the clock minting is refused.
+        /// Lead over the clock beyond which minting fails, in milliseconds.
         lead_max_ms: u64,
     },
 }
 
 impl Clockwork {
-    /// Its name in configuration, and in what is told of clock steps.
+    /// Returns its name in configuration and in reports of clock steps.
     #[must_use]
     pub const fn policy(&self) -> &'static str {
         match self {
@@ -119,7 +119,7 @@ impl Clockwork {
         }
     }
 
-    /// How far IDs may lead the clock, in milliseconds.
+    /// Returns how far IDs may lead the clock, in milliseconds.
     #[must_use]
     pub const fn lead_max_ms(&self) -> u64 {
         match *self {
@@ -131,74 +131,74 @@ impl Clockwork {
     }
 }
 
-/// Where a tick's sequence starts.
+/// Start of a tick's sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartPlan {
-    /// At 0.
+    /// Starts at 0.
     Zero,
-    /// At a random number below this.
+    /// Starts at a random number below this one.
     RandomBelow(u64),
-    /// Where the tick before left it.
+    /// Starts where the tick before ended.
     Carried,
 }
 
-/// A queue ahead of need.
+/// Queue ahead of need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefillPlan {
-    /// How many IDs it holds: a power of two.
+    /// IDs that it holds: a power of two.
     pub capacity: usize,
-    /// The exponent that `capacity` was made from.
+    /// Exponent that `capacity` was made from.
     pub boost: u32,
-    /// Below this many IDs it is refilled.
+    /// Number of IDs below which it is refilled.
     pub refill_below: usize,
     /// The same, in percent of the capacity.
     pub threshold_percent: u32,
-    /// How often it is also refilled, in milliseconds.
+    /// Interval of further refills, in milliseconds.
     pub schedule_ms: Option<u64>,
-    /// How long a taker waits for a dry queue; none: an error at once.
+    /// Milliseconds that a taker waits for an empty queue; `None` for an error at once.
     pub wait_max_ms: Option<u64>,
 }
 
-/// A disguise.
+/// Disguise of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DisguisePlan {
-    /// The number of the key ring.
+    /// Number of the key ring.
     pub key: u32,
-    /// How the source's key is made of that one.
+    /// Derivation of the source's key from the key ring's.
     pub version: DisguiseVersion,
-    /// What is hidden.
+    /// Bits that are hidden.
     pub hides: Hides,
 }
 
-/// What a disguise hides.
+/// Bits that a disguise hides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hides {
-    /// All bits: 63 or 53 for numbers; none for a layout, whose own width is kept.
+    /// All bits: 63 or 53 for numbers; `None` for a layout, whose own width is kept.
     All {
-        /// How many.
+        /// Number of bits.
         bits: Option<u8>,
     },
     /// Worker and sequence bits, keyed by tick.
     BelowTime,
 }
 
-/// How a source's key is made of the one that servers are configured with. It can never change: another key is
-/// another permutation, and two of them make one number of two IDs.
+/// Derivation of a source's key from the configured one. It can never change: another key is
+/// another permutation, and two permutations make one number of two IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisguiseVersion {
-    /// 1: it is that key. All sources that name it are disguised alike, so whoever may have IDs of one of them decoded
-    /// reads those of the others.
+    /// 1: the configured key itself. All sources that name it have the same disguise, so a caller
+    /// that may have IDs of one of them decoded can read those of all.
     Shared,
-    /// 2: derived from that key, the namespace and the name of the source; of sources that are unique in the namespace,
-    /// whose IDs must differ, from the namespace alone.
+    /// 2: derived from the configured key, the namespace and the source's name. For sources that
+    /// are unique in the namespace, whose IDs must differ, from the key and the namespace alone.
     Derived,
 }
 
 impl DisguiseVersion {
-    /// What new definitions get.
+    /// Version of new definitions.
     pub const NEWEST: Self = Self::Derived;
 
-    /// As definitions say it.
+    /// Returns the number used in definitions.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
@@ -208,7 +208,7 @@ impl DisguiseVersion {
     }
 }
 
-/// A kind of UUIDs.
+/// UUID version, with its namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UuidPlan {
     /// Gregorian time, with a random node instead of a MAC address.
@@ -219,7 +219,7 @@ pub enum UuidPlan {
     V4,
     /// The SHA-1 of a name in a namespace.
     V5(uuid::Uuid),
-    /// As version 1, with the bits in an order that sorts.
+    /// Version 1 with the bits in an order that sorts.
     V6,
     /// Unix milliseconds, a counter, and random bits.
     V7,
@@ -228,7 +228,7 @@ pub enum UuidPlan {
 }
 
 impl UuidPlan {
-    /// The version number.
+    /// Returns the version number.
     #[must_use]
     pub const fn version(self) -> u8 {
         match self {

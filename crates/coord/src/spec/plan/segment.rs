@@ -1,4 +1,4 @@
-//! Segment sources: which numbers they have, and how many are taken at once.
+//! Segment sources: their numbers, and the size of a fetch.
 
 use snowmint_core::text::Format;
 
@@ -12,68 +12,68 @@ use crate::spec::{Kind, SourceSpec, Span, SpecError, StepRule, StepSpec};
 const SIZE_DEFAULT: u64 = 1_000;
 const MIN_DEFAULT: u64 = 100;
 const MAX_DEFAULT: u64 = 1_000_000;
-/// One reservation may not use up a name's numbers: 2^40 of 2^63.
+/// Largest step, 2^40 of 2^63: one reserve may not use up a source's numbers.
 const STEP_LIMIT: u64 = 1 << 40;
 const LASTS_MS_DEFAULT: u64 = 10_000;
-/// As much as was used: after a burst no more is in stock than was taken.
+/// Default waste: after a burst no more numbers are prefetched than were used.
 const WASTE_PERCENT_DEFAULT: u8 = 50;
 
 /// A segment source in which everything is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentPlan {
-    /// How many numbers are taken at once.
+    /// Rule for how many numbers are taken at a time.
     pub step: StepPlan,
-    /// Which numbers it has.
+    /// Stripe of the numbers.
     pub stripe: Stripe,
-    /// Where they come from while another system hands them out too.
+    /// Upstream of the numbers, while another system hands them out too.
     pub origin: Option<OriginPlan>,
-    /// The stores that they come from, each a residue of its own; none: from the only one.
+    /// Stores of the numbers, each with its own stripe; empty for the primary store alone.
     pub stores: Vec<String>,
-    /// How they are written as serials, if they are.
+    /// Serial form of the numbers, if they have one.
     pub serial: Option<SerialPlan>,
-    /// The disguise, if any.
+    /// Disguise, if any.
     pub disguise: Option<DisguisePlan>,
-    /// The form of IDs as text.
+    /// Text format of IDs.
     pub text: Format,
 }
 
-/// How many numbers are taken from the store at once.
+/// Rule for how many numbers are taken from the store at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepPlan {
-    /// As many as go in a while.
+    /// The numbers that are used in a given time.
     Adaptive {
-        /// The fewest.
+        /// Fewest numbers.
         min: u64,
-        /// The most.
+        /// Most numbers.
         max: u64,
-        /// How long they should last, in milliseconds.
+        /// Milliseconds that they should last.
         lasts_ms: u64,
-        /// The share of all numbers taken that may be lost; `min` are taken in any case.
+        /// Percentage of all numbers taken that may be lost; `min` are taken in any case.
         waste_max_percent: u8,
     },
-    /// Always as many.
+    /// Always the same number.
     Fixed {
-        /// So many.
+        /// Numbers taken at a time.
         size: u64,
     },
     /// Twice as many when they were soon used up, half when they lasted.
     Leaf {
-        /// At first, and at least.
+        /// Numbers at first, and at least.
         size: u64,
-        /// The most.
+        /// Most numbers.
         max: u64,
     },
 }
 
 impl StepPlan {
-    /// Whether none are taken ahead of need: with a step of 1 each request takes from the store, in one
-    /// step, as many as it asks for.
+    /// Returns whether none are prefetched: with a step of 1, each request takes all its numbers
+    /// from the store in one step.
     #[must_use]
     pub const fn keeps_none(self) -> bool {
         matches!(self, Self::Fixed { size: 1 })
     }
 
-    /// The most numbers that are taken at once.
+    /// Returns the most numbers that are taken at a time.
     #[must_use]
     pub const fn most(self) -> u64 {
         match self {
@@ -82,7 +82,7 @@ impl StepPlan {
         }
     }
 
-    /// The fewest numbers that are taken at once, and the key that says so.
+    /// Returns the fewest numbers that are taken at a time, and the key that sets them.
     const fn least(self) -> (&'static str, u64) {
         match self {
             Self::Adaptive { min, .. } => ("step.min", min),
@@ -121,7 +121,7 @@ impl StepPlan {
         }
     }
 
-    /// What `adaptive` has always had is written out; the rest only where it is something else.
+    /// Writes the original keys of `adaptive` always, and later keys only if they are not defaults.
     fn to_spec(self) -> StepSpec {
         match self {
             Self::Adaptive { min, max, lasts_ms, waste_max_percent: percent } => StepSpec {
@@ -160,7 +160,7 @@ fn refuse_other_rules_keys(spec: &StepSpec, rule: StepRule) -> Result<(), SpecEr
     }
 }
 
-/// A serial is a form of its own.
+/// Rejects keys of plain numbers: a serial is a text format of its own.
 fn refuse_keys_of_plain_numbers(spec: &SourceSpec) -> Result<(), SpecError> {
     let keys = [
         ("origin", spec.origin.is_some()),
@@ -173,8 +173,8 @@ fn refuse_keys_of_plain_numbers(spec: &SourceSpec) -> Result<(), SpecError> {
     }
 }
 
-/// What is drawn from another system has its numbers: also where a cut-over was begun, which says from where on
-/// the source will have its own.
+/// Parses the upstream. Its numbers are used unchanged, so they have no stripe. A cut-over that was
+/// begun changes only where the source's own numbers will start.
 fn origin(text: Option<&str>, stripe: Stripe) -> Result<Option<OriginPlan>, SpecError> {
     let Some(text) = text else { return Ok(None) };
     if !stripe.is_plain() {
@@ -186,7 +186,8 @@ fn origin(text: Option<&str>, stripe: Stripe) -> Result<Option<OriginPlan>, Spec
     text.parse().map(Some).map_err(|why: String| value("origin", text, why))
 }
 
-/// Each store has its stripe in its own catalog, and all of them the same numbers as the only store would.
+/// Parses the stores. Each has its stripe in its own catalog, and together they have the numbers of
+/// a single store.
 fn stores(spec: &SourceSpec) -> Result<Vec<String>, SpecError> {
     let Some(text) = spec.stores.as_deref() else { return Ok(Vec::new()) };
     let other = [
@@ -244,7 +245,7 @@ impl SegmentPlan {
         let stores = (!self.stores.is_empty()).then(|| self.stores.join(","));
         let spec = SourceSpec { step, stores, ..SourceSpec::of(Kind::Segment) };
         match &self.serial {
-            // Serials had all numbers before they could have a stripe: that goes without saying.
+            // Serials had all numbers before they could have stripes: that default is left out.
             Some(serial) if self.stripe.maps_as(Stripe::ALL) => {
                 let (serial, until) = (Some(serial.to_spec()), self.stripe.until());
                 SourceSpec { serial, until, ..spec }

@@ -1,12 +1,12 @@
-//! Serials: a prefix, the date of a period, and a number that begins anew with each period.
+//! Serials: a prefix, the date of a period, and a number that restarts with each period.
 //!
-//! A serial is one of the store's numbers in other words. The numbers are divided into periods of
-//! 10^width each: number 7 of the period with the ordinal 20,000 is 20,000 * 10^width + 7. So the one
-//! mark that the store keeps, which never goes back, says in which period the source is and how far; no
-//! (period, number) comes twice, and the text is read back without asking anybody.
+//! A serial is another form of one of the store's numbers. The numbers are divided into periods of
+//! 10^width each: number 7 of the period with the ordinal 20,000 is 20,000 * 10^width + 7. So the
+//! store's one mark, which never falls, shows the source's period and its last number. No (period,
+//! number) comes twice, and decoding a text needs no store.
 //!
-//! Where several stores share the numbers, each has a stripe of all of them, and so of every period:
-//! whatever period each of them has come to, two never make the same serial.
+//! If several stores share the numbers, each has a stripe of all of them, and so of every
+//! period. In whatever period each of them is, two never make the same serial.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -16,10 +16,10 @@ use super::check::value;
 use crate::spec::{SerialReset, SerialSpec, SpecError};
 
 const WIDTH_DEFAULT: u8 = 6;
-/// So that the last day of the year 9999 has numbers below 2^63.
+/// Most digits: the last day of the year 9999 still has numbers below 2^63.
 const WIDTH_MAX: u8 = 12;
 const PREFIX_BYTES_MAX: usize = 32;
-/// The forms of dates, and what they date.
+/// Date forms, and the period that each shows.
 const FORMS: [(&str, SerialReset); 8] = [
     ("yyyyMMdd", SerialReset::Day),
     ("yyyy-MM-dd", SerialReset::Day),
@@ -30,7 +30,7 @@ const FORMS: [(&str, SerialReset); 8] = [
     ("yyyy", SerialReset::Year),
     ("yy", SerialReset::Year),
 ];
-/// When periods begin to be counted.
+/// Day from which periods are counted.
 const EPOCH: Date = Date::constant(1970, 1, 1);
 
 /// Serials in which everything is decided.
@@ -45,21 +45,21 @@ pub struct SerialPlan {
     reset: SerialReset,
 }
 
-/// The numbers of one period.
+/// Numbers of one period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Period {
-    /// The lowest.
+    /// Lowest number.
     pub first: u64,
-    /// The one behind the highest. No period has this number.
+    /// Number after the highest one. No period has this number.
     pub end: u64,
 }
 
-/// What a serial is made of.
+/// Decoded parts of a serial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SerialParts {
-    /// The date of its period, as a whole (`2026-11-21`, `2026-11` or `2026`); none without periods.
+    /// Date of its period, in full (`2026-11-21`, `2026-11` or `2026`); `None` without periods.
     pub period: Option<String>,
-    /// Its number in the period.
+    /// Number in the period.
     pub number: u64,
 }
 
@@ -100,7 +100,7 @@ impl SerialPlan {
         }
     }
 
-    /// Refuses so many stripes that some would have no number in a period.
+    /// Rejects so high a count of stripes that some would have no number in a period.
     pub(super) fn check_stripes(&self, stripes: u64) -> Result<(), SpecError> {
         let most = self.number_max();
         if stripes <= most {
@@ -112,29 +112,29 @@ impl SerialPlan {
         Err(value("serial.width", self.width, why))
     }
 
-    /// How many of the store's numbers each period takes up.
+    /// Returns how many of the store's numbers each period takes up.
     const fn capacity(&self) -> u64 {
         // At most 10^12.
         10_u64.pow(self.width as u32)
     }
 
-    /// The highest number of a period.
+    /// Returns the highest number of a period.
     #[must_use]
     pub const fn number_max(&self) -> u64 {
         self.capacity() - 1
     }
 
-    /// The period of this time.
+    /// Returns the period of this time.
     ///
     /// # Errors
-    /// What is wrong with the time: it lies before 1970 or after the years that the date can show.
+    /// The fault of the time: it lies before 1970, or after the years that the date can show.
     pub fn at(&self, time: UnixMillis) -> Result<Period, String> {
         let ms = i64::try_from(time.get()).map_err(|_| format!("{time} has no date"))?;
         let time = jiff::Timestamp::from_millisecond(ms).map_err(|error| error.to_string())?;
         self.dated(self.zone.to_datetime(time).date()).map(|ordinal| self.period(ordinal))
     }
 
-    /// The period that one of the store's numbers lies in.
+    /// Returns the period that one of the store's numbers lies in.
     #[must_use]
     pub const fn of(&self, number: u64) -> Period {
         self.period(number / self.capacity())
@@ -146,7 +146,7 @@ impl SerialPlan {
         Period { first: before.saturating_add(1), end }
     }
 
-    /// The ordinal of the period that this day lies in.
+    /// Returns the ordinal of the period that this day lies in.
     fn dated(&self, date: Date) -> Result<u64, String> {
         let short_year = self.form.starts_with("yy") && !self.form.starts_with("yyyy");
         let years = if short_year { 2000..=2099 } else { 1970..=9999 };
@@ -164,7 +164,7 @@ impl SerialPlan {
         u64::try_from(ordinal).map_err(|_| format!("{date} lies before {EPOCH}"))
     }
 
-    /// The first day of a period.
+    /// Returns the first day of a period.
     fn date_of(&self, ordinal: u64) -> Option<Date> {
         let ordinal = i64::try_from(ordinal).ok()?;
         let day = |year: i64, month: i64| {
@@ -178,7 +178,7 @@ impl SerialPlan {
         }
     }
 
-    /// The serial of one of the store's numbers; none for a number that no period has.
+    /// Returns the serial of one of the store's numbers; `None` for a number that no period has.
     #[must_use]
     pub fn text_of(&self, number: u64) -> Option<String> {
         let (ordinal, rest) = (number / self.capacity(), number % self.capacity());
@@ -196,10 +196,10 @@ impl SerialPlan {
         Some(text)
     }
 
-    /// The store's number of a serial.
+    /// Returns the store's number of a serial.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The fault of the text.
     pub fn number_of(&self, text: &str) -> Result<u64, String> {
         let width = usize::from(self.width);
         let shape = || {
@@ -223,7 +223,7 @@ impl SerialPlan {
         Ok(ordinal.saturating_mul(self.capacity()).saturating_add(number))
     }
 
-    /// What one of the store's numbers is made of.
+    /// Returns the parts of one of the store's numbers.
     #[must_use]
     pub fn parts_of(&self, number: u64) -> SerialParts {
         let (ordinal, number) = (number / self.capacity(), number % self.capacity());
@@ -252,11 +252,11 @@ fn form(given: Option<&str>) -> Result<(&'static str, SerialReset), SpecError> {
 }
 
 fn days_until(date: Date) -> i64 {
-    // Both are dates: there is nothing to round, and nothing to overflow.
+    // Both are dates: no rounding, no overflow.
     EPOCH.until(date).map_or(-1, |span| i64::from(span.get_days()))
 }
 
-/// The parts of a form, in order: years, months, days, and what is written as it is.
+/// Returns the parts of a form, in order: years, months, days, and literal text.
 fn parts(form: &str) -> impl Iterator<Item = &str> {
     let mut rest = form;
     std::iter::from_fn(move || {
@@ -376,7 +376,7 @@ mod tests {
         }
     }
 
-    /// The first millisecond of a day and the last before it, in hours after midnight UTC.
+    /// The first millisecond of a day and the last one before it, in hours after midnight UTC.
     #[test]
     fn days_begin_at_midnight_of_the_zone_at_both_ends_of_daylight_saving() {
         let berlin = plan(r#"{"date":"yyyyMMdd","zone":"Europe/Berlin","width":2}"#);

@@ -1,9 +1,9 @@
-//! Which numbers a segment source has, and which ID each of the store's numbers stands for.
+//! Stripes: the numbers that a segment source has, and the ID of each of the store's numbers.
 //!
-//! The store counts 1, 2, 3, …, and its mark never goes back. A stripe says which ID each number is:
-//! installation 2 of 3 has 2, 5, 8, …. When a source is restriped, its numbers go on where they are, and
-//! the new stripe says of which number on it holds (`first_at`) and which ID that is (`first`): so the
-//! mark and all that witnesses it need not know of stripes.
+//! The store counts 1, 2, 3, …, and its mark never falls. A stripe maps each number to an ID:
+//! deployment 2 of 3 has 2, 5, 8, …. A restripe keeps the store's numbers. The new stripe records
+//! the number from which it holds (`first_at`) and the ID of that number (`first`). So the mark and
+//! all evidence of it are independent of stripes.
 
 use serde::Deserialize;
 
@@ -16,14 +16,14 @@ use crate::spec::{Kind, SourceSpec, SpecError};
 pub struct Stripe {
     offset: u64,
     increment: u64,
-    /// The lowest ID, and the store's number that it is.
+    /// Lowest ID, and the store's number for it.
     first: u64,
     first_at: u64,
-    /// No ID is as high, while stripes are changed.
+    /// ID below which the source stays while stripes are changed.
     until: Option<u64>,
 }
 
-/// What a specification says of its stripe, whatever else it says.
+/// Stripe keys of a specification, whatever other keys it has.
 #[derive(Deserialize)]
 struct Keys {
     offset: Option<u64>,
@@ -37,11 +37,11 @@ impl Stripe {
     /// All numbers.
     pub const ALL: Self = Self { offset: 1, increment: 1, first: 1, first_at: 1, until: None };
 
-    /// The stripe `offset` of `increment`, whose lowest ID is `lowest` or just above, and is the
-    /// store's number `first_at`.
+    /// Creates the stripe `offset` of `increment`. Its lowest ID is `lowest` or just above, and
+    /// stands for the store's number `first_at`.
     ///
     /// # Errors
-    /// [`SpecError::Value`] for the key that is not possible.
+    /// [`SpecError::Value`] for the impossible key.
     pub fn new(offset: u64, increment: u64, lowest: u64, first_at: u64) -> Result<Self, SpecError> {
         let number = |key, number| {
             if (1..=NUMBER_MAX).contains(&number) {
@@ -82,8 +82,8 @@ impl Stripe {
         }
     }
 
-    /// The stripe of a specification as a store keeps it, also of one with keys that only newer versions know;
-    /// none of a text that has no stripe, by which nobody mints.
+    /// Returns the stripe of a specification as a store keeps it, even with keys that only newer
+    /// versions know. `None` for a text without a valid stripe, by which no process mints.
     pub(crate) fn of_text(spec: &str) -> Option<Self> {
         let Keys { offset, increment, first, first_at, until } = serde_json::from_str(spec).ok()?;
         let keys = SourceSpec {
@@ -97,7 +97,7 @@ impl Stripe {
         Self::check(&keys).ok()
     }
 
-    /// What is as it is without being said is left out.
+    /// Adds the stripe's keys to a specification, without defaults.
     pub(crate) fn to_spec(self, spec: SourceSpec) -> SourceSpec {
         SourceSpec {
             offset: Some(self.offset),
@@ -109,66 +109,66 @@ impl Stripe {
         }
     }
 
-    /// The distance from an ID to the next.
+    /// Returns the distance from an ID to the next.
     #[must_use]
     pub const fn increment(self) -> u64 {
         self.increment
     }
 
-    /// Which stripe it is, 1 to [`increment`](Self::increment).
+    /// Returns the position of the stripe, from 1 to [`increment`](Self::increment).
     #[must_use]
     pub const fn offset(self) -> u64 {
         self.offset
     }
 
-    /// The lowest ID.
+    /// Returns the lowest ID.
     #[must_use]
     pub const fn first(self) -> u64 {
         self.first
     }
 
-    /// Whether it took the place of another, which had the IDs below.
+    /// Returns whether it replaced another stripe, which had the IDs below.
     #[must_use]
     pub const fn was_another(self) -> bool {
         self.first_at != 1
     }
 
-    /// Whether both make the same ID of every number that both have.
+    /// Returns whether both make the same ID of every number that both have.
     #[must_use]
     pub fn maps_as(self, other: Self) -> bool {
         Self { until: None, ..self } == Self { until: None, ..other }
     }
 
-    /// Whether each number is the ID, wherever they begin.
+    /// Returns whether each number is its own ID, wherever they begin.
     #[must_use]
     pub fn is_plain(self) -> bool {
         self.increment == 1 && self.first == self.first_at && self.until.is_none()
     }
 
-    /// Whether a number may be another ID than itself, so that how far the numbers have come does not say how far the IDs
-    /// have.
+    /// Returns whether a number's ID may differ from it, so that the end of the numbers does not
+    /// show the end of the IDs.
     #[must_use]
     pub const fn renumbers(self) -> bool {
         self.increment != 1 || self.first != self.first_at
     }
 
-    /// The ID of a number from `first_at` to [`number_max`](Self::number_max).
+    /// Returns the ID of a number from `first_at` to [`number_max`](Self::number_max).
     #[inline]
     #[must_use]
     pub const fn id_of(self, number: u64) -> u64 {
         let after = number.wrapping_sub(self.first_at);
-        // A multiplication is as long as everything else that follows the locked instruction.
+        // A multiplication takes as long as everything else after the locked instruction.
         let distance = if self.increment == 1 { after } else { after.wrapping_mul(self.increment) };
         self.first.wrapping_add(distance)
     }
 
-    /// The ID of a number that the store gave, if it has one.
+    /// Returns the ID of a number that the store gave, if it has one.
     #[must_use]
     pub fn id_of_any(self, number: u64) -> Option<u64> {
         (self.first_at..=self.number_max()).contains(&number).then(|| self.id_of(number))
     }
 
-    /// The lowest number whose ID is this one or above, whatever `until` says.
+    /// Returns the lowest number with this ID or a higher one, ignoring `until`.
     #[must_use]
     pub const fn number_from(self, id: u64) -> u64 {
         match id.checked_sub(self.first) {
@@ -177,13 +177,13 @@ impl Stripe {
         }
     }
 
-    /// The lowest number that has an ID.
+    /// Returns the lowest number that has an ID.
     #[must_use]
     pub const fn number_min(self) -> u64 {
         self.first_at
     }
 
-    /// The highest number that has an ID; below the lowest when none has.
+    /// Returns the highest number that has an ID; below the lowest when none has.
     #[must_use]
     pub fn number_max(self) -> u64 {
         let last = self.until.map_or(NUMBER_MAX, |until| until.saturating_sub(1).min(NUMBER_MAX));
@@ -193,37 +193,37 @@ impl Stripe {
         }
     }
 
-    /// Where the source is told to end while stripes are changed: no ID is as high.
+    /// Returns the end of the source while stripes are changed: every ID is lower.
     #[must_use]
     pub const fn until(self) -> Option<u64> {
         self.until
     }
 
-    /// The lowest ID that was not handed out when the store's mark lies here, whatever `until` says;
-    /// none when the numbers are spent.
+    /// Returns the lowest ID not handed out when the store's mark is `mark`, ignoring `until`;
+    /// `None` when the numbers are spent.
     #[must_use]
     pub fn next(self, mark: u64) -> Option<u64> {
         let number = mark.max(self.first_at);
         Self { until: None, ..self }.id_of_any(number)
     }
 
-    /// The highest ID that was handed out when the store's mark lies here, whatever `until` says; none when
-    /// the stripe has handed out none.
+    /// Returns the highest ID handed out when the store's mark is `mark`, ignoring `until`; `None`
+    /// when the stripe has handed out none.
     #[must_use]
     pub fn last(self, mark: u64) -> Option<u64> {
         let endless = Self { until: None, ..self };
-        // The store counts on where a stripe has no number any more.
+        // The store's mark can rise past the numbers of the stripe.
         endless.id_of_any(mark.checked_sub(1)?.min(endless.number_max()))
     }
 
-    /// Nobody has got an ID from here on when the store's mark lies here, from this stripe or from one that it
-    /// took the place of, whatever `until` says.
+    /// Returns the ID from which none was handed out when the store's mark is `mark`, by this
+    /// stripe or one that it replaced, ignoring `until`.
     #[must_use]
     pub fn free_from(self, mark: u64) -> u64 {
         self.last(mark).map_or(self.first, |last| last.saturating_add(1))
     }
 
-    /// How many IDs it has in all.
+    /// Returns how many IDs it has in all.
     pub(super) fn count(self) -> u64 {
         (NUMBER_MAX.saturating_sub(self.first) / self.increment).saturating_add(1)
     }

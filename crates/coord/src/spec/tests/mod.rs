@@ -13,7 +13,7 @@ fn refusal(json: &str) -> SpecError {
     spec(json).check().unwrap_err()
 }
 
-/// The key that a refusal names.
+/// The key that an error names.
 fn refused_key(json: &str) -> String {
     match refusal(json) {
         SpecError::Value { key, .. }
@@ -31,7 +31,7 @@ fn snowflake(json: &str) -> SnowflakePlan {
     }
 }
 
-/// One source of each kind and shape, all of which are possible.
+/// One valid source of each kind and shape.
 const POSSIBLE: &[&str] = &[
     "{}",
     r#"{"kind":"snowflake","layout":"twitter","on_rollback":"hold","lead_max":"1s"}"#,
@@ -328,7 +328,7 @@ fn a_number_to_begin_from_is_rounded_up_to_the_stripe_and_an_end_is_no_identity(
     );
 }
 
-/// A stripe's end comes and goes without making another source of it.
+/// A stripe's end comes and goes without making it another source.
 #[test]
 fn where_serials_end_is_no_part_of_their_identity() {
     let identity = |json: &str| spec(json).identity().unwrap();

@@ -1,4 +1,4 @@
-//! The table of keys: it has every key, and each takes what it says.
+//! Tests of the table of keys: it has every key, and each takes the value that it names.
 
 use super::*;
 
@@ -73,7 +73,7 @@ fn the_table_has_every_key_and_no_other() {
     found.sort();
     set.sort();
     assert_eq!(found, set);
-    // Were a key of the structs missing in the table, it would still be unset here.
+    // A key of the structs that the table lacked would still be unset here.
     let SourceSpec {
         kind,
         enabled,
