@@ -1,4 +1,4 @@
-//! What a node counts about itself, for monitoring.
+//! Counts of a node, for monitoring.
 
 mod times;
 
@@ -18,51 +18,50 @@ const DIRECTIONS: [Direction; 2] = [Direction::Back, Direction::Ahead];
 const OUTCOMES: [Outcome; 5] =
     [Outcome::Unaffected, Outcome::Held, Outcome::Led, Outcome::Moved, Outcome::Refused];
 
-/// How a node stands, and what it has met since it was opened.
+/// State of a node, and its counts since it was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeStats {
     /// Whether it is a member of the store.
     pub joined: bool,
-    /// Whether it mints without having met the store.
+    /// Whether it mints offline, without having reached the store.
     pub without_store: bool,
-    /// For how long others must still see it as live, in milliseconds.
+    /// Milliseconds for which other members must still see it as live.
     pub presence_ms: u64,
-    /// How often its right to mint was lost, or came into doubt, so that it joined anew.
+    /// Rejoins after its right to mint was lost or came into doubt.
     pub rights_lost: u64,
-    /// How often the journal could not be written.
+    /// Journal writes that failed.
     pub journal_errors: u64,
-    /// How far its clock was ahead of the one it was last held against, in milliseconds; none while
-    /// there is none.
+    /// Milliseconds by which its clock was ahead of its last time reference; `None` without one.
     pub clock_offset_ms: Option<i64>,
-    /// Clock steps, as often as generators met them; with zeros for what may still come.
+    /// Clock steps that generators met, with zeros for kinds that may still come.
     pub clock_steps: Vec<StepCount>,
-    /// What the store was asked, by verb.
+    /// Store calls, by verb.
     pub store_calls: Vec<StoreCalls>,
-    /// How many sections of counters it answers for.
+    /// Counter sections that it owns.
     pub sections: u64,
 }
 
-/// How often generators met a clock step of one kind.
+/// Count of one kind of clock step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepCount {
-    /// Which way the clock was set.
+    /// Direction in which the clock was set.
     pub direction: Direction,
-    /// The policy of the source.
+    /// Policy of the source.
     pub policy: &'static str,
-    /// What was done.
+    /// Outcome of the step.
     pub outcome: Outcome,
-    /// How often.
+    /// Number of such steps.
     pub count: u64,
 }
 
-/// How the store answered one verb.
+/// Results of one verb of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreCalls {
     /// The verb.
     pub verb: &'static str,
-    /// How long its answers took; of those that never came, how long they were waited for.
+    /// Durations of its calls; for calls without a result, the time until they were given up.
     pub took: TimesSeen,
-    /// How many were errors, by [code](crate::ErrorKind::code); `unavailable` always among them.
+    /// Errors by [code](crate::ErrorKind::code); `unavailable` is always among them.
     pub errors: Vec<(&'static str, u64)>,
 }
 
@@ -79,7 +78,7 @@ impl Default for Calls {
     }
 }
 
-/// The counts of one node. Its mutexes guard plain data, for as long as it takes to add to it.
+/// Counts of one node. Its mutexes guard plain data, only while a count is added.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     steps: Mutex<Vec<StepCount>>,
@@ -96,7 +95,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Watch {
-    /// The store has answered, or was waited for long enough.
+    /// Records a call to the store, with its result or after its time limit.
     pub(crate) fn called(&self, verb: &'static str, took_us: u64, error: Option<&Error>) {
         let mut calls = lock(&self.calls);
         let of_verb = calls.entry(verb).or_default();
@@ -106,12 +105,12 @@ impl Watch {
         }
     }
 
-    /// Our clock was held against another, if there is one.
+    /// Records the offset of our clock from its time reference, if there is one.
     pub(crate) fn compared(&self, offset_ms: Option<i64>) {
         *lock(&self.clock_offset_ms) = offset_ms;
     }
 
-    /// Others must see us as live until then.
+    /// Records the time until which other members must see us as live.
     pub(crate) fn live_until(&self, until: ElapsedMillis) {
         self.live_until.store(until.get(), Ordering::Relaxed);
     }
@@ -136,7 +135,7 @@ impl Watch {
         }
     }
 
-    /// The counts of clock steps, with zeros for those that sources of these policies may meet.
+    /// Returns the counts of clock steps, with zeros for those that these policies may meet.
     fn steps(&self, policies: impl IntoIterator<Item = &'static str>) -> Vec<StepCount> {
         let mut steps = lock(&self.steps).clone();
         for policy in policies {
@@ -164,7 +163,7 @@ impl Watch {
         calls.iter().map(one).collect()
     }
 
-    /// Everything, but for what the node knows better.
+    /// Returns all counts, except those that the node itself fills in.
     pub(crate) fn stats(
         &self,
         now: ElapsedMillis,
@@ -185,7 +184,7 @@ impl Watch {
     }
 }
 
-/// Counts clock steps, and tells the observer, if there is one.
+/// Counts clock steps, and notifies the observer.
 pub(crate) struct CountingObserver {
     pub(crate) watch: Arc<Watch>,
     pub(crate) told: NodeObserver,

@@ -1,14 +1,14 @@
-//! How long things take.
+//! Histograms of durations.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What took at most so many microseconds is counted together.
+/// Upper bounds of the buckets, in microseconds, inclusive.
 pub const BOUNDS_US: [u64; 18] = [
     10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000,
     500_000, 1_000_000, 2_500_000, 5_000_000,
 ];
 
-/// How long something took, each time: two additions to plain atomics, also while they are read.
+/// Histogram of durations: two additions to plain atomics each, also while it is read.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Times {
@@ -17,29 +17,29 @@ pub struct Times {
     sum_us: AtomicU64,
 }
 
-/// What [`Times`] had counted at one moment.
+/// Counts of [`Times`] at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimesSeen {
-    /// How many took at most as long as each of [`BOUNDS_US`], and longer than the one before it.
+    /// Durations up to each of [`BOUNDS_US`], and above the bound before it.
     pub counts: [u64; BOUNDS_US.len()],
-    /// How many took longer than all of them.
+    /// Durations above all bounds.
     pub longer: u64,
-    /// How long all took together, in microseconds.
+    /// Sum of all durations, in microseconds.
     pub sum_us: u64,
 }
 
 impl Times {
-    /// So many took so long each.
+    /// Adds `count` durations of `took_us` microseconds each.
     pub fn add(&self, took_us: u64, count: u64) {
         let place = BOUNDS_US.partition_point(|bound| *bound < took_us);
-        // Relaxed: these are numbers for people, and order nothing else.
+        // Relaxed: these numbers are for people, and order nothing else.
         self.counts.get(place).unwrap_or(&self.longer).fetch_add(count, Ordering::Relaxed);
         if took_us > 0 {
             self.sum_us.fetch_add(took_us.saturating_mul(count), Ordering::Relaxed);
         }
     }
 
-    /// What was counted so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn seen(&self) -> TimesSeen {
         let mut counts = [0; BOUNDS_US.len()];
@@ -52,7 +52,7 @@ impl Times {
 }
 
 impl TimesSeen {
-    /// How many there were.
+    /// Returns how many durations there were.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().fold(self.longer, |sum, count| sum.saturating_add(*count))
