@@ -339,7 +339,7 @@ impl Sections {
         u64::try_from(held).unwrap_or(u64::MAX)
     }
 
-    /// Closes a section that this process no longer owns; it may still return numbers already taken.
+    /// Closes a section that this process no longer owns; numbers already taken may be returned.
     pub(crate) fn shut(&self, section: u16) {
         self.cell(section).limit.store(0, Ordering::Release);
     }

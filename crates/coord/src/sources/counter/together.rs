@@ -1,8 +1,8 @@
 //! One number for each of several keys.
 //!
-//! The number of a key usually stands in a memory line that no cache holds. The taker waits for that
-//! line before it may check the lease. For several keys, the lines are requested together and the
-//! lease is checked once.
+//! The number of a key usually stands in a memory line that no cache holds. The taker waits for it
+//! before it may check the lease. For several keys, the lines are requested together and the lease
+//! is checked once.
 
 use std::hint::black_box;
 use std::sync::atomic::Ordering;

@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Totals of one source. A replaced source shares them with its successor: a monitor takes a falling
-/// total for a restarted process, and would count all of it once more.
+/// Totals of one source. A replaced source shares them with its successor: a monitor would take a
+/// falling total for a restarted process, and count all of it once more.
 #[derive(Debug, Default)]
 pub(super) struct Account(Mutex<Totals>);
 
