@@ -1,7 +1,7 @@
 //! Sources of a store for programs without an async runtime.
 //!
-//! The handles are those of the async side, with calls that block the thread. Snowflake IDs need no
-//! twin: [`Snowflake`] blocks as it is.
+//! The handles match those of the async API, but their calls block the thread. [`Snowflake`] needs
+//! no second form: its calls already block.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use snowmint_coord::{NumberLane, Readiness, Row, SourceSpec};
 use crate::runtime::Keep;
 use crate::{Options, Result, Snowflake};
 
-/// Opens the store at `url`, as [`open`](crate::open) does, for a program without a runtime.
+/// Opens the store at `url` like [`open`](crate::open), for a program without a runtime.
 ///
 /// # Errors
-/// As [`Options::open_blocking`].
+/// Same as [`Options::open_blocking`].
 pub fn open_blocking(url: &str) -> Result<Mint> {
     Options::new().open_blocking(url)
 }
 
-/// An open store, as [`crate::Mint`].
+/// An open store: the blocking form of [`crate::Mint`].
 #[derive(Clone, Debug)]
 pub struct Mint {
-    // Before the runtime that it runs on, so that it is dropped first.
+    // Declared before the runtime it runs on, so that it is dropped first.
     mint: crate::Mint,
     keep: Arc<Keep>,
 }
@@ -31,74 +31,74 @@ impl Mint {
         Self { mint, keep }
     }
 
-    /// As [`crate::Mint::snowflake`].
+    /// Calls [`crate::Mint::snowflake`] and blocks until it ends.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn snowflake(&self, name: &str) -> Result<Snowflake> {
         self.keep.block_on(self.mint.snowflake(name))
     }
 
-    /// As [`crate::Mint::segment`].
+    /// Calls [`crate::Mint::segment`] and blocks until it ends.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn segment(&self, name: &str) -> Result<Segment> {
         let segment = self.keep.block_on(self.mint.segment(name))?;
         Ok(Segment { segment, keep: Arc::clone(&self.keep) })
     }
 
-    /// As [`crate::Mint::counter`].
+    /// Calls [`crate::Mint::counter`] and blocks until it ends.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn counter(&self, name: &str) -> Result<Counter> {
         let counter = self.keep.block_on(self.mint.counter(name))?;
         Ok(Counter { counter, keep: Arc::clone(&self.keep) })
     }
 
-    /// As [`crate::Mint::uuid`].
+    /// Calls [`crate::Mint::uuid`] and blocks until it ends.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn uuid(&self, name: &str) -> Result<Texts> {
         let texts = self.keep.block_on(self.mint.uuid(name))?;
         Ok(Texts { texts, keep: Arc::clone(&self.keep) })
     }
 
-    /// As [`crate::Mint::ulid`].
+    /// Calls [`crate::Mint::ulid`] and blocks until it ends.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn ulid(&self, name: &str) -> Result<Texts> {
         let texts = self.keep.block_on(self.mint.ulid(name))?;
         Ok(Texts { texts, keep: Arc::clone(&self.keep) })
     }
 
-    /// As [`crate::Mint::define`].
+    /// Calls [`crate::Mint::define`] and blocks until it ends.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn define(&self, name: &str, spec: &SourceSpec) -> Result<()> {
         self.keep.block_on(self.mint.define(name, spec))
     }
 
-    /// As [`crate::Mint::readiness`].
+    /// Calls [`crate::Mint::readiness`], which never waits.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         self.mint.readiness()
     }
 
-    /// As [`crate::Mint::close`].
+    /// Calls [`crate::Mint::close`] and blocks until it ends.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn close(&self) -> Result<()> {
         self.keep.block_on(self.mint.close())
     }
 }
 
-/// A segment source, as [`crate::Segment`].
+/// A segment source: the blocking form of [`crate::Segment`].
 #[derive(Clone, Debug)]
 pub struct Segment {
     segment: crate::Segment,
@@ -106,49 +106,49 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// As [`crate::Segment::next`].
+    /// Calls [`crate::Segment::next`] and blocks until it ends.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn next(&self) -> Result<u64> {
         self.segment.try_next().or_else(|_| self.keep.block_on(self.segment.next()))
     }
 
-    /// As [`crate::Segment::try_next`].
+    /// Calls [`crate::Segment::try_next`], which never waits.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     #[inline]
     pub fn try_next(&self) -> Result<u64> {
         self.segment.try_next()
     }
 
-    /// As [`crate::Segment::lane`].
+    /// Calls [`crate::Segment::lane`], which never waits.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn lane(&self, block: u64) -> Result<NumberLane> {
         self.segment.lane(block)
     }
 
-    /// As [`crate::Segment::take`].
+    /// Calls [`crate::Segment::take`] and blocks until it ends.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn take(&self, count: u32) -> Result<Vec<u64>> {
         self.keep.block_on(self.segment.take(count))
     }
 
-    /// As [`crate::Segment::row`].
+    /// Calls [`crate::Segment::row`] and blocks until it ends.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn row(&self, length: u64) -> Result<Row> {
         self.keep.block_on(self.segment.row(length))
     }
 }
 
-/// A counter source, as [`crate::Counter`].
+/// A counter source: the blocking form of [`crate::Counter`].
 #[derive(Clone, Debug)]
 pub struct Counter {
     counter: crate::Counter,
@@ -156,42 +156,42 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// As [`crate::Counter::next`].
+    /// Calls [`crate::Counter::next`] and blocks until it ends.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn next(&self, key: impl AsRef<[u8]>) -> Result<u64> {
         let key = key.as_ref();
         self.counter.try_next(key).or_else(|_| self.keep.block_on(self.counter.next(key)))
     }
 
-    /// As [`crate::Counter::next_many`].
+    /// Calls [`crate::Counter::next_many`] and blocks until it ends.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn next_many(&self, key: impl AsRef<[u8]>, count: u64) -> Result<(u64, u64)> {
         self.keep.block_on(self.counter.next_many(key, count))
     }
 
-    /// As [`crate::Counter::next_each`].
+    /// Calls [`crate::Counter::next_each`] and blocks until it ends.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn next_each<K: AsRef<[u8]> + Sync>(&self, keys: &[K]) -> Result<Vec<u64>> {
         let at_hand = self.counter.try_next_each(keys);
         at_hand.or_else(|_| self.keep.block_on(self.counter.next_each(keys)))
     }
 
-    /// As [`crate::Counter::bound`].
+    /// Calls [`crate::Counter::bound`] and blocks until it ends.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn bound(&self, key: impl AsRef<[u8]>) -> Result<u64> {
         self.keep.block_on(self.counter.bound(key))
     }
 }
 
-/// A source of UUIDs or ULIDs, as [`crate::Texts`].
+/// A source of UUIDs or ULIDs: the blocking form of [`crate::Texts`].
 #[derive(Clone, Debug)]
 pub struct Texts {
     texts: crate::Texts,
@@ -199,26 +199,26 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// As [`crate::Texts::next`].
+    /// Calls [`crate::Texts::next`] and blocks until it ends.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn next(&self) -> Result<String> {
         self.keep.block_on(self.texts.next())
     }
 
-    /// As [`crate::Texts::next_for`].
+    /// Calls [`crate::Texts::next_for`] and blocks until it ends.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn next_for(&self, name: &str) -> Result<String> {
         self.keep.block_on(self.texts.next_for(name))
     }
 
-    /// As [`crate::Texts::take`].
+    /// Calls [`crate::Texts::take`] and blocks until it ends.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of that call.
     pub fn take(&self, count: u32) -> Result<Vec<String>> {
         self.keep.block_on(self.texts.take(count))
     }

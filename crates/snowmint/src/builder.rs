@@ -1,4 +1,4 @@
-//! Opening a worker that somebody named by hand.
+//! Opening a worker that the program names.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,35 +14,37 @@ use crate::snowflake::Snowflake;
 use crate::worker::{Plan, Worker, default_dir};
 use crate::{Error, ErrorKind, Result};
 
-/// How long [`Builder::build`] waits for another process to close the worker.
+/// Default for the longest wait of [`Builder::build`] for another process to close the worker.
 pub const LOCK_WAIT_MS: u64 = 10_000;
-/// How long [`Builder::build`] waits for the clock to reach what the worker may have minted.
+/// Default for the longest wait of [`Builder::build`] until the clock reaches the worker's mark.
 pub const CATCH_UP_MS: u64 = 2_000;
-/// How far the wall clock may run ahead of elapsed time between two extensions of the window.
+/// Default for the longest lead of the wall clock over elapsed time between two window extensions.
 pub const JUMP_MAX_MS: u64 = 3_600_000;
 
-/// 41 bits of milliseconds since 2026, 10 of worker, 12 of sequence.
+/// 41 bits of milliseconds since 2026, 10 bits of worker, 12 bits of sequence.
 const LAYOUT_DEFAULT: Layout = match Layout::new(41, 10, 12) {
     Ok(layout) => layout,
     Err(_) => panic!("41 + 10 + 12 bits make a layout"),
 };
 
-/// Builds a [`Snowflake`] whose worker you name.
+/// Builds a [`Snowflake`] for a worker that you name.
 ///
-/// **The mark.** Before an ID leaves the process, a file says that its tick may have been minted: the
-/// file's mark is at most half a second and two ticks (and the lead that the policy borrows) ahead of
-/// what was taken. A process that opens the worker later starts at the mark, whatever its clock says.
+/// **The mark.** Before an ID leaves the process, a file records that its tick may have been
+/// minted. The file's mark is at most half a second and two ticks ahead of the last tick taken,
+/// plus the lead that the policy borrows. A process that opens the worker later starts at the mark,
+/// whatever its clock says.
 ///
-/// **One process at a time.** The file is locked for the life of the handle, by the kernel, so that
-/// the lock ends with the process, however it ends. Any number of processes may open the worker: each
-/// waits up to [`lock_wait_ms`](Self::lock_wait_ms) for the one before. Two that both live long need
-/// two workers; a store can name them.
+/// **One process at a time.** The kernel locks the file for the life of the handle, so the lock
+/// ends with the process, even after a crash. Any number of processes may open the worker: each
+/// waits up to [`lock_wait_ms`](Self::lock_wait_ms) for the previous process. Two long-lived
+/// processes need two workers; a store can assign them.
 ///
-/// **After a crash** the mark lies a little ahead of the clock. With the policy *hold* (the default) or
-/// *borrow*, IDs lead the clock by that much; with the others, `build` waits for it.
+/// **After a crash** the mark is a little ahead of the clock. With the policy *hold* (the default)
+/// or *borrow*, IDs lead the clock by that much; with the other policies, `build` waits for the
+/// clock.
 ///
-/// **What it cannot see:** the same worker under another state directory, on another machine, or a
-/// state directory put back to an older state while the clock has gone back too.
+/// **Not detected:** the same worker under another state directory or on another machine, and a
+/// state directory restored to an older state while the clock is set back too.
 pub struct Builder {
     layout: Layout,
     worker: Option<u64>,
@@ -76,46 +78,48 @@ impl Builder {
         }
     }
 
-    /// The layout; by default 41 bits of milliseconds since 2026-01-01, 10 of worker and 12 of
-    /// sequence. Clock bits, where the layout has them, stay 0.
+    /// Sets the layout; by default 41 bits of milliseconds since 2026-01-01, 10 bits of worker and
+    /// 12 bits of sequence. Clock bits, if the layout has them, stay 0.
     #[must_use]
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
         self
     }
 
-    /// The worker's number. There is no default.
+    /// Sets the worker number. There is no default.
     #[must_use]
     pub fn worker(mut self, worker: u64) -> Self {
         self.worker = Some(worker);
         self
     }
 
-    /// Policy, burst span, sequence start and how long [`Snowflake::mint`] waits.
+    /// Sets the policy, burst span, sequence start and the longest wait of [`Snowflake::mint`].
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// What to do when the clock goes back; by default *hold*, up to 5 s.
+    /// Sets the reaction to a wall clock that is set back; by default *hold*, up to 5 s.
     #[must_use]
     pub fn on_rollback(mut self, rollback: Rollback) -> Self {
         self.settings.rollback = rollback;
         self
     }
 
-    /// Where the mark is kept; by default in the user's state directory ([`default_dir`]).
+    /// Sets the directory of the mark file; by default the user's state directory
+    /// ([`default_dir`]).
     #[must_use]
     pub fn data_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
         self
     }
 
-    /// Keeps no mark and takes no lock. What is lost: a second process with the same worker, and a
-    /// process that starts after the clock has gone back, repeat IDs, and nobody notices. So does one
-    /// that starts within the tick in which the last one ended, where ticks are longer than
-    /// [`catch_up_ms`](Self::catch_up_ms); shorter ones are waited for.
+    /// Keeps no mark and takes no lock, which gives up part of the uniqueness guarantee. A second
+    /// process with the same worker, or a process that starts after the clock was set back, repeats
+    /// IDs unnoticed. A process that starts within the last tick of its predecessor does the same
+    /// if ticks are longer than [`catch_up_ms`](Self::catch_up_ms); `build` waits for shorter ticks
+    /// to end.
     #[must_use]
     pub fn without_state(mut self) -> Self {
         self.stateless = true;
@@ -129,61 +133,63 @@ impl Builder {
         self
     }
 
-    /// How long `build` waits for another process that has the worker open; by default
-    /// [`LOCK_WAIT_MS`].
+    /// Sets the longest time in milliseconds that `build` waits for another process that has the
+    /// worker open; by default [`LOCK_WAIT_MS`].
     #[must_use]
     pub fn lock_wait_ms(mut self, ms: u64) -> Self {
         self.lock_wait_ms = ms;
         self
     }
 
-    /// How long `build` waits, beyond what the policy allows IDs to lead the clock, until the clock
-    /// reaches what the worker may have minted; by default [`CATCH_UP_MS`].
+    /// Sets the longest time in milliseconds that `build` waits for the clock to reach the mark,
+    /// beyond the lead over the clock that the policy allows; by default [`CATCH_UP_MS`].
     #[must_use]
     pub fn catch_up_ms(mut self, ms: u64) -> Self {
         self.catch_up_ms = ms;
         self
     }
 
-    /// How far the wall clock may run ahead of elapsed time between two extensions of the window; by
-    /// default [`JUMP_MAX_MS`]. Beyond it minting is refused: an ID of next year would be minted for
-    /// good, and the worker be of no use until then. Open the worker again once the clock is right.
+    /// Sets how many milliseconds the wall clock may run ahead of elapsed time between two window
+    /// extensions; by default [`JUMP_MAX_MS`]. Beyond it minting fails: an ID of next year would
+    /// use up the worker until then. Open the worker again once the clock is right.
     #[must_use]
     pub fn jump_max_ms(mut self, ms: u64) -> Self {
         self.jump_max_ms = ms;
         self
     }
 
-    /// How the time is read; by default [`ClockChoice::Precise`].
+    /// Sets how the time is read; by default [`ClockChoice::Precise`].
     #[must_use]
     pub fn clock(mut self, clock: ClockChoice) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Mints by a clock of your own, in place of [`clock`](Self::clock): for tests and simulations.
+    /// Mints by the given clock in place of [`clock`](Self::clock): for tests and simulations.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Pause + Send + Sync>) -> Self {
         self.given_clock = Some(clock);
         self
     }
 
-    /// Tells `observer` of every clock step, on the thread that met it. Steps are logged too.
+    /// Notifies `observer` of every clock step, on the thread that met it. Steps are logged too.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer + Send + Sync>) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// Opens the worker. Blocks the thread on the disk, and up to the stated bounds for the lock and
-    /// the clock: in async code, call it at the start, or on a blocking thread.
+    /// Opens the worker. Blocks the thread on the disk, and up to the stated bounds on the lock and
+    /// the clock. In async code, call it at the start or on a blocking thread.
     ///
     /// # Errors
-    /// `Invalid` for a worker that is missing or does not fit the layout, and for a layout that ends
-    /// within a year; `EpochSpent` for one that has ended; `Locked` when another process has the worker
-    /// open; `ClockBehind` when the clock is too far behind what the worker may have minted;
-    /// `JournalRefused` when the file is damaged; `Unwritable`, `StorageFull` and `Unavailable` as
-    /// the system says.
+    /// - `Invalid` when the worker is missing or does not fit the layout, or when the layout ends
+    ///   within a year.
+    /// - `EpochSpent` when the layout has ended.
+    /// - `Locked` when another process has the worker open.
+    /// - `ClockBehind` when the clock is too far behind the mark.
+    /// - `JournalRefused` when the file is damaged.
+    /// - `Unwritable`, `StorageFull` and `Unavailable` when the system reports them.
     pub fn build(self) -> Result<Snowflake> {
         let op = "open worker";
         let Some(worker) = self.worker else {

@@ -10,7 +10,7 @@ use snowmint_core::{CachedClock, Clock, ElapsedMillis, Pause, Refresher, SystemC
 
 use crate::{Error, ErrorKind, Result};
 
-/// How a handle reads the time.
+/// Ways in which a handle reads the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClockChoice {
@@ -18,9 +18,9 @@ pub enum ClockChoice {
     #[default]
     Precise,
     /// A stored time that a thread of the handle refreshes every
-    /// [`REFRESH_EVERY_US`](snowmint_core::clock::REFRESH_EVERY_US): an ID's tick may be older by that
-    /// much, plus what the scheduler takes to wake the thread. The thread parks while nobody mints and
-    /// ends with the handle.
+    /// [`REFRESH_EVERY_US`](snowmint_core::clock::REFRESH_EVERY_US). An ID's tick may be older by
+    /// that period plus the scheduler's delay in waking the thread. The thread parks while nothing
+    /// is minted and ends with the handle.
     Cached,
 }
 
@@ -33,15 +33,15 @@ enum Kind {
     Given(GivenClock),
 }
 
-/// The clock of one handle, which also notices what the handle must attend to. It is read once a tick
-/// at least, so nothing has to be asked for each ID but one word that hardly ever changes.
+/// Clock of one handle; each full reading also checks whether the window is due for an extension.
+/// The generator takes one at least once a tick, so each ID checks only a flag that rarely changes.
 pub(crate) struct HandleClock {
     kind: Kind,
     /// The process that opened the handle.
     home: Home,
     /// The wall time from which the window should be extended.
     attend_from_ms: AtomicU64,
-    /// The handle must look after itself before the next ID leaves it.
+    /// Set while the handle must check its window before the next ID leaves it.
     attend: AtomicBool,
 }
 
@@ -67,25 +67,25 @@ impl HandleClock {
         })
     }
 
-    /// Whether the handle has nothing to look after, in the process that opened it.
+    /// Returns whether the window needs no check and this is the process that opened the handle.
     #[inline]
     pub(crate) fn is_calm(&self) -> bool {
-        // Relaxed: the flag alone says something, and it may be seen one ID late.
+        // Relaxed: the flag guards no other data, and an ID may see it one ID late.
         !self.attend.load(Ordering::Relaxed) && self.home.is_here()
     }
 
-    /// From `wall` on the handle has something to look after.
+    /// Sets the wall time from which the handle must check its window, and clears the flag.
     pub(crate) fn attend_from(&self, wall: UnixMillis) {
         self.attend_from_ms.store(wall.get(), Ordering::Relaxed);
         self.attend.store(false, Ordering::Relaxed);
     }
 
-    /// Whether this is another process than the one that opened the handle.
+    /// Returns whether this process is not the one that opened the handle.
     pub(crate) fn is_forked(&self) -> bool {
         !self.home.is_here()
     }
 
-    /// Elapsed time that counts suspend, to compare the wall clock with.
+    /// Returns elapsed time that includes suspend, for comparison with the wall clock.
     pub(crate) fn elapsed_with_suspend(&self) -> ElapsedMillis {
         match &self.kind {
             Kind::Precise(_) | Kind::Cached { .. } => BootTimer.elapsed(),

@@ -1,4 +1,4 @@
-//! A thread's own stretch of a handle's IDs.
+//! A block of a handle's IDs for one thread.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::observer::Tell;
 use crate::snowflake::{Back, Snowflake};
 use crate::worker::Worker;
 
-/// Takes blocks from a handle and counts locally, for the hottest loops. What is left of a block when
-/// its tick ends is dropped.
+/// Takes blocks of IDs from a handle and counts locally, for the hottest loops. The rest of a block
+/// is dropped when its tick ends.
 ///
-/// It keeps the handle open. What it has taken when the handle is closed it may still mint: that
-/// counts as taken. On a source of a store, which may change its worker at any time, it takes each ID
-/// from the shared generator.
+/// A lane keeps the handle open. After the handle is closed, the lane may still mint the rest of
+/// its block, which already counts as taken. A store-backed source may change its worker at any
+/// time, so there the lane takes each ID from the shared generator.
 #[derive(Debug)]
 pub struct Lane(Kind);
 
@@ -50,10 +50,10 @@ impl Lane {
         })
     }
 
-    /// One ID, without waiting for a tick or for anybody.
+    /// Mints one ID without waiting.
     ///
     /// # Errors
-    /// As [`Snowflake::try_mint`].
+    /// Same as [`Snowflake::try_mint`].
     #[inline]
     pub fn try_mint(&mut self) -> Result<u64> {
         match &mut self.0 {
@@ -65,10 +65,10 @@ impl Lane {
         }
     }
 
-    /// One ID, waiting for a free tick as [`Snowflake::mint`] does.
+    /// Mints one ID, waiting for a free tick as [`Snowflake::mint`] does.
     ///
     /// # Errors
-    /// As [`Snowflake::mint`].
+    /// Same as [`Snowflake::mint`].
     #[inline]
     pub fn mint(&mut self) -> Result<u64> {
         match &mut self.0 {

@@ -1,23 +1,23 @@
 //! Unique IDs inside your service.
 //!
-//! **The problem.** A service needs IDs that no other process ever makes, that fit 64 bits, that sort
-//! by time, and that cost nanoseconds. So each process gets a number of its own, the *worker*, and
-//! puts time, worker and a counter into the ID.
+//! **The problem.** A service needs IDs that no other process ever makes, that fit 64 bits, that
+//! sort by time, and that cost nanoseconds. So each process gets a number, the *worker*, and puts
+//! time, worker and a counter into the ID.
 //!
-//! **Why the easy answers fail.** A worker from a configuration file is used by two processes one day:
-//! during a rolling restart, or after somebody copied the file. And a process that starts again, with
-//! a clock that went back meanwhile, makes the IDs of its predecessor once more. Nobody notices until
-//! two rows have one key.
+//! **Why the easy solutions fail.** Sooner or later two processes use the same worker from a
+//! configuration file: during a rolling restart, or after an operator copied the file. And a
+//! process that restarts after its clock was set back repeats the IDs of its predecessor. The error
+//! stays unnoticed until two rows have one key.
 //!
-//! **What this crate does.** Before an ID leaves the process, something durable says that its tick may
-//! have been minted: the *mark*. For a worker that you name it is in a locked file on this machine; for
-//! one that a store names it is in the store, for any number of machines. The next holder starts at
-//! the mark, whatever its clock says. The clock decides how fresh an ID's time is, never whether it is
-//! unique.
+//! **What this crate does.** Before an ID leaves the process, a durable record says that its tick
+//! may have been minted: the *mark*. For a worker that you name, the mark is in a locked file on
+//! this machine. For a worker that a store assigns, it is in the store, for any number of machines.
+//! The next holder starts at the mark, whatever its clock says. The clock decides how fresh an ID's
+//! time is, never whether the ID is unique.
 //!
-//! **What it does not do.** It does not hide a clock that is wrong: an ID's time is the clock's, and
-//! every step of it is logged. It does not protect a worker that you name on two machines. It keeps no
-//! state for the whole process, installs no signal handler, and has no thread that outlives its handle.
+//! **What it does not do.** It does not hide a wrong clock: an ID's time is the clock's time, and
+//! every clock step is logged. It does not protect a worker that you name on two machines. It keeps
+//! no process-wide state, installs no signal handler, and has no thread that outlives its handle.
 //!
 //! # A worker that you name
 //!
@@ -40,10 +40,11 @@
 //! # }
 //! ```
 //!
-//! The file lies in the user's state directory ([`default_dir`]). One process at a time has the worker;
-//! [`Builder`] says how the next one waits, what a crash costs, and what the file cannot see.
+//! The file is in the user's state directory ([`default_dir`]). One process at a time has the
+//! worker; [`Builder`] describes how the next process waits, the effect of a crash, and the limits
+//! of the file.
 //!
-//! # A store names the worker
+//! # A store assigns the worker
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -66,10 +67,10 @@
 //! # }
 //! ```
 //!
-//! One task keeps the worker's window ahead of need; a store that is away costs nothing until the
+//! One task keeps the worker's window ahead of need. An unreachable store has no effect until the
 //! window (30 s) is spent. [`open_blocking`] is for programs without an async runtime.
 //!
-//! # Forms
+//! # Forms of minting
 //!
 //! | form | waits |
 //! |---|---|
@@ -80,7 +81,7 @@
 //! | [`Snowflake::fill`], [`Snowflake::try_fill`] | a batch: exact, or an error says how many and why |
 //! | [`Snowflake::lane`] | one thread's own blocks, for the hottest loops |
 //!
-//! Every error is an [`Error`]: what happened, whether a retry helps, and when.
+//! Every error is an [`Error`]: the failure, whether a retry helps, and when.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod blocking;
@@ -111,7 +112,7 @@ pub use snowmint_coord::{
 pub use snowmint_core as core;
 pub use snowmint_core::{Layout, Settings};
 
-/// The examples of the README, which are tested as those of this crate.
+/// The examples of the README, tested like those of this crate.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,14 +1,14 @@
-//! Telling of clock steps.
+//! Reporting of clock steps.
 
 use std::fmt;
 use std::sync::Arc;
 
 use snowmint_core::{ClockStep, Observer};
 
-/// An observer given by the embedder.
+/// An observer given by the embedding program.
 pub(crate) type GivenObserver = Arc<dyn Observer + Send + Sync>;
 
-/// Logs every clock step, and tells the embedder's observer of it.
+/// Logs every clock step and notifies the embedding program's observer.
 pub(crate) struct Tell {
     pub(crate) name: String,
     pub(crate) observer: Option<GivenObserver>,

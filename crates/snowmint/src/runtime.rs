@@ -1,4 +1,4 @@
-//! The runtime of programs that have none.
+//! The runtime of the blocking API.
 
 use std::future::Future;
 
@@ -6,13 +6,13 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::{Error, ErrorKind, Result};
 
-/// How long the last handle waits for the thread to end.
+/// Longest time in milliseconds that the last handle waits for the thread to end.
 const END_WAIT_MS: u64 = 1_000;
 
-/// A runtime with one thread, which ends with it.
+/// A runtime with one thread, which ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Keep {
-    /// None only while it is dropped.
+    /// None only during drop.
     runtime: Option<Runtime>,
 }
 
@@ -45,7 +45,7 @@ impl Drop for Keep {
     fn drop(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
         if Handle::try_current().is_ok() {
-            // On a thread of some runtime nothing may wait.
+            // A thread of a runtime must not block.
             runtime.shutdown_background();
         } else {
             runtime.shutdown_timeout(std::time::Duration::from_millis(END_WAIT_MS));

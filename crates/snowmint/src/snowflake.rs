@@ -11,24 +11,26 @@ use crate::stored::Stored;
 use crate::worker::Worker;
 use crate::{Error, Result};
 
-/// Mints snowflake IDs. A cheap clone for every thread and task; all clones mint from one generator.
+/// Mints snowflake IDs. Cheap to clone for every thread and task; all clones mint from one
+/// generator.
 ///
-/// - **Strictly increasing** over all clones, whatever the clock does. (Two policies of a store's
-///   sources, *clock sequence* and *ring*, give up order when the clock goes back.)
-/// - **Bounded**: nothing waits longer than it says.
-/// - **Exclusive**: nobody else mints with its worker, as far as the mark file or the store reaches.
+/// - **Strictly increasing** over all clones, whatever the clock does. (Two policies of
+///   store-backed sources, *clock sequence* and *ring*, give up order when the clock is set back.)
+/// - **Bounded**: no call waits longer than its stated bound.
+/// - **Exclusive**: no other process mints with its worker, within the scope of the mark file or
+///   the store.
 ///
-/// With a worker that you named, [`close`](Self::close) gives it back; dropping the last clone does the
-/// same, and can only log what goes wrong. With one that a store named, close the store's handle.
+/// [`close`](Self::close) releases a worker that you named; dropping the last clone does the same,
+/// but can only log an error. If a store assigned the worker, close the store's handle.
 ///
-/// A process that forks keeps the handle; its child's is refused (`Unsupported`): open handles after
+/// After a fork, the parent keeps the handle and the child gets `Unsupported`: open handles after
 /// forking.
 #[derive(Clone, Debug)]
 pub struct Snowflake {
     pub(crate) back: Back,
 }
 
-/// Who says what may be minted.
+/// Keeper of the worker and its window.
 #[derive(Clone, Debug)]
 pub(crate) enum Back {
     /// A mark file.
@@ -40,40 +42,39 @@ pub(crate) enum Back {
 /// The values inside one ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// When the ID's tick began.
+    /// Start of the ID's tick.
     pub time: UnixMillis,
     /// Ticks since the layout's epoch.
     pub tick: Tick,
     /// The clock sequence; 0 where the layout has none.
     pub clock: u64,
-    /// Who minted the ID.
+    /// Number of the worker that minted the ID.
     pub worker: u64,
     /// The counter within the tick.
     pub sequence: u64,
 }
 
-/// Where a handle stands.
+/// State of a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stats {
-    /// The end of the last tick that anything was taken from; none while a store has not named a
-    /// worker.
+    /// End of the last tick taken from; none while a store has not assigned a worker.
     pub taken_until: Option<UnixMillis>,
-    /// Where the window ends, of a worker that you named.
+    /// End of the window; only for a worker that you named.
     pub mark: Option<UnixMillis>,
-    /// How far the last tick taken lies ahead of the clock now.
+    /// Milliseconds by which the last tick taken is ahead of the clock now.
     pub lead_ms: u64,
-    /// Steps back met so far.
+    /// Clock steps back met so far.
     pub steps_back: u64,
-    /// Steps ahead met so far.
+    /// Clock steps forward met so far.
     pub steps_ahead: u64,
 }
 
-/// A batch that could not be minted whole. What was minted is at the start of the buffer, and counts.
+/// A batch that could not be minted whole. The IDs at the start of the buffer are valid.
 #[derive(Clone, Debug)]
 pub struct Short {
-    /// How many IDs were written.
+    /// Number of IDs written.
     pub made: usize,
-    /// Why there are no more.
+    /// Reason why the batch ended.
     pub why: Error,
 }
 
@@ -85,7 +86,8 @@ impl Decoded {
 }
 
 impl Snowflake {
-    /// For a worker that you name; [`open`](crate::open) a store to have it named.
+    /// Returns a builder for a worker that you name; [`open`](crate::open) a store to have one
+    /// assigned.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::new()
@@ -99,13 +101,14 @@ impl Snowflake {
         Self { back: Back::Stored(Arc::new(stored)) }
     }
 
-    /// One ID, without waiting for a tick or for anybody. With a worker that you named, the caller that
-    /// is due writes the mark file, about every quarter of a second.
+    /// Mints one ID without waiting. For a worker that you named, one caller writes the mark file
+    /// about every quarter of a second.
     ///
     /// # Errors
-    /// `TickFull`, `ClockBehind`, `EpochSpent`, `Closed` as the generator says; `WindowSpent` and
-    /// `Unavailable` while the store is away; `ClockAhead` after a jump of the clock; what the system
-    /// says when the mark file cannot be written.
+    /// - `TickFull`, `ClockBehind`, `EpochSpent` and `Closed` from the generator.
+    /// - `WindowSpent` and `Unavailable` while the store is unreachable.
+    /// - `ClockAhead` after a clock step forward.
+    /// - The system's error when the mark file cannot be written.
     #[inline]
     pub fn try_mint(&self) -> Result<u64> {
         match &self.back {
@@ -114,12 +117,12 @@ impl Snowflake {
         }
     }
 
-    /// One ID, waiting for a free tick at most as long as
-    /// [`Settings::wait_max_ms`](snowmint_core::Settings::wait_max_ms) says (100 ms unless told
-    /// otherwise), and two ticks. Never waits for a store.
+    /// Mints one ID, waiting for a free tick. The wait is at most
+    /// [`Settings::wait_max_ms`](snowmint_core::Settings::wait_max_ms) (by default 100 ms) and two
+    /// ticks. Never waits for a store.
     ///
     /// # Errors
-    /// As [`try_mint`](Self::try_mint), when the time is up or no wait helps.
+    /// Same as [`try_mint`](Self::try_mint), when the time is up or waiting cannot help.
     #[inline]
     pub fn mint(&self) -> Result<u64> {
         match &self.back {
@@ -130,10 +133,11 @@ impl Snowflake {
         }
     }
 
-    /// One ID, waiting for a free tick until `deadline` of [`elapsed`](Self::elapsed) at most.
+    /// Mints one ID, waiting for a free tick until `deadline` of [`elapsed`](Self::elapsed) at
+    /// most.
     ///
     /// # Errors
-    /// As [`mint`](Self::mint).
+    /// Same as [`mint`](Self::mint).
     pub fn mint_by(&self, deadline: ElapsedMillis) -> Result<u64> {
         match &self.back {
             Back::Worker(worker) => {
@@ -145,13 +149,14 @@ impl Snowflake {
         }
     }
 
-    /// One ID, waiting as [`mint`](Self::mint) does without holding a thread. Needs a Tokio runtime
-    /// with time enabled. Of a source of global order that servers mint (`snowmint://`), this is the form
-    /// that asks them, for as long as [`Options::wait_max_ms`](crate::Options::wait_max_ms) allows;
-    /// `mint` and `fill` do so in a program without a runtime ([`open_blocking`](crate::open_blocking)).
+    /// Mints one ID, waiting as [`mint`](Self::mint) does but without holding a thread. Needs a
+    /// Tokio runtime with time enabled. For a global-order source that servers mint
+    /// (`snowmint://`), this call asks the servers, for up to
+    /// [`Options::wait_max_ms`](crate::Options::wait_max_ms). `mint` and `fill` ask them only in a
+    /// program without a runtime ([`open_blocking`](crate::open_blocking)).
     ///
     /// # Errors
-    /// As [`mint`](Self::mint).
+    /// Same as [`mint`](Self::mint).
     pub async fn mint_async(&self) -> Result<u64> {
         match &self.back {
             Back::Worker(worker) => worker.mint_async().await,
@@ -159,11 +164,11 @@ impl Snowflake {
         }
     }
 
-    /// Fills the whole buffer with increasing IDs, waiting as [`mint`](Self::mint) does for each tick
-    /// that it needs.
+    /// Fills the whole buffer with increasing IDs, waiting as [`mint`](Self::mint) does for each
+    /// tick that it needs.
     ///
     /// # Errors
-    /// [`Short`], which says how many IDs were written and why there are no more.
+    /// [`Short`], with the number of IDs written and the reason for the end.
     pub fn fill(&self, out: &mut [u64]) -> Result<(), Short> {
         match &self.back {
             Back::Worker(worker) => worker.fill(out),
@@ -171,10 +176,10 @@ impl Snowflake {
         }
     }
 
-    /// Fills the whole buffer with increasing IDs, without waiting for a tick or for anybody.
+    /// Fills the whole buffer with increasing IDs without waiting.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// Same as [`fill`](Self::fill).
     pub fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
         match &self.back {
             Back::Worker(worker) => worker.try_fill(out),
@@ -182,14 +187,14 @@ impl Snowflake {
         }
     }
 
-    /// A lane for one thread: with a worker that you named, it takes `block` IDs at a time and counts
-    /// locally. IDs increase within the lane; between lanes, by tick.
+    /// Returns a lane for one thread. For a worker that you named, it takes `block` IDs at a time
+    /// and counts locally. IDs increase within the lane; between lanes, by tick.
     #[must_use]
     pub fn lane(&self, block: usize) -> Lane {
         Lane::new(self, block)
     }
 
-    /// Takes an ID apart; a disguise is taken off first.
+    /// Splits an ID into its fields, after removing a disguise.
     ///
     /// # Errors
     /// `Invalid` when the ID has more bits than the layout.
@@ -206,7 +211,7 @@ impl Snowflake {
         }
     }
 
-    /// The layout.
+    /// Returns the layout.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         match &self.back {
@@ -215,7 +220,7 @@ impl Snowflake {
         }
     }
 
-    /// The elapsed time that [`mint_by`](Self::mint_by) counts in.
+    /// Returns the elapsed time in which [`mint_by`](Self::mint_by) takes its deadline.
     #[must_use]
     pub fn elapsed(&self) -> ElapsedMillis {
         match &self.back {
@@ -224,8 +229,8 @@ impl Snowflake {
         }
     }
 
-    /// How far IDs were taken, where the window ends, how far the last tick leads the clock, and how
-    /// often the clock was set.
+    /// Returns the last tick taken, the end of the window, the lead of the last tick over the
+    /// clock, and the number of clock steps.
     #[must_use]
     pub fn stats(&self) -> Stats {
         match &self.back {
@@ -243,12 +248,12 @@ impl Snowflake {
         }
     }
 
-    /// Closes the generator for good, for all clones and lanes, and gives the worker back: the next
-    /// process to open it goes on right after the last ID. Another call does nothing.
+    /// Closes the generator for good, for all clones and lanes, and releases the worker: the next
+    /// process to open it continues right after the last ID. Another call does nothing.
     ///
     /// # Errors
-    /// When the mark file cannot be written. The worker is free all the same, with a mark that is a
-    /// little ahead, as after a crash. `Unsupported` for a worker that a store named: close
+    /// An error when the mark file cannot be written. The worker is free all the same, with a mark
+    /// a little ahead, as after a crash. `Unsupported` for a worker that a store assigned: close
     /// [`Mint`](crate::Mint), which holds it.
     pub fn close(&self) -> Result<()> {
         match &self.back {
@@ -271,7 +276,7 @@ impl std::error::Error for Short {
 }
 
 impl From<Short> for Error {
-    /// Why there were no more: for callers to whom part of a batch is of no use.
+    /// Returns the reason for the end, for callers that have no use for part of a batch.
     fn from(short: Short) -> Self {
         short.why
     }
