@@ -23,46 +23,45 @@ use crate::runtime::Keep;
 use crate::snowflake::Snowflake;
 use crate::{Error, ErrorKind, Result};
 
-/// How long a call that needs the store waits for it, unless told otherwise.
+/// Default for the longest wait of a call that needs the store, in milliseconds.
 pub const STORE_WAIT_MS: u64 = 5_000;
 
-/// Opens the store at `url` and joins its namespace `default`: `sqlite:PATH` for the processes of one
-/// machine, `snowmint://HOST:PORT,HOST:PORT` for servers, or with TLS `snowmints://` (feature `client`), `memory:`
-/// for tests.
-/// [`Options`] has everything else that can be chosen.
+/// Opens the store at `url` and joins its namespace `default`. The URL is `sqlite:PATH` for the
+/// processes of one machine, `snowmint://HOST:PORT,HOST:PORT` for servers, or with TLS
+/// `snowmints://` (feature `client`), or `memory:` for tests. [`Options`] has all other settings.
 ///
-/// Needs a Tokio runtime with time enabled, on which one task then keeps the worker's window ahead of
-/// need; [`open_blocking`](crate::open_blocking) is for programs without one.
+/// Needs a Tokio runtime with time enabled, on which one task keeps the worker's window ahead of
+/// need. [`open_blocking`](crate::open_blocking) is for programs without a runtime.
 ///
 /// # Errors
-/// `Invalid` for a URL that names no store; what the store says when it cannot be opened.
+/// `Invalid` for a URL that names no store; the store's error when it cannot be opened.
 pub fn open(url: &str) -> BoxFuture<'_, Result<Mint>> {
     Options::new().open(url)
 }
 
 /// An open store: this process's membership in one namespace. Clones share it.
 ///
-/// Asking for a source again gives the same generator. A source that is not defined yet is defined,
-/// with every key at its default; [`define`](Self::define) sets keys.
+/// Opening a source again returns the same generator. An undefined source gets defined with the
+/// default of every key; [`define`](Self::define) sets keys.
 ///
-/// [`close`](Self::close) gives worker numbers back at once. Dropping the last clone and the last of
-/// its sources stops minting, but gives nothing back: a worker number stays held until the presence of
-/// this process has lapsed (10 s), and the unused rest of its window is minted by nobody.
+/// [`close`](Self::close) releases worker numbers at once. Dropping the last clone and the last of
+/// its sources stops minting, but releases nothing. A worker number then stays held until the
+/// presence of this process expires (10 s), and the unused rest of its window is never minted.
 ///
-/// A forked child is refused (`Unsupported`), whatever the kind of source: what is in its memory, the
-/// parent mints. Open stores after forking.
+/// A forked child gets `Unsupported` for every kind of source, because the parent mints the numbers
+/// in the child's copy of the memory. Open stores after forking.
 #[derive(Clone, Debug)]
 pub struct Mint {
     node: Node,
     shared: Shared,
 }
 
-/// What a store's handles have in common.
+/// State shared by the handles of a store.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub(crate) clock: Arc<HandleClock>,
     pub(crate) wait_max_ms: u64,
-    /// The runtime, where this crate has made it. Dropped after everything that runs on it.
+    /// The runtime, if this crate started it. Dropped after everything that runs on it.
     pub(crate) keep: Option<Arc<Keep>>,
 }
 
@@ -76,20 +75,20 @@ impl Mint {
         self
     }
 
-    /// The snowflake source of this name.
+    /// Returns the snowflake source of this name.
     ///
     /// # Errors
-    /// `Conflict` when it is defined as another kind; `PoolFull` when no worker number is free;
-    /// `Unavailable` when the store is away.
+    /// `Conflict` when the source has another kind; `PoolFull` when no worker number is free;
+    /// `Unavailable` when the store is unreachable.
     pub async fn snowflake(&self, name: &str) -> Result<Snowflake> {
         let source = self.source(name, Kind::Snowflake).await?;
         Ok(Snowflake::of_source(Stored::new(source, self.shared.clone())))
     }
 
-    /// The segment source of this name: numbers from 1 on, without time inside.
+    /// Returns the segment source of this name: numbers from 1 on, without time inside.
     ///
     /// # Errors
-    /// `Conflict` when it is defined as another kind; `Unavailable` when the store is away.
+    /// `Conflict` when the source has another kind; `Unavailable` when the store is unreachable.
     pub async fn segment(&self, name: &str) -> Result<Segment> {
         let source = self.source(name, Kind::Segment).await?;
         if source.makes_serials() {
@@ -98,19 +97,21 @@ impl Mint {
         Ok(Segment::new(source, self.shared.clone()))
     }
 
-    /// The counter source of this name: numbers for each key.
+    /// Returns the counter source of this name: numbers for each key.
     ///
     /// # Errors
-    /// As [`segment`](Self::segment).
+    /// Same as [`segment`](Self::segment).
     pub async fn counter(&self, name: &str) -> Result<Counter> {
         let source = self.source(name, Kind::Counter).await?;
         Ok(Counter::new(source, self.shared.clone()))
     }
 
-    /// The segment source of this name that writes its numbers as serials. It must be defined before.
+    /// Returns the segment source of this name that writes its numbers as serials. It must already
+    /// be defined.
     ///
     /// # Errors
-    /// `NotFound`; `Conflict` when it is defined otherwise; `Unavailable` when the store is away.
+    /// `NotFound`; `Conflict` when it has another definition; `Unavailable` when the store is
+    /// unreachable.
     pub async fn serial(&self, name: &str) -> Result<Texts> {
         let source = self.node.source(name).await?;
         if !source.makes_serials() {
@@ -119,51 +120,52 @@ impl Mint {
         Ok(Texts::new(source, self.shared.clone()))
     }
 
-    /// The UUID source of this name; version 7 unless it is defined otherwise.
+    /// Returns the UUID source of this name; version 7 unless its definition says otherwise.
     ///
     /// # Errors
-    /// As [`segment`](Self::segment).
+    /// Same as [`segment`](Self::segment).
     pub async fn uuid(&self, name: &str) -> Result<Texts> {
         let source = self.source(name, Kind::Uuid).await?;
         Ok(Texts::new(source, self.shared.clone()))
     }
 
-    /// The ULID source of this name.
+    /// Returns the ULID source of this name.
     ///
     /// # Errors
-    /// As [`segment`](Self::segment).
+    /// Same as [`segment`](Self::segment).
     pub async fn ulid(&self, name: &str) -> Result<Texts> {
         let source = self.source(name, Kind::Ulid).await?;
         Ok(Texts::new(source, self.shared.clone()))
     }
 
-    /// Defines a source for everybody in the namespace, or finds that it is defined in the same way.
+    /// Defines a source for all members of the namespace, or succeeds if it has the same definition
+    /// already.
     ///
     /// # Errors
-    /// `Invalid` for keys that make no source; `Conflict` when it is defined otherwise.
+    /// `Invalid` for keys that do not make a source; `Conflict` when it has another definition.
     pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<()> {
         self.node.define(name, spec).await.map(drop)
     }
 
-    /// Whether every source that was opened can mint now, and if not, why.
+    /// Returns whether every opened source can mint now, and if not, the reason.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         self.node.readiness()
     }
 
-    /// The node: the catalog, the workers, and everything else that a server would need.
+    /// Returns the node: the catalog, the workers, and everything else that a server needs.
     #[must_use]
     pub fn node(&self) -> &Node {
         &self.node
     }
 
-    /// Gives everything back, in the order that is safe: closes the generators for good, writes so in
-    /// the journal where there is one, tells the store, and closes it: within 10 s, whatever store and disk do. All
-    /// sources refuse with `Closed` from then on. Another call does nothing.
+    /// Releases everything in a safe order: closes the generators for good, records that in the
+    /// journal if there is one, releases in the store, and closes it. Takes at most 10 s, whatever
+    /// store and disk do. All sources return `Closed` from then on. Another call does nothing.
     ///
     /// # Errors
-    /// When journal or store could not be told. Nothing is lost then: it is as if the process had
-    /// crashed.
+    /// An error when the journal or the store could not be written. Nothing is lost then: the
+    /// effect is that of a crash.
     pub async fn close(&self) -> Result<()> {
         self.node.end(END_MS).await
     }
@@ -172,7 +174,7 @@ impl Mint {
         let source = match self.node.source(name).await {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => {
                 match self.node.define(name, &SourceSpec::of(kind)).await {
-                    // Somebody was faster, and has defined it otherwise.
+                    // Another process defined it first, in another way.
                     Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {}
                     defined => drop(defined?),
                 }

@@ -1,4 +1,4 @@
-//! What can be chosen when a store is opened.
+//! Settings for opening a store.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,11 +14,11 @@ use crate::clock::{ClockChoice, GivenClock, HandleClock};
 use crate::observer::{GivenObserver, Tell};
 use crate::runtime::Keep;
 
-/// How a store is opened.
+/// Settings with which a store is opened.
 pub struct Options {
     namespace: String,
     settings: NodeSettings,
-    /// Names and URLs.
+    /// Names and URLs of the secondary stores.
     beside: Vec<(String, String)>,
     wait_max_ms: u64,
     clock: ClockChoice,
@@ -28,7 +28,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Namespace `default`, no journal, and the defaults of [`NodeSettings`].
+    /// Returns the defaults: namespace `default`, no journal, and the defaults of [`NodeSettings`].
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -43,83 +43,84 @@ impl Options {
         }
     }
 
-    /// What separates two users of one store.
+    /// Sets the namespace, which isolates deployments that share a store.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
         self
     }
 
-    /// A label for listings, and a wish for the worker number that this owner had last. Never an
-    /// identity: two processes of one name get two numbers.
+    /// Sets the owner name: a label for listings, and a preference for the worker number that this
+    /// owner had last. It is never an identity: two processes of one name get two numbers.
     #[must_use]
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
         self.settings.owner = owner.into();
         self
     }
 
-    /// Keeps a journal in this directory, which one process at a time may use. After a crash, minting
-    /// goes on with the same worker, at most half a second ahead of the clock.
+    /// Keeps a journal in this directory, which one process at a time may use. After a crash,
+    /// minting continues with the same worker, at most half a second ahead of the clock.
     #[must_use]
     pub fn data_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.settings.data_dir = Some(dir.into());
         self
     }
 
-    /// Lets this process start while the store does not answer, and mint snowflakes in the rest of the
-    /// window that its journal says the process before it was granted. Needs [`data_dir`](Self::data_dir);
-    /// never after a clean end. Numbers and counters wait for the store.
+    /// Lets this process start while the store is unreachable. It then mints snowflakes in the rest
+    /// of the window that its journal has for the previous process. Needs
+    /// [`data_dir`](Self::data_dir); never applies after a clean end. Numbers and counters wait for
+    /// the store.
     #[must_use]
     pub fn start_without_store(mut self) -> Self {
         self.settings.start_without_store = true;
         self
     }
 
-    /// Everything that a node can be told, in place of what was told before.
+    /// Replaces all node settings made so far.
     #[must_use]
     pub fn node_settings(mut self, settings: NodeSettings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// A store beside the one that is opened, for sources whose numbers come from several (key `stores`),
-    /// by the name that they call it by. It is opened when a source needs it, and may be away.
+    /// Adds a secondary store for sources that use several stores (key `stores`), under the name in
+    /// those sources' definitions. It is opened when a source needs it, and may be unreachable.
     #[must_use]
     pub fn beside(mut self, name: impl Into<String>, url: impl Into<String>) -> Self {
         self.beside.push((name.into(), url.into()));
         self
     }
 
-    /// How long a call that needs the store waits for it; by default [`STORE_WAIT_MS`].
+    /// Sets the longest wait of a call that needs the store; by default [`STORE_WAIT_MS`].
     #[must_use]
     pub fn wait_max_ms(mut self, ms: u64) -> Self {
         self.wait_max_ms = ms;
         self
     }
 
-    /// How the time is read; by default [`ClockChoice::Precise`].
+    /// Sets how the time is read; by default [`ClockChoice::Precise`].
     #[must_use]
     pub fn clock(mut self, clock: ClockChoice) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Mints by a clock of your own, in place of [`clock`](Self::clock): for tests and simulations.
+    /// Mints by the given clock in place of [`clock`](Self::clock): for tests and simulations.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Pause + Send + Sync>) -> Self {
         self.given_clock = Some(clock);
         self
     }
 
-    /// Tells `observer` of every clock step, on the thread that met it. Steps are logged too.
+    /// Notifies `observer` of every clock step, on the thread that met it. Steps are logged too.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer + Send + Sync>) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// Whom to trust and what to show where the store is that of servers; by default what the environment
-    /// says ([`Credentials::from_env`](snowmint_client::Credentials::from_env)).
+    /// Sets the trusted certificates and the credentials for servers; by default those of the
+    /// environment ([`Credentials::from_env`](snowmint_client::Credentials::from_env)).
     #[cfg(feature = "client")]
     #[must_use]
     pub fn credentials(mut self, credentials: snowmint_client::Credentials) -> Self {
@@ -130,7 +131,7 @@ impl Options {
     /// Opens the store at `url`, within a Tokio runtime.
     ///
     /// # Errors
-    /// As [`open`](crate::open); `Locked` and `JournalRefused` for the data directory.
+    /// Same as [`open`](crate::open); `Locked` and `JournalRefused` for the data directory.
     pub fn open(self, url: &str) -> BoxFuture<'_, Result<Mint>> {
         Box::pin(async move {
             let keeps = self.settings.start_without_store && self.settings.data_dir.is_some();
@@ -158,12 +159,12 @@ impl Options {
         })
     }
 
-    /// Opens the store at `url`, for a program without a runtime: a thread of the handle's own does
-    /// what must go on in the background, and ends with the last handle.
+    /// Opens the store at `url`, for a program without a runtime. A thread of the handle does the
+    /// background work and ends with the last handle.
     ///
     /// # Errors
-    /// As [`open`](Self::open); `Unavailable` when the system starts no thread; `Unsupported` inside a
-    /// runtime, whose thread this would block.
+    /// Same as [`open`](Self::open); `Unavailable` when the system starts no thread; `Unsupported`
+    /// inside a runtime, because the call would block a thread of that runtime.
     pub fn open_blocking(self, url: &str) -> Result<blocking::Mint> {
         let keep = Arc::new(Keep::start()?);
         let mint = keep.block_on(self.open(url))?;

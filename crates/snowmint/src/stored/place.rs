@@ -1,4 +1,4 @@
-//! What a URL names: a store, or servers that have one.
+//! Opening of the store or servers that a URL names.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use snowmint_coord::{LateStore, Opening, Store};
 
 use crate::Result;
 
-/// What servers are shown; without feature `client` nothing can be.
+/// Credentials shown to servers; empty without feature `client`.
 #[cfg(feature = "client")]
 pub(super) type Shown = Option<snowmint_client::Credentials>;
 #[cfg(not(feature = "client"))]
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {}
 
-/// Opens what a URL names.
+/// Opens the store or servers that a URL names.
 pub(super) async fn open(url: &str, namespace: &str, shown: Shown) -> Result<Arc<dyn Store>> {
     if is_of_servers(url) {
         return servers(url, namespace, shown).await;
@@ -28,7 +28,7 @@ fn is_of_servers(url: &str) -> bool {
     matches!(url.split(':').next(), Some("snowmint" | "snowmints"))
 }
 
-/// The same; a store that does not answer now is opened later.
+/// Like [`open`], but opens an unreachable store later.
 pub(super) async fn open_now_or_later(
     url: &str,
     namespace: &str,
@@ -42,14 +42,14 @@ pub(super) async fn open_now_or_later(
     LateStore::now_or_later(namespace, open).await
 }
 
-/// A store beside the one that is opened.
+/// Connector of a secondary store.
 pub(super) struct Beside {
     pub(super) url: String,
     pub(super) namespace: String,
     pub(super) shown: Shown,
 }
 
-/// Its URL may show a password.
+/// Omits the URL, which may contain a password.
 impl fmt::Debug for Beside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Beside").field("namespace", &self.namespace).finish_non_exhaustive()
@@ -98,10 +98,10 @@ mod away {
 
     use super::*;
 
-    /// A journal may let its process mint, whoever keeps the store.
+    /// With a journal the process may mint offline, with any kind of store.
     #[tokio::test]
     async fn servers_that_are_away_are_opened_later() {
-        // Nobody listens there.
+        // Nothing listens on this port.
         let url = "snowmint://127.0.0.1:1";
         let shown = || Some(snowmint_client::Credentials::new());
         let refused = open(url, "default", shown()).await.unwrap_err();

@@ -5,13 +5,14 @@ use snowmint_coord::{NumberLane, Numbers, Row, Source, SourceStats, Values};
 use super::Shared;
 use crate::{Error, Result, Short};
 
-/// Takes numbers from a segment source: unique, from 1 on, without time inside. A cheap clone.
+/// Takes numbers from a segment source: unique, from 1 on, without time inside. Cheap to clone.
 ///
-/// Ranges are reserved from the store ahead of need, so most calls do not wait. Numbers of one process
-/// increase; between processes they do not, and a process that ends leaves a gap unless it closes.
+/// The node reserves ranges in the store ahead of need, so most calls do not wait. Numbers of one
+/// process increase; between processes they do not. A process that ends without closing leaves a
+/// gap.
 #[derive(Clone, Debug)]
 pub struct Segment {
-    /// The short way, unless the source has a disguise.
+    /// The fast path; none if the source has a disguise.
     numbers: Option<Numbers>,
     source: Source,
     shared: Shared,
@@ -22,12 +23,12 @@ impl Segment {
         Self { numbers: source.numbers().ok(), source, shared }
     }
 
-    /// The next number, waiting for the store at most as long as
-    /// [`Options::wait_max_ms`](crate::Options::wait_max_ms) says.
+    /// Returns the next number, waiting for the store up to
+    /// [`Options::wait_max_ms`](crate::Options::wait_max_ms).
     ///
     /// # Errors
-    /// `Unavailable` when the store is away and the stock is spent; `Exhausted` after the last number;
-    /// `Disabled` and `Closed`.
+    /// `Unavailable` when the store is unreachable and the prefetched numbers are spent;
+    /// `Exhausted` after the last number; `Disabled` and `Closed`.
     pub async fn next(&self) -> Result<u64> {
         match self.try_next() {
             Ok(number) => Ok(number),
@@ -35,10 +36,10 @@ impl Segment {
         }
     }
 
-    /// The next number, if it is in stock. Never waits.
+    /// Returns the next number, if it is prefetched. Never waits.
     ///
     /// # Errors
-    /// As [`next`](Self::next); `Unavailable` when the stock is spent.
+    /// Same as [`next`](Self::next); `Unavailable` when the prefetched numbers are spent.
     #[inline]
     pub fn try_next(&self) -> Result<u64> {
         match &self.numbers {
@@ -47,32 +48,32 @@ impl Segment {
         }
     }
 
-    /// Exactly `count` numbers, waiting as [`next`](Self::next) does.
+    /// Returns exactly `count` numbers, waiting as [`next`](Self::next) does.
     ///
     /// # Errors
-    /// As [`next`](Self::next). Numbers taken until then are not used.
+    /// Same as [`next`](Self::next). Numbers taken before the error stay unused.
     pub async fn take(&self, count: u32) -> Result<Vec<u64>> {
         numbers(self.source.mint(count, None, self.shared.wait_max_ms).await?)
     }
 
-    /// Fills the whole buffer from stock. Never waits.
+    /// Fills the whole buffer from prefetched numbers. Never waits.
     ///
     /// # Errors
-    /// [`Short`], which says how many numbers were written and why there are no more.
+    /// [`Short`], with the number of numbers written and the reason for the end.
     pub fn try_fill(&self, out: &mut [u64]) -> Result<(), Short> {
         self.source.try_fill(out).map_err(|(made, why)| Short { made, why })
     }
 
-    /// `length` numbers that follow one another, for the caller to spend.
+    /// Reserves `length` consecutive numbers for the caller.
     ///
     /// # Errors
-    /// As [`next`](Self::next); `Invalid` for a length of 0, and for a source with a disguise.
+    /// Same as [`next`](Self::next); `Invalid` for a length of 0, and for a source with a disguise.
     pub async fn row(&self, length: u64) -> Result<Row> {
         self.source.row(length, self.shared.wait_max_ms).await
     }
 
-    /// A lane for one thread's hottest loop: it takes `block` numbers at a time and counts locally. Of a source
-    /// with several stores each block is of one of them.
+    /// Returns a lane for one thread's hottest loop: it takes `block` numbers at a time and counts
+    /// locally. For a source with several stores, each block comes from one of them.
     ///
     /// # Errors
     /// `Invalid` for a source with a disguise.
@@ -80,13 +81,13 @@ impl Segment {
         self.source.lane(block)
     }
 
-    /// How the source stands.
+    /// Returns the state of the source.
     #[must_use]
     pub fn stats(&self) -> SourceStats {
         self.source.stats()
     }
 
-    /// The source behind the handle.
+    /// Returns the source behind the handle.
     #[must_use]
     pub fn source(&self) -> &Source {
         &self.source

@@ -1,4 +1,4 @@
-//! Snowflake IDs of a source in a store.
+//! Snowflake IDs of a store-backed source.
 
 use snowmint_coord::spec::Plan;
 use snowmint_coord::{Decoded as SourceDecoded, Patience, Retry, Source, Values};
@@ -11,7 +11,7 @@ use super::segment::{not_numbers, numbers, one};
 use crate::snowflake::{Decoded, Stats};
 use crate::{Error, ErrorKind, Result, Short};
 
-/// A snowflake source, and how to wait for it.
+/// A snowflake source and the bounds of its waits.
 #[derive(Debug)]
 pub(crate) struct Stored {
     source: Source,
@@ -46,7 +46,7 @@ impl Stored {
         self.shared.clock.read().elapsed()
     }
 
-    /// Until when a call waits that names no deadline.
+    /// Returns the deadline of a call that names none.
     pub(crate) fn deadline(&self) -> ElapsedMillis {
         self.elapsed().saturating_add(self.wait_ms())
     }
@@ -58,8 +58,8 @@ impl Stored {
         std::cmp::max(MINT_WAIT_MAX_MS, u64::from(self.layout.unit_ms()).saturating_mul(2))
     }
 
-    /// IDs that servers mint, waited for on this thread; none where they are minted here, or where the
-    /// program has a runtime, whose threads must not wait.
+    /// Blocks this thread for IDs that servers mint. Returns none if this process mints them, or if
+    /// the program has a runtime, because this would block a thread of that runtime.
     fn asked(&self, count: usize, within_ms: impl Fn() -> u64) -> Option<Result<Vec<u64>>> {
         let keep = self.shared.keep.as_ref().filter(|_| self.source.is_asked())?;
         let count = u32::try_from(count).unwrap_or(u32::MAX);
@@ -109,7 +109,7 @@ impl Stored {
         }
     }
 
-    /// Waits as long as the policy allows, or hands the error back when the time is up.
+    /// Waits as long as the retry policy allows; returns the error when the time is up.
     fn wait_out(&self, patience: &mut Patience, why: Error, deadline: ElapsedMillis) -> Result<()> {
         let left_ms = deadline.since(self.elapsed());
         let Some(wait_ms) = patience.rest_ms(&why, left_ms) else { return Err(why) };

@@ -5,7 +5,7 @@ use snowmint_coord::{Decoded, Source, Values};
 use super::Shared;
 use crate::{Error, Result};
 
-/// Makes UUIDs, ULIDs or serials as a source in the store says. A cheap clone.
+/// Makes the UUIDs, ULIDs or serials of a source in the store. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Texts {
     source: Source,
@@ -17,16 +17,16 @@ impl Texts {
         Self { source, shared }
     }
 
-    /// The next one.
+    /// Returns the next text.
     ///
     /// # Errors
-    /// `Invalid` when the source's UUID version needs a name: [`next_for`](Self::next_for);
+    /// `Invalid` when the source's UUID version needs a name (see [`next_for`](Self::next_for));
     /// `Disabled`.
     pub async fn next(&self) -> Result<String> {
         self.one(None).await
     }
 
-    /// The UUID of `name`, for versions 3 and 5, which hash it, and 8, whose data it is.
+    /// Returns the UUID of `name`: versions 3 and 5 hash the name, version 8 uses it as data.
     ///
     /// # Errors
     /// `Invalid` when the source takes no name.
@@ -34,23 +34,23 @@ impl Texts {
         self.one(Some(name)).await
     }
 
-    /// Exactly `count` of them.
+    /// Returns exactly `count` texts.
     ///
     /// # Errors
-    /// As [`next`](Self::next).
+    /// Same as [`next`](Self::next).
     pub async fn take(&self, count: u32) -> Result<Vec<String>> {
         self.mint(count, None).await
     }
 
-    /// What an ID says: version and time.
+    /// Returns the version and the time in an ID.
     ///
     /// # Errors
-    /// `Invalid`, which says what is wrong with the text.
+    /// `Invalid`, with the fault of the text.
     pub fn decode(&self, text: &str) -> Result<Decoded> {
         self.source.decode(text, None)
     }
 
-    /// The source behind the handle.
+    /// Returns the source behind the handle.
     #[must_use]
     pub fn source(&self) -> &Source {
         &self.source
