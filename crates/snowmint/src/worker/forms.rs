@@ -1,5 +1,5 @@
-//! The forms of minting with a worker that somebody named: each looks after the window before an ID
-//! leaves it.
+//! The forms of minting with a worker that the program named: each extends the window, if due,
+//! before an ID leaves the handle.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::Worker;
 use crate::{Error, Result, Short};
 
 impl Worker {
-    /// Looks after the window before `minted` leaves the handle: extends it when it is spent, and then
+    /// Maintains the window before `minted` leaves the handle: extends a spent window and then
     /// mints.
     #[cold]
     pub(crate) fn see_to(&self, minted: Result<u64, Refusal>) -> Result<Result<u64, Refusal>> {
@@ -25,7 +25,7 @@ impl Worker {
         Ok(minted)
     }
 
-    /// Waits until `try_mint` succeeds, as far as `patience` reaches.
+    /// Waits until `try_mint` succeeds, as long as the wait policy allows.
     #[cold]
     pub(crate) fn mint_slowly(
         &self,
@@ -64,7 +64,7 @@ impl Worker {
         }
     }
 
-    /// As [`Snowflake::mint_async`](crate::Snowflake::mint_async).
+    /// Mints as [`Snowflake::mint_async`](crate::Snowflake::mint_async) documents.
     pub(crate) async fn mint_async(self: &Arc<Self>) -> Result<u64> {
         let generator = &self.generator;
         let mut minted = generator.try_mint();
@@ -83,7 +83,7 @@ impl Worker {
             match patience.rest(why, reading.elapsed()).map_err(|why| self.refused(why))? {
                 Rest::Until { wall, at_most_ms } => {
                     let left_us = wall.get().saturating_mul(1_000).checked_sub(reading.wall_us);
-                    // A held clock may be behind the wall's.
+                    // A held clock may be behind the wall clock.
                     let left_us = left_us.filter(|us| *us > 0).unwrap_or(1_000);
                     BootTimer.sleep_us(left_us.min(at_most_ms.saturating_mul(1_000))).await;
                 }
@@ -93,7 +93,7 @@ impl Worker {
         }
     }
 
-    /// As [`Worker::see_to`]; the mark file is written on a thread that may block.
+    /// Does the same as [`Worker::see_to`], but writes the mark file on a thread that may block.
     async fn see_to_async(
         self: &Arc<Self>,
         minted: Result<u64, Refusal>,
@@ -129,7 +129,7 @@ impl Worker {
         mut wait: impl FnMut(Refusal) -> Result<()>,
     ) -> Result<(), Short> {
         let mut made = 0;
-        // A window that is spent is extended once for each mark that it is spent at.
+        // At each mark, a spent window is extended once.
         let mut spent_at = None;
         while let Some(rest) = out.get_mut(made..) {
             let filled = self.generator.try_fill(rest);

@@ -1,14 +1,14 @@
-//! The file that remembers how far a worker may have minted.
+//! The file with the mark up to which a worker may have minted.
 //!
-//! STORAGE. Two copies of one record (sequence number, mark, whose it is, checksum) in one small file,
-//! 4 KiB apart, and beside it an empty file for the lock, which the kernel gives up when the process
-//! ends, however it ends. UPDATING. The mark is raised by writing the copy that is not the only
-//! durable one, and syncing; only then may anything below it be minted. Then the other copy follows
-//! without a sync, so that damage to either leaves the other. A torn write therefore leaves a whole
-//! copy of what was acted on. The mark is lowered, on a clean close, without a sync: should that be
-//! lost, the higher one holds.
+//! STORAGE. One small file has two copies of one record (sequence number, mark, key, checksum), 4
+//! KiB apart. A second, empty file is for the lock, which the kernel releases when the process
+//! ends, even after a crash. UPDATING. To raise the mark, a process writes the copy that is not the
+//! only durable one, and syncs. Only then may any tick below the mark be minted. Then it writes the
+//! other copy without a sync, so that damage to one copy leaves the other. A torn write therefore
+//! leaves a whole copy with the last mark in use. A clean close lowers the mark without a sync: if
+//! that write is lost, the higher mark holds.
 //!
-//! A file with no whole copy is refused. It is never taken for a new one.
+//! A file without a whole copy is rejected. It is never treated as a new file.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -21,9 +21,9 @@ use snowmint_core::{Clock, Pause, SystemClock, UnixMillis};
 use super::record::{COPY_BYTES, Record};
 use crate::{Error, ErrorKind, Result};
 
-/// Where the second copy begins. A block of its own: no disk tears both in one write.
+/// Offset of the second copy. It has its own block: no disk tears both copies in one write.
 const SECOND_COPY_AT: u64 = 4096;
-/// The longest pause between two tries to get the lock.
+/// The longest pause between two tries to get the lock, in milliseconds.
 const LOCK_PAUSE_MS_MAX: u64 = 8;
 
 /// The lock on one worker of one layout.
@@ -41,15 +41,15 @@ pub(super) struct MarkFile {
     path: PathBuf,
     file: File,
     sequence: u64,
-    /// Which copy to write next: the other one holds the newest durable mark.
+    /// Index of the copy to write next: the other copy has the newest durable mark.
     next: usize,
 }
 
-/// What lies in the place of a mark file.
+/// Content found at the path of a mark file.
 pub(super) enum Found {
-    /// Nothing: nobody has minted with this worker here.
+    /// No file: no process has minted with this worker here.
     Nothing(Lock),
-    /// Somebody may have minted up to the mark.
+    /// A process may have minted up to the mark.
     Mark(MarkFile, UnixMillis),
 }
 
@@ -78,13 +78,13 @@ impl Lock {
             if left_ms == 0 {
                 return Err(Error::new(op, ErrorKind::Locked { what: path.display().to_string() }));
             }
-            // The lock is a matter between processes, so real time passes, whatever clock mints.
+            // The lock is between processes, so the wait uses real time, whatever clock mints.
             SystemClock.pause_until(UnixMillis::MAX, std::cmp::min(pause_ms, left_ms));
             pause_ms = std::cmp::min(pause_ms * 2, LOCK_PAUSE_MS_MAX);
         }
     }
 
-    /// Looks at what an earlier process has left.
+    /// Reads the mark file of an earlier process.
     pub(super) fn find(self) -> Result<Found> {
         let op = "read mark file";
         let path = self.path();
@@ -95,8 +95,8 @@ impl Lock {
             }
             Err(error) => return Err(Error::io(op, &path, error)),
         };
-        // What an earlier process wrote last may be in memory only. From here on either copy may be
-        // written over.
+        // The last write of an earlier process may be in memory only. After this sync, either copy
+        // may be overwritten.
         file.sync_data().map_err(|error| Error::io(op, &path, error))?;
         let mut newest: Option<(usize, Record)> = None;
         for copy in [0, 1] {
@@ -118,7 +118,7 @@ impl Lock {
         Ok(Found::Mark(found, mark))
     }
 
-    /// Makes the file, with `mark` in it. When this answers, it survives the loss of power.
+    /// Makes the file with `mark` in it. On return the file survives a power loss.
     pub(super) fn create(self, mark: UnixMillis) -> Result<MarkFile> {
         let op = "make mark file";
         let new_path = self.dir.join(format!("{}.new", self.key));
@@ -134,7 +134,7 @@ impl Lock {
             file.write_all_at(&bytes, offset(0))?;
             file.write_all_at(&bytes, offset(1))?;
             file.sync_all()?;
-            // The name appears only once the content is whole, so that a file under it is never
+            // The name appears only once the content is whole, so that a file of this name is never
             // empty.
             std::fs::rename(&new_path, &path)?;
             File::open(&self.dir)?.sync_all()?;
@@ -150,19 +150,19 @@ impl Lock {
 }
 
 impl MarkFile {
-    /// Raises the mark. When this answers, it survives the loss of power; until then, do not act on
-    /// it. After an error the file holds the old mark or the new one.
+    /// Raises the mark. On return the new mark survives a power loss; until then, do not use it.
+    /// After an error the file has the old mark or the new one.
     pub(super) fn raise(&mut self, mark: UnixMillis) -> Result<()> {
         let bytes = self.write(mark)?;
         self.file.sync_data().map_err(|error| Error::io("raise mark", &self.path, error))?;
-        // The other copy may be written over from here on. That it follows at once protects against
-        // damage only; without it the mark is safe all the same.
+        // The other copy may be overwritten from here on. Writing it at once protects against
+        // damage only; the mark is safe without it.
         self.next = 1 - self.next;
         let _ = self.file.write_all_at(&bytes, offset(self.next));
         Ok(())
     }
 
-    /// Lowers the mark to the end of everything minted, and gives up the lock.
+    /// Lowers the mark to the end of everything minted, and releases the lock.
     pub(super) fn lower_and_unlock(&mut self, mark: UnixMillis) -> Result<()> {
         let lowered = self.write(mark);
         self.lock.file.unlock().map_err(|error| Error::io("close worker", &self.path, error))?;
@@ -195,7 +195,7 @@ fn offset(copy: usize) -> u64 {
     if copy == 0 { 0 } else { SECOND_COPY_AT }
 }
 
-/// What there is of a copy: less than its length where the file ends.
+/// Reads one copy; returns fewer bytes where the file ends early.
 fn read(file: &File, at: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; COPY_BYTES];
     let mut filled = 0;

@@ -1,4 +1,4 @@
-//! A worker that somebody named by hand, and the file that remembers how far it has minted.
+//! A worker that the program named, and the file with its mark.
 
 mod forms;
 mod mark_file;
@@ -23,13 +23,13 @@ use window::{Baseline, Need, Reach, Window};
 
 const OPEN: &str = "open worker";
 
-/// What a worker is opened with.
+/// Settings for opening a worker.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) layout: Layout,
     pub(crate) worker: u64,
     pub(crate) settings: Settings,
-    /// Where the mark is kept; none to keep none.
+    /// Directory of the mark file; none to keep no mark.
     pub(crate) dir: Option<PathBuf>,
     pub(crate) lock_wait_ms: u64,
     pub(crate) catch_up_ms: u64,
@@ -38,12 +38,12 @@ pub(crate) struct Plan {
     pub(crate) observer: Tell,
 }
 
-/// A generator whose window is kept in a file.
+/// A generator with its window in a file.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) generator: Generator<HandleClock, Tell>,
     reach: Reach,
-    /// None where no mark is kept.
+    /// None if no mark is kept.
     window: Option<Mutex<Window>>,
     name: String,
 }
@@ -78,7 +78,7 @@ impl Worker {
         Ok(Self { generator, reach, window: window.map(Mutex::new), name })
     }
 
-    /// What [`HandleClock::is_calm`] denied, before an ID leaves the handle.
+    /// Checks for a fork and extends the window, once [`HandleClock::is_calm`] is false.
     pub(crate) fn attend(&self) -> Result<()> {
         if self.generator.clock().is_forked() {
             return Err(self.forked());
@@ -87,13 +87,13 @@ impl Worker {
         match window.try_lock() {
             Ok(window) => self.extend_early(window),
             Err(TryLockError::Poisoned(poisoned)) => self.extend_early(poisoned.into_inner()),
-            // Somebody is at it.
+            // Another thread is extending the window.
             Err(TryLockError::WouldBlock) => {}
         }
         Ok(())
     }
 
-    /// The generator wants a tick past `mark`.
+    /// Extends the window past `mark`, because the generator wants a later tick.
     pub(crate) fn extend_past(&self, mark: UnixMillis) -> Result<()> {
         if self.generator.clock().is_forked() {
             return Err(self.forked());
@@ -107,7 +107,7 @@ impl Worker {
         }
     }
 
-    /// The window still lasts a while: an error becomes the caller's only once it is spent.
+    /// Extends a window that still lasts: the caller gets an error only once the window is spent.
     fn extend_early(&self, window: MutexGuard<'_, Window>) {
         if let Err(error) = self.extend(window, Need::Soon) {
             tracing::warn!(worker = %self.name, error = %chain(&error), "the window could not be extended");
@@ -143,10 +143,10 @@ impl Worker {
         Error::new("mint", ErrorKind::Unsupported { what })
     }
 
-    /// Closes the generator for good, and gives back what it did not take.
+    /// Closes the generator for good, and releases the ticks that it did not take.
     pub(crate) fn close(&self) -> Result<()> {
         if self.generator.clock().is_forked() {
-            // The file and the lock are the parent's.
+            // The file and the lock belong to the parent process.
             return Err(self.forked());
         }
         let taken = self.generator.close();
@@ -171,8 +171,7 @@ fn baseline(clock: &HandleClock) -> Baseline {
     Baseline { wall: clock.read().wall(), elapsed: clock.elapsed_with_suspend() }
 }
 
-/// The first window: from where the file's mark is, or, where there is no file, from the clock's
-/// tick on.
+/// Opens the first window: it starts at the file's mark, or without a file at the clock's tick.
 fn first_window(
     lock: Lock,
     reach: &Reach,
@@ -199,7 +198,7 @@ fn first_window(
     }
 }
 
-/// Waits until the clock has come so near to the mark that the policy can do the rest.
+/// Waits until the clock is as near to the mark as the policy requires.
 fn catch_up(
     file: &MarkFile,
     floor: UnixMillis,
@@ -229,8 +228,8 @@ fn catch_up(
     }
 }
 
-/// Without a file nothing is known: at least the tick that a process before may have died in is left
-/// alone, where it ends soon.
+/// Returns the window of a worker without a mark file. It skips the current tick, in which an
+/// earlier process may have minted, unless ticks are longer than `catch_up_ms`.
 fn without_file(layout: &Layout, clock: &HandleClock, catch_up_ms: u64) -> snowmint_core::Window {
     let now = clock.read().wall();
     let unit_ms = u64::from(layout.unit_ms());
@@ -242,7 +241,7 @@ fn without_file(layout: &Layout, clock: &HandleClock, catch_up_ms: u64) -> snowm
     snowmint_core::Window::new(floor, UnixMillis::MAX)
 }
 
-/// When the tick of `time` began; the epoch where there is none.
+/// Returns the start of the tick of `time`; the epoch if `time` has none.
 fn tick_start(layout: &Layout, time: UnixMillis) -> UnixMillis {
     layout.tick_at(time).map_or(layout.epoch(), |tick| layout.start_of(tick))
 }

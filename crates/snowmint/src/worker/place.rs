@@ -1,4 +1,4 @@
-//! Where mark files lie, and what they are called.
+//! Directory and names of mark files.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -9,8 +9,8 @@ use snowmint_core::layout::Field;
 
 use crate::{Error, Result};
 
-/// Where the marks of workers are kept unless somebody says otherwise: `snowmint` in the user's state
-/// directory, which is `$XDG_STATE_HOME`, or `~/.local/state`.
+/// Returns the default directory of the workers' marks: `snowmint` in the user's state directory,
+/// which is `$XDG_STATE_HOME` or `~/.local/state`.
 ///
 /// # Errors
 /// `Invalid` when neither `XDG_STATE_HOME` nor `HOME` is an absolute path.
@@ -35,8 +35,8 @@ fn dir_from(state: Option<OsString>, home: Option<OsString>) -> Result<PathBuf> 
     ))
 }
 
-/// The name of a worker's files: all that tells its IDs from those of another. How a worker is split
-/// for display does not.
+/// Returns the name of a worker's files, made of everything that distinguishes its IDs from those
+/// of another worker. The split of a worker for display has no effect on IDs and is left out.
 pub(super) fn key(layout: &Layout, worker: u64) -> String {
     let mut fields = [Field::Time, Field::Clock, Field::Worker, Field::Sequence];
     fields.sort_by_key(|field| std::cmp::Reverse((layout.shift(*field), layout.bits(*field))));

@@ -1,28 +1,28 @@
-//! One copy of a mark file's content as bytes, with everything needed to tell whether it is whole.
+//! Encoding of one copy of a mark file's content, with a checksum to detect damage.
 
-/// What every copy begins with: the name and the version of the format.
+/// First bytes of every copy: the name and the version of the format.
 const MAGIC: [u8; 8] = *b"SNOWMRK1";
-/// The room of one copy. A disk writes so much at once.
+/// Size of one copy in bytes. A disk writes this much at once.
 pub(super) const COPY_BYTES: usize = 512;
-/// Magic, sequence number, mark, length of the key; then the key and the checksum.
+/// Bytes of magic, sequence number, mark, and length of the key; key and checksum follow.
 const FIXED_BYTES: usize = 8 + 8 + 8 + 4;
-/// The longest key.
+/// Length of the longest key in bytes.
 pub(super) const KEY_BYTES_MAX: usize = COPY_BYTES - FIXED_BYTES - 4;
 
 /// One copy, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Raised by every write; the higher of two copies is the newer.
+    /// Raised by every write; of two copies the one with the higher number is newer.
     pub(super) sequence: u64,
-    /// Everything before it may have been minted, in Unix milliseconds.
+    /// End of the ticks that may have been minted, in Unix milliseconds.
     pub(super) mark_ms: u64,
-    /// Which layout and worker it belongs to.
+    /// Layout and worker of the mark.
     pub(super) key: String,
 }
 
 impl Record {
-    /// The bytes of one copy. The key must be at most [`KEY_BYTES_MAX`] long; what is longer is cut,
-    /// and then belongs to no worker.
+    /// Returns the bytes of one copy. The key must be at most [`KEY_BYTES_MAX`] long; a longer key
+    /// is cut, and then matches no worker.
     pub(super) fn encode(&self) -> [u8; COPY_BYTES] {
         let key = self.key.as_bytes();
         let key = key.get(..KEY_BYTES_MAX).unwrap_or(key);
@@ -43,7 +43,7 @@ impl Record {
         copy
     }
 
-    /// The copy at the start of `bytes`, if it is whole.
+    /// Returns the copy at the start of `bytes`, if it is whole.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let (magic, rest) = bytes.split_first_chunk::<8>()?;
         let (sequence, rest) = rest.split_first_chunk::<8>()?;

@@ -1,4 +1,4 @@
-//! What only the inside shows.
+//! Tests that need private parts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::new(UnixMillis::new(1_795_132_800_000)))
 }
 
-/// The mark that a process would find now.
+/// Returns the mark that a process would find now.
 fn mark_in(dir: &Path, layout: &Layout) -> UnixMillis {
     let bytes = std::fs::read(dir.join(format!("{}.mark", place::key(layout, 7)))).unwrap();
     let copies = [&bytes[..], &bytes[4096..]].map(|copy| Record::decode(copy).unwrap());

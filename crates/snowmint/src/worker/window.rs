@@ -1,4 +1,4 @@
-//! Keeping the window of a hand-named worker ahead of the clock.
+//! Extension of the window of a worker that the program named, ahead of the clock.
 
 use snowmint_core::generator::Rollback;
 use snowmint_core::{ElapsedMillis, Layout, UnixMillis};
@@ -6,43 +6,43 @@ use snowmint_core::{ElapsedMillis, Layout, UnixMillis};
 use super::mark_file::MarkFile;
 use crate::{Error, ErrorKind, Result};
 
-/// How far ahead of need the mark is kept. After a crash, IDs lead the clock by at most this much and
-/// two ticks, or the next process waits for so long.
+/// Milliseconds by which the mark is kept ahead of need. After a crash, IDs lead the clock by at
+/// most this much and two ticks, or the next process waits that long.
 pub const WINDOW_MS: u64 = 500;
-/// A window is extended when this much of it is left.
+/// Rest of a window, in milliseconds, at which it is extended.
 const MARGIN_MS: u64 = WINDOW_MS / 2;
-/// After a failure, how long the early extension is not tried again.
+/// Time after a failed early extension before the next try, in milliseconds.
 const RETRY_MS: u64 = 100;
 
 const OP: &str = "extend window";
 
-/// Where a clock stood, for comparison with where it stands later.
+/// A reading of the clock for later comparison.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Baseline {
     pub(super) wall: UnixMillis,
     pub(super) elapsed: ElapsedMillis,
 }
 
-/// How far a window reaches.
+/// The extent of a window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reach {
     pub(super) layout: Layout,
-    /// By policy, ticks this far ahead of the clock may be needed at any time.
+    /// Lead over the clock, by policy, of ticks that may be needed at any time.
     pub(super) lead_ms: u64,
-    /// By policy, ticks this far ahead of the clock may be needed after a step back.
+    /// Lead over the clock, by policy, of ticks that may be needed after a clock step back.
     pub(super) held_ms: u64,
-    /// How far the wall clock may run ahead of elapsed time between two extensions.
+    /// Longest lead of the wall clock over elapsed time between two extensions.
     pub(super) jump_max_ms: u64,
 }
 
-/// Why a window is to be extended.
+/// Reason for an extension.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Need {
-    /// Half of it is over.
+    /// Half of the window is over.
     Soon,
-    /// The generator wants a tick past it.
+    /// The generator wants a tick past the window.
     Spent {
-        /// Where it ended when the generator did.
+        /// End of the window when the generator reported it.
         mark: UnixMillis,
     },
 }
@@ -67,7 +67,7 @@ impl Reach {
         Self { layout, lead_ms, held_ms, jump_max_ms }
     }
 
-    /// The mark of a window that serves from `from` on: the end of a tick.
+    /// Returns the mark of a window that serves from `from` on: the end of a tick.
     pub(super) fn mark_after(&self, from: UnixMillis) -> UnixMillis {
         let until = from.saturating_add(self.lead_ms).saturating_add(WINDOW_MS);
         match self.layout.tick_at(until) {
@@ -88,18 +88,17 @@ impl Window {
         Self { file, floor, mark, baseline, closed: false }
     }
 
-    /// When to look at the window again.
+    /// Returns the wall time from which the window must be checked again.
     pub(super) fn attend_from(&self, reach: &Reach) -> UnixMillis {
         self.mark.saturating_sub(reach.lead_ms).saturating_sub(MARGIN_MS)
     }
 
-    /// When to look again after a failure.
+    /// Returns the wall time of the next check after a failure.
     pub(super) fn retry_from(now: UnixMillis) -> UnixMillis {
         now.saturating_add(RETRY_MS)
     }
 
-    /// Raises the mark as far as is needed at `now`, when IDs are taken up to `taken`. Answers the
-    /// mark.
+    /// Raises the mark as far as needed at `now`, with IDs taken up to `taken`. Returns the mark.
     pub(super) fn extend(
         &mut self,
         reach: &Reach,
@@ -127,7 +126,7 @@ impl Window {
         Ok(self.mark)
     }
 
-    /// The latest time that the generator may need a tick of now.
+    /// Returns the latest time at which the generator may need a tick now.
     fn wanted_from(
         &self,
         reach: &Reach,
@@ -139,14 +138,14 @@ impl Window {
         let near =
             from.saturating_add(reach.lead_ms).saturating_add(u64::from(reach.layout.unit_ms()));
         match need {
-            // Neither the clock nor the last ID is near the mark: a held clock is ahead of both.
+            // Clock and last ID are both far from the mark, so a held clock is ahead of both.
             Need::Spent { mark } if near < mark => wall.saturating_add(reach.held_ms),
             _ => from,
         }
     }
 
-    /// The wall clock must not run away from elapsed time and take the mark with it: what is minted
-    /// there is minted for good, and the worker is of no use until the clock gets there again.
+    /// Rejects a wall clock that runs away from elapsed time, because it would take the mark with
+    /// it: ticks there would be used up, and the worker useless until the clock reaches them again.
     fn check_jump(&self, now: Baseline, jump_max_ms: u64) -> Result<()> {
         let expected = self.baseline.wall.saturating_add(now.elapsed.since(self.baseline.elapsed));
         let ahead_ms = now.wall.since(expected);
@@ -160,7 +159,7 @@ impl Window {
         Err(Error::new(OP, ErrorKind::ClockAhead { ahead_ms, limit_ms, compared_with }))
     }
 
-    /// Gives back what was not taken, and the lock.
+    /// Releases the ticks that were not taken, and the lock.
     pub(super) fn close(&mut self, taken: UnixMillis) -> Result<()> {
         if self.closed {
             return Ok(());
