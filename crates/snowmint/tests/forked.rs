@@ -1,4 +1,4 @@
-//! A process that forks: its child is refused by every handle that it has a copy of.
+//! A process that forks: every inherited handle rejects the child.
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
 #[path = "library/common/mod.rs"]
@@ -8,7 +8,7 @@ use common::TempDir;
 use fork::{Fork, fork, waitpid};
 use snowmint::{Layout, Snowflake, open_blocking};
 
-/// What the child ends with when all is as it should be: any other end is another number.
+/// Exit code of the child on success; any failure has another code.
 const REFUSED: i32 = 42;
 
 #[test]
@@ -44,7 +44,7 @@ fn a_forked_child_is_refused_whatever_it_asks_and_its_parent_goes_on() {
             let refused = all().map(|minted| minted.map_err(code)).iter().all(is_refused);
             let opened = open_blocking(&url).map_err(code);
             let right = refused && is_refused(&opened);
-            // Nothing of the test's is dropped here: it is the parent's.
+            // Nothing of the test is dropped here: it belongs to the parent.
             std::process::exit(if right { REFUSED } else { 1 });
         }
         Fork::Parent(child) => {

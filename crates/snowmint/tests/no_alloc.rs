@@ -1,4 +1,4 @@
-//! A handle allocates nothing per ID, and its size is known.
+//! A handle allocates nothing per ID, and has a known size.
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
 #[path = "library/common/mod.rs"]
@@ -31,8 +31,8 @@ fn minting_allocates_nothing_in_steady_state() {
             }
         };
         work();
-        // Twice a second the window is extended, and its record is put together. Everything else allocates nothing,
-        // however long it takes.
+        // Twice a second the window is extended, which allocates a record. Everything else
+        // allocates nothing, however long it takes.
         let mut without = 0;
         for _ in 0..1_000 {
             let before = ids.stats().mark;

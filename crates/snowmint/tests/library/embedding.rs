@@ -1,4 +1,5 @@
-//! What a process notices that embeds the library. The test starts itself again, alone in a process whose threads it counts.
+//! Effects on a process that embeds the library. The test starts itself again, alone in a process,
+//! and counts its threads.
 
 use std::process::Command;
 
@@ -9,7 +10,7 @@ use snowmint::open_blocking;
 /// Longer than anything takes, even on a busy machine.
 const BOUND_MS: u64 = 60_000;
 
-/// Waits until this is so.
+/// Waits until the condition holds.
 fn until(what: &str, is_so: impl Fn() -> bool) {
     let begun = SystemClock.read().elapsed();
     while !is_so() {
@@ -44,7 +45,7 @@ fn embed() {
     };
     let url = format!("sqlite:{}/ids.db", dir.path().display());
     let mint = open_blocking(&url).unwrap();
-    // A thread gives itself its name, once it runs. What there is to be seen is seen on Linux alone.
+    // A thread names itself once it runs. The names are visible on Linux only.
     if cfg!(target_os = "linux") {
         until("a thread of ours", || named() > 0);
     }
@@ -56,12 +57,12 @@ fn embed() {
     let invoices = mint.segment("invoices").unwrap();
     assert_eq!((invoices.next().unwrap(), invoices.take(2).unwrap()), (1, vec![2, 3]));
     assert_eq!(mint.uuid("requests").unwrap().next().unwrap().len(), 36);
-    // The handle of a source keeps going what it needs.
+    // The handle of a source keeps everything that it needs running.
     drop(mint);
     seen.add(orders.mint().unwrap());
     drop(invoices);
     drop(orders);
-    // The system lists a thread for a moment longer than it can be waited for.
+    // The system lists a thread for a moment after it was joined.
     until("no thread of ours", || named() == 0);
     let again = open_blocking(&url).unwrap();
     let orders = again.snowflake("orders").unwrap();

@@ -1,5 +1,5 @@
-//! What a service that has the library inside relies on: one program, so that it is linked once. Tests that count
-//! allocations, or fork, have programs of their own.
+//! Tests of the guarantees to a service with the library inside: one program, so that it is linked
+//! once. Tests that count allocations, or fork, have separate programs.
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
 mod common;

@@ -11,7 +11,8 @@ use snowmint::{Layout, Snowflake};
 const DIR: &str = "SNOWMINT_TEST_DIR";
 const COUNT: &str = "SNOWMINT_TEST_COUNT";
 
-/// Mints in a process of its own, when it is told to; in an ordinary run of the tests it does nothing.
+/// Mints in a child process if the environment requests it; does nothing in an ordinary run of the
+/// tests.
 #[test]
 fn child() {
     let Ok(dir) = std::env::var(DIR) else { return };
@@ -34,7 +35,7 @@ fn start(dir: &TempDir, count: usize) -> Child {
     start_by(Command::new(std::env::current_exe().unwrap()), dir, count)
 }
 
-/// The same, by a command that ends in this binary's name.
+/// Does the same by a command that ends in this binary's name.
 fn start_by(mut command: Command, dir: &TempDir, count: usize) -> Child {
     command
         .args(["processes::child", "--exact", "--nocapture", "--test-threads=1"])
@@ -45,12 +46,12 @@ fn start_by(mut command: Command, dir: &TempDir, count: usize) -> Child {
         .unwrap()
 }
 
-/// The IDs in what a child wrote. A line that a kill cut short is left out.
+/// Parses the ID in a child's line. A line cut short by a kill is left out.
 fn id(line: &str) -> Option<u64> {
     line.split_once("id ")?.1.strip_suffix('\n')?.parse().ok()
 }
 
-/// Reads everything that the child says until it ends.
+/// Reads the child's whole output.
 fn read_all(child: &mut Child) -> Vec<u64> {
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let (mut ids, mut line) = (Vec::new(), String::new());
@@ -118,7 +119,8 @@ fn processes_killed_in_the_middle_make_no_duplicate() {
     assert!(seen.len() > 8 * 7 / 2 * 5_000);
 }
 
-/// Whoever can open the lock file can hold the lock, and whoever can write a mark can lower it.
+/// A process that can open the lock file can hold the lock, and one that can write a mark can lower
+/// it.
 #[test]
 fn the_files_of_a_worker_are_their_owners_alone_whatever_the_umask() {
     let dir = TempDir::new();

@@ -6,7 +6,7 @@ use crate::common::{Seen, TempDir};
 use snowmint::core::{Clock as _, ClockStep, ManualClock, Observer, SystemClock, UnixMillis};
 use snowmint::{ClockChoice, Layout, Settings, Snowflake, WINDOW_MS};
 
-/// Whoever waits beside others on a busy machine may wait for many ticks.
+/// On a busy machine a thread may wait for many ticks.
 const PATIENT: Settings = Settings { wait_max_ms: 30_000, ..Settings::DEFAULT };
 
 fn open(dir: &TempDir, clock: ClockChoice) -> Snowflake {
@@ -20,7 +20,7 @@ fn open(dir: &TempDir, clock: ClockChoice) -> Snowflake {
         .unwrap()
 }
 
-/// What one thread or task has minted.
+/// Returns the count of IDs from all threads or tasks, after checking that they are all different.
 fn all_different(batches: impl IntoIterator<Item = Vec<u64>>) -> usize {
     let mut seen = Seen::default();
     for batch in batches {
@@ -103,18 +103,18 @@ async fn tasks_cross_windows_and_wait_for_ticks_without_an_error() {
 #[test]
 fn waiting_ends_with_the_deadline() {
     let dir = TempDir::new();
-    // One ID a minute.
+    // Two IDs a minute.
     let layout = Layout::new(31, 10, 1).unwrap().with_unit_ms(60_000).unwrap();
     let ids = Snowflake::builder().layout(layout).worker(7).data_dir(dir.path()).build().unwrap();
     let mut batch = [0; 3];
     let waits = || {
         let begin = ids.elapsed();
-        // Two IDs are all there is.
+        // Uses up all IDs of the tick.
         while ids.mint_by(begin).is_ok() {}
         let error = ids.mint_by(begin.saturating_add(50)).err()?;
         Some((error, ids.elapsed().since(begin)))
     };
-    // Unless a minute ends meanwhile.
+    // A second try, because a minute may have ended meanwhile.
     let (error, waited_ms) = waits().or_else(waits).unwrap();
     assert_eq!(error.kind().code(), "tick_full");
     assert!((50..30_000).contains(&waited_ms), "{waited_ms}");

@@ -1,4 +1,4 @@
-//! Sources of a store, inside an application.
+//! Store-backed sources inside an application.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::common::{Seen, TempDir, open_once_free};
 use snowmint::{AfterCrash, Mint, NodeSettings, Options, SourceSpec, open, open_blocking};
 use snowmint_coord::{BootTimer, Timer as _};
 
-/// No test of this file takes so long; a wait without a bound would.
+/// Longer than any test of this file takes; a wait without a bound would exceed it.
 const BOUND: Duration = Duration::from_secs(60);
 
 fn url(dir: &Path) -> String {
@@ -18,7 +18,7 @@ async fn within<T>(call: impl Future<Output = T>) -> T {
     tokio::time::timeout(BOUND, call).await.unwrap()
 }
 
-/// A busy machine takes its time for a call of the store.
+/// Returns settings that allow a slow call of the store on a busy machine.
 fn node_settings() -> NodeSettings {
     NodeSettings { store_call_ms: 60_000, ..NodeSettings::default() }
 }
@@ -134,7 +134,7 @@ async fn counters_rise_by_key_and_belong_to_one_process_until_it_closes() {
     assert_eq!(refused.kind().code(), "elsewhere", "{refused}");
     within(first.close()).await.unwrap();
     assert_eq!(messages.try_next("alice").unwrap_err().kind().code(), "closed");
-    // What the store said a moment ago is believed for some milliseconds.
+    // A result of the store is reused for some milliseconds.
     let next = async {
         loop {
             match others.next("alice").await {
@@ -223,14 +223,14 @@ fn a_journal_lets_the_same_worker_go_on_after_a_crash() {
             seen.add(orders.mint().unwrap());
         }
         workers.push(orders.decode(orders.mint().unwrap()).unwrap().worker);
-        // Dropped, not closed: nothing is given back.
+        // Dropped, not closed: nothing is released.
         drop(orders);
         drop(mint);
     }
     assert_eq!(workers, [0, 0, 0]);
 }
 
-/// Two stores hand out one source; the third keeps its definition.
+/// Two stores hand out the numbers of one source; the third has its definition.
 #[tokio::test]
 async fn numbers_of_one_source_come_from_two_stores() {
     let dir = TempDir::new();
@@ -243,7 +243,7 @@ async fn numbers_of_one_source_come_from_two_stores() {
         let mint = open_once_free(&at("ids"), options).await;
         mint.define("bills", &spec).await.unwrap();
         let bills = within(mint.segment("bills")).await.unwrap();
-        // Until both stores have answered once, one serves alone.
+        // Until both stores have replied once, one store serves alone.
         let mut came = [false; 2];
         let both = async {
             while came != [true; 2] {
@@ -254,7 +254,7 @@ async fn numbers_of_one_source_come_from_two_stores() {
             }
         };
         within(both).await;
-        // A store that is slow for a while is left out for as long.
+        // A slow store is left out while it is slow.
         let mut residues = [0; 2];
         let by_both = async {
             while residues.iter().any(|count| *count <= 50) {
@@ -269,7 +269,7 @@ async fn numbers_of_one_source_come_from_two_stores() {
         assert_eq!(bills.stats().stores.len(), 2);
         let mut lane = bills.lane(10).unwrap();
         for _ in 0..50 {
-            // Without waiting: what is in stock.
+            // Prefetched numbers only, without waiting.
             match lane.try_next() {
                 Ok(id) => seen.add(id),
                 Err(_) => seen.add(within(bills.next()).await.unwrap()),

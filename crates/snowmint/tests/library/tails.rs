@@ -1,5 +1,5 @@
-//! A process that is stopped and started again and again, beside others on the same store: what it did
-//! not use, it uses next time, and nobody else ever has it.
+//! A process that is stopped and started repeatedly, next to others on the same store: it uses its
+//! unused numbers next time, and no other process ever gets them.
 #![allow(clippy::print_stdout, reason = "numbers for the documents")]
 
 use crate::common::{Seen, TempDir, open_once_free};
@@ -10,14 +10,15 @@ const ROUNDS: u32 = 50;
 /// Longer than anything takes, even on a busy machine.
 const BOUND_MS: u64 = 60_000;
 
-/// A call of the store that was given up may have reserved what nobody knows of.
+/// Returns settings with a long timeout: an abandoned call of the store may have reserved numbers
+/// that no process knows of.
 fn options() -> Options {
     let settings = NodeSettings { store_call_ms: BOUND_MS, ..NodeSettings::default() };
     Options::new().node_settings(settings)
 }
 
-/// Waits until no more than this of what the store has handed out is neither used nor lost, nor in stock. A fetch that is
-/// on its way may have been answered by the store alone.
+/// Waits until all numbers handed out by the store, except at most `rest`, are used, lost or
+/// prefetched. The store may have replied to a fetch that its process has not received yet.
 async fn accounted(mint: &Mint, segments: &[&Segment], gone: u64, rest: u64) {
     let begun = BootTimer.elapsed();
     loop {
@@ -34,7 +35,7 @@ async fn accounted(mint: &Mint, segments: &[&Segment], gone: u64, rest: u64) {
     }
 }
 
-/// How many numbers the store has handed out and not had back.
+/// Returns the count of numbers handed out by the store and not returned.
 async fn reserved(mint: &Mint) -> u64 {
     mint.node().definition("bills").await.unwrap().next.unwrap() - 1
 }
@@ -56,7 +57,8 @@ async fn fifty_stops_beside_others_waste_next_to_nothing_and_repeat_nothing() {
         let (one, other) = (one.await.unwrap(), other.await.unwrap());
         for (segment, count) in [
             (&bills, 20 + round % 7),
-            // Every other time nobody has reserved in between, and the tail goes back.
+            // In every other round no other process reserves in between, and the unused rest is
+            // returned.
             (&one, 3),
             (&other, 1_200 * (round % 2)),
         ] {
@@ -68,7 +70,7 @@ async fn fifty_stops_beside_others_waste_next_to_nothing_and_repeat_nothing() {
         accounted(&others[0], &[&bills, &one, &other], used + lost, 0).await;
         let before = reserved(&others[0]).await;
         mint.close().await.unwrap();
-        // A tail is lost where another process reserves in the moment in which it goes back.
+        // The rest is lost if another process reserves at the moment of its return.
         let lost_now = bills.stats().numbers.unwrap().lost;
         if reserved(&others[0]).await <= before {
             assert_eq!(lost_now, 0, "nobody reserved since");
@@ -76,11 +78,11 @@ async fn fifty_stops_beside_others_waste_next_to_nothing_and_repeat_nothing() {
         }
         lost += lost_now;
     }
-    // Without a journal it would be each tail in half of the rounds.
+    // Without a journal, half of the rounds would lose their rest.
     assert!(alone >= ROUNDS / 2, "in {alone} of {ROUNDS} rounds nobody reserved");
     let [one, other] = [&others[0], &others[1]].map(|mint| mint.segment("bills"));
     let (one, other) = (one.await.unwrap(), other.await.unwrap());
-    // What the journal keeps at the end is not lost: what the stop before left, and one fetch beside it.
+    // Numbers in the journal at the end are not lost: the rest of the previous stop, and one fetch.
     accounted(&others[0], &[&one, &other], used + lost, 2_000).await;
     println!("{used} used, {lost} lost in {ROUNDS} stops");
     for other in others {

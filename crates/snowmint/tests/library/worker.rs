@@ -1,4 +1,4 @@
-//! A worker named by hand: no ID twice, whatever the clock, the processes and the file do.
+//! A worker that the program named: no ID twice, whatever the clock, the processes and the file do.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn builder(dir: &TempDir, clock: &Arc<ManualClock>) -> Builder {
         .with_clock(clock.clone())
 }
 
-/// Ends a handle as a crash does: the file stays as it is at this moment.
+/// Ends a handle like a crash: the file stays in its present state.
 fn crash(ids: Snowflake, dir: &TempDir) {
     let file = dir.mark_file();
     let before = std::fs::read(&file).unwrap();
@@ -34,7 +34,8 @@ fn crash(ids: Snowflake, dir: &TempDir) {
     std::fs::write(&file, before).unwrap();
 }
 
-/// Fifty times: open, mint through several windows, end well or badly, and set the clock back.
+/// Fifty times: open, mint through several windows, end cleanly or by a crash, and set the clock
+/// back.
 fn reopen_fifty_times(settings: Settings, layout: Layout) {
     let (dir, clock) = (TempDir::new(), clock());
     let mut seen = Seen::default();
@@ -144,11 +145,11 @@ fn a_clock_that_jumps_ahead_cannot_push_the_mark_years_ahead() {
     assert_eq!(ids.stats().mark, mark);
     let after_jump = ids.stats();
     assert_eq!((after_jump.steps_ahead, after_jump.steps_back), (1, 0));
-    // The clock is put right: so is everything.
+    // After the clock is corrected, minting works again.
     clock.step_back_ms(10 * YEAR_MS);
     let id = ids.mint().unwrap();
     assert_eq!(ids.decode(id).unwrap().time, clock.read().wall());
-    // Who opens the worker anew vouches for the clock.
+    // Opening the worker again means that the operator trusts the clock.
     clock.step_ahead_ms(10 * YEAR_MS);
     ids.close().unwrap();
     builder(&dir, &clock).build().unwrap().mint().unwrap();
@@ -181,7 +182,8 @@ fn a_held_clock_gets_the_window_that_it_needs() {
     let mut seen = Seen::default();
     seen.add(ids.mint().unwrap());
     clock.step_back_ms(4_990);
-    // Held ticks flow at half speed while nobody mints; then they are far ahead of clock and window.
+    // Held ticks pass at half speed while nothing is minted; then they are far ahead of clock and
+    // window.
     seen.add(ids.mint().unwrap());
     clock.advance_ms(5_000);
     for _ in 0..1_000 {
@@ -210,7 +212,7 @@ fn one_process_has_a_worker_and_the_next_waits_for_it() {
     let error = builder(&dir, &clock).lock_wait_ms(20).build().unwrap_err();
     assert_eq!(error.kind().code(), "locked");
     assert!(error.to_string().contains("worker-7"), "{error}");
-    // Another worker, and the same number of another layout, are others.
+    // Another worker number, and the same number in another layout, are separate workers.
     let others = [
         builder(&dir, &clock).worker(8).build().unwrap(),
         builder(&dir, &clock).layout(Layout::COSID).build().unwrap(),
@@ -241,7 +243,7 @@ fn a_closed_handle_stays_closed_for_every_clone() {
     ] {
         assert_eq!(error.kind().code(), "closed", "{error}");
     }
-    // What the lane had taken counts as taken: the next process starts above it.
+    // The block of the lane counts as taken: the next process starts above it.
     let mut seen = Seen::default();
     seen.add(taken);
     while let Ok(id) = lane.try_mint() {
@@ -268,13 +270,13 @@ fn damage_to_any_byte_is_refused_or_harmless() {
         clock.advance_ms(1);
         ids.close().unwrap();
     }
-    // From here on a clock that is right after the last ID shows any mark that went back.
+    // From here on the clock is right after the last ID, so any lowered mark is visible.
     clock.set(last);
     let file = dir.mark_file();
     let whole = std::fs::read(&file).unwrap();
-    // Each byte that says something, and some of the room between.
+    // Each byte with content, and some bytes of the gap.
     let is_used = |index: &usize| index % 4096 < 128 || index.is_multiple_of(61);
-    // One of two copies is whole, and says what was minted.
+    // One of two copies is whole and has the mark.
     let is_behind = |what: &str| {
         let why = open().unwrap_err();
         assert_eq!(why.kind().code(), "clock_behind", "{what}: {why} although {minted} was minted");
@@ -288,7 +290,7 @@ fn damage_to_any_byte_is_refused_or_harmless() {
             is_behind(&format!("byte {index}"));
         }
     }
-    // Cut within the first copy, there is none; cut behind it, there is one.
+    // A cut within the first copy leaves none; a cut behind it leaves one.
     let mut first_behind = None;
     for length in (0..whole.len()).filter(is_used) {
         std::fs::write(&file, &whole[..length]).unwrap();
@@ -300,7 +302,7 @@ fn damage_to_any_byte_is_refused_or_harmless() {
         assert_eq!(why.kind().code(), wanted, "cut at {length}: {why}");
     }
     assert!((64..128).contains(&first_behind.unwrap()), "{first_behind:?}");
-    // Both copies damaged: refused, with the way out; and the way out works.
+    // Both copies damaged: rejected, with a remedy; and the remedy works.
     let mut damaged = whole.clone();
     damaged[9] ^= 1;
     damaged[4096 + 9] ^= 1;

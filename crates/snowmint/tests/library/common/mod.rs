@@ -1,4 +1,4 @@
-//! What the tests of this crate share.
+//! Parts shared by the tests of this crate.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 #![allow(unreachable_pub, reason = "a module of several test binaries")]
 #![allow(clippy::unwrap_used, reason = "these are tests")]
@@ -11,7 +11,7 @@ use std::time::Duration;
 use snowmint::{Mint, Options};
 use snowmint_coord::{BootTimer, Timer as _};
 
-/// A directory that goes with its handle.
+/// A directory that is removed with its handle.
 #[derive(Debug)]
 pub struct TempDir(PathBuf);
 
@@ -30,7 +30,7 @@ impl TempDir {
         &self.0
     }
 
-    /// The one mark file in it.
+    /// Returns the one mark file in it.
     pub fn mark_file(&self) -> PathBuf {
         let files: Vec<_> = std::fs::read_dir(self.0.join("workers"))
             .unwrap()
@@ -48,7 +48,7 @@ impl Drop for TempDir {
     }
 }
 
-/// Remembers IDs, and fails on the second sight of one.
+/// Remembers IDs, and fails when one repeats.
 #[derive(Debug, Default)]
 pub struct Seen(HashSet<u64>);
 
@@ -63,7 +63,7 @@ impl Seen {
     }
 }
 
-/// Opens a store whose data directory the handle before, on its way out, may still hold.
+/// Opens a store with a data directory that the previous handle may still hold for a moment.
 pub async fn open_once_free(url: &str, options: impl Fn() -> Options) -> Mint {
     let opened = async {
         loop {
