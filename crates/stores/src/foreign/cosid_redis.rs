@@ -1,10 +1,10 @@
-//! What CosId keeps in Redis.
+//! Data that CosId keeps in Redis.
 //!
-//! | key | what |
+//! | key | content |
 //! |---|---|
-//! | `cosid:{NAMESPACE.NAME}.adder` | how far the numbers of a name have come, counted by `INCRBY` |
-//! | `cosid:{NAMESPACE}:itc_idx` | a hash: of each instance its machine ID and a time, `7\|1700000000000` |
-//! | `cosid:{NAMESPACE}:revert` | a hash: of each machine ID that was given back, the time |
+//! | `cosid:{NAMESPACE.NAME}.adder` | the highest number of a name, counted by `INCRBY` |
+//! | `cosid:{NAMESPACE}:itc_idx` | a hash: for each instance its machine ID and a time, `7\|1700000000000` |
+//! | `cosid:{NAMESPACE}:revert` | a hash: for each released machine ID, the time |
 
 use std::collections::BTreeMap;
 
@@ -15,15 +15,15 @@ use super::numbers::{Numbers, Sequence, Standing, number};
 use super::redis::{CounterAt, Counters, OP};
 use super::workers::Worker;
 
-/// What keys begin with.
+/// Start of every key.
 const BEGIN: &str = "cosid:{";
-/// What those of names end with.
+/// End of the keys with numbers.
 const ADDER: &str = "}.adder";
-/// What those of machine IDs end with, in use and given back.
+/// Ends of the keys with machine IDs: in use and released.
 const IN_USE: &str = "}:itc_idx";
 const GIVEN_BACK: &str = "}:revert";
 
-/// How far each name has come.
+/// Returns the state of each name.
 pub(super) async fn sequences(counters: &Counters) -> Result<Vec<Sequence>> {
     let names = named(counters, ADDER).await?;
     if names.is_empty() {
@@ -43,7 +43,7 @@ pub(super) async fn sequences(counters: &Counters) -> Result<Vec<Sequence>> {
     Ok(found)
 }
 
-/// All machine IDs, and who has or had them.
+/// Returns all machine IDs with their present or past holders.
 pub(super) async fn workers(counters: &Counters) -> Result<Vec<Worker>> {
     let mut found = Vec::new();
     for (key, namespace) in named(counters, IN_USE).await? {
@@ -63,7 +63,7 @@ pub(super) async fn workers(counters: &Counters) -> Result<Vec<Worker>> {
     if found.is_empty() { Err(none(counters, IN_USE)) } else { Ok(found) }
 }
 
-/// The keys with this end, and what they are of.
+/// Returns the keys with this end, each with the name inside it.
 async fn named(counters: &Counters, end: &str) -> Result<Vec<(Vec<u8>, String)>> {
     let keys = counters.keys(&format!("{BEGIN}*{end}")).await?;
     let of = |key: Vec<u8>| {

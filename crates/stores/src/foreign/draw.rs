@@ -1,8 +1,9 @@
-//! Drawing from the table of another system, as its own servers do, and the end of that.
+//! Allocation from the table of an upstream, as the upstream's own servers do it, and its cutover.
 //!
-//! A draw is the other system's own step: the row is locked, its mark goes up, and what lies between is
-//! whose step it was. So while both serve, no number is drawn twice, whoever draws. The end is one step
-//! too: under the lock nobody draws, and what is committed is a row from which nobody can.
+//! An allocation is the upstream's own step: it locks the row and raises the mark, and the numbers
+//! between belong to that step. So while both systems serve, no number is allocated twice. A
+//! cutover is one step too: under the lock no process can allocate, and the commit leaves a row
+//! from which no process can.
 
 use async_trait::async_trait;
 use snowmint_coord::segment::Within;
@@ -15,23 +16,24 @@ use super::tables::{Step, Tables};
 use crate::sql::Value;
 
 const OP: &str = "draw";
-/// What names of origins begin with, as `leaf+mysql://…`.
+/// Prefixes of upstream names, as in `leaf+mysql://…`.
 const PEERS: [(&str, Peer); 3] =
     [("leaf", Peer::Leaf), ("tinyid", Peer::Tinyid), ("cosid", Peer::Cosid)];
 
-/// A table that another system's servers draw from, and we with them.
+/// A table from which both its own servers and Snowmint allocate.
 #[derive(Debug)]
 pub struct Shared {
     tables: Tables,
     peer: Peer,
 }
 
-/// A row of it that nobody can draw from while this is there. Dropped, everything is as before.
+/// A locked row of the table: no process can allocate from it while this value exists. Dropping it
+/// changes nothing.
 pub struct Frozen<'t> {
     step: Step<'t>,
     shape: &'static Shape,
     key: String,
-    /// No number above was ever handed out; none when it was cut over before.
+    /// Highest number that may have been handed out; none if the key was cut over before.
     highest: Option<u64>,
 }
 
@@ -42,7 +44,7 @@ impl std::fmt::Debug for Frozen<'_> {
 }
 
 impl Shared {
-    /// The table at a URL. Nothing is asked yet.
+    /// Returns the table at a URL, without connecting.
     ///
     /// # Errors
     /// `Invalid`.
@@ -50,7 +52,8 @@ impl Shared {
         Ok(Self { tables: Tables::open(url)?, peer })
     }
 
-    /// What `SYSTEM+URL` names, such as `leaf+mysql://USER:PASSWORD@HOST/DATABASE`.
+    /// Returns the table that `SYSTEM+URL` names, such as
+    /// `leaf+mysql://USER:PASSWORD@HOST/DATABASE`.
     ///
     /// # Errors
     /// `Invalid`.
@@ -64,7 +67,8 @@ impl Shared {
         Self::open(peer, url)
     }
 
-    /// Whether this is the table of a system in the database at a URL, whoever asks there by which password.
+    /// Returns whether this is the table of a system in the database at a URL, whatever the user
+    /// and password.
     ///
     /// # Errors
     /// `Invalid`.
@@ -72,10 +76,11 @@ impl Shared {
         Ok(self.peer == peer && self.tables.place() == Tables::open(url)?.place())
     }
 
-    /// Locks the row of a key, so that nobody draws from it.
+    /// Locks the row of a key, so that no process allocates from it.
     ///
     /// # Errors
-    /// `NotFound` without such a row; `Invalid` for one that makes no sense; what the database says.
+    /// `NotFound` without such a row; `Invalid` for a row that makes no sense; the database's
+    /// error.
     pub fn freeze<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Frozen<'a>>> {
         Box::pin(async move {
             let shape = self.peer.shape();
@@ -91,16 +96,17 @@ impl Shared {
 }
 
 impl<'t> Frozen<'t> {
-    /// No number above was ever handed out there; none when the key was cut over before.
+    /// Returns the highest number that may have been handed out there; none if the key was cut over
+    /// before.
     #[must_use]
     pub const fn highest(&self) -> Option<u64> {
         self.highest
     }
 
-    /// Leaves a row from which nobody can draw any more.
+    /// Leaves a row from which no process can allocate any more.
     ///
     /// # Errors
-    /// What the database says. Whether it was done is then not known: freeze it again.
+    /// The database's error. The outcome is then unknown: freeze the row again.
     pub fn end(mut self) -> BoxFuture<'t, Result<()>> {
         Box::pin(async move {
             if self.highest.is_none() {
@@ -156,7 +162,7 @@ impl Origin for Shared {
     }
 }
 
-/// Where the row of a key stands, which is locked then.
+/// Reads and locks the row of a key.
 async fn row(step: &mut Step<'_>, shape: &Shape, key: &str) -> Result<Standing> {
     let columns = shape.columns();
     let renamed = shape.ends_by_name.then(|| format!("{RENAMED}{key}"));

@@ -1,8 +1,9 @@
-//! What other systems keep: read for a move to Snowmint, whose numbers must lie above all of theirs.
+//! Data of other ID systems, read for a move to Snowmint, whose numbers must lie above all of
+//! theirs.
 //!
-//! A table says how far numbers have been handed out to servers and clients, never which were used: so
-//! everything up to there is theirs. A server that still draws while this reads goes on from there: stop all
-//! that draw first, or cut them over.
+//! A table records how far numbers were handed out to servers and clients, never which were used:
+//! all numbers up to there count as used. A server that still allocates during the read continues
+//! from there: stop all such servers first, or cut them over.
 
 mod cosid_redis;
 mod draw;
@@ -38,8 +39,8 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// The most characters of a key that can be cut over: where it ends by another name, the column has to have room
-    /// for that.
+    /// Returns the most characters of a key that can be cut over. Tinyid's cutover renames the key,
+    /// so the column needs space for the prefix.
     #[must_use]
     pub const fn key_chars_max(self) -> Option<usize> {
         match self {
@@ -93,13 +94,13 @@ pub struct Foreign {
 #[derive(Debug)]
 enum Place {
     Tables(Tables),
-    /// Connected to when it is asked.
+    /// Connected on first use.
     Redis(String),
 }
 
 impl Foreign {
-    /// The database at a URL: of MySQL or PostgreSQL; for CosId also a Redis, or a cluster of them.
-    /// Nothing is asked yet.
+    /// Returns the database at a URL, without connecting: MySQL or PostgreSQL; for CosId also Redis
+    /// or a Redis cluster.
     ///
     /// # Errors
     /// `Invalid` for any other URL.
@@ -111,7 +112,7 @@ impl Foreign {
         Ok(Self { place })
     }
 
-    /// What it is called in messages.
+    /// Returns the label used in messages.
     #[must_use]
     pub fn label(&self) -> String {
         match &self.place {
@@ -120,10 +121,10 @@ impl Foreign {
         }
     }
 
-    /// What speaks against believing it, for an operator: full sentences.
+    /// Returns reasons to doubt the database's data, as full sentences for an operator.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     pub fn cautions(&self) -> BoxFuture<'_, Result<Vec<String>>> {
         Box::pin(async move {
             let Place::Tables(tables) = &self.place else { return Ok(Vec::new()) };
@@ -138,10 +139,10 @@ impl Foreign {
         })
     }
 
-    /// The worker numbers that a system gave out, and to whom.
+    /// Returns the worker numbers that a system assigned, and their holders.
     ///
     /// # Errors
-    /// `NotFound` without its table; what the database says.
+    /// `NotFound` without its table; the database's error.
     pub fn workers(&self, crew: Crew) -> BoxFuture<'_, Result<Vec<Worker>>> {
         Box::pin(async move {
             match &self.place {
@@ -159,10 +160,10 @@ impl Foreign {
         })
     }
 
-    /// The tokens of Tinyid's clients.
+    /// Returns the tokens of Tinyid's clients.
     ///
     /// # Errors
-    /// `NotFound` without its table; what the database says.
+    /// `NotFound` without its table; the database's error.
     pub fn tokens(&self) -> BoxFuture<'_, Result<Vec<Grant>>> {
         Box::pin(async move {
             let Place::Tables(tables) = &self.place else { return Err(self.has_no_tables()) };
@@ -173,10 +174,10 @@ impl Foreign {
         })
     }
 
-    /// All keys of a system, by name, and how far each has come.
+    /// Returns all keys of a system by name, each with its highest number.
     ///
     /// # Errors
-    /// `NotFound` without its table; what the database says.
+    /// `NotFound` without its table; the database's error.
     pub fn sequences(&self, peer: Peer) -> BoxFuture<'_, Result<Vec<Sequence>>> {
         Box::pin(async move {
             match &self.place {

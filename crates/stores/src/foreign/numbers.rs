@@ -1,53 +1,54 @@
-//! What the tables of other systems say of the numbers that they handed out.
+//! Numbers handed out by other systems, read from their tables.
 
 use super::tables::Texts;
 
-/// A row above this is refused as nonsense: 2^62, half of all numbers.
+/// Highest mark that is accepted as sensible: 2^62, half of all numbers.
 pub const HIGHEST_MAX: u64 = 1 << 62;
 
-/// Where the numbers of one key of another system stand.
+/// State of one key of another system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sequence {
-    /// What the other system calls it.
+    /// The other system's name of the key.
     pub key: String,
-    /// How far it has come.
+    /// State of its numbers.
     pub standing: Standing,
 }
 
-/// How far a key of another system has come.
+/// State of the numbers of a key of another system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// So far.
+    /// Still counting; these numbers were handed out.
     At(Numbers),
-    /// It was cut over: nothing is handed out there any more.
+    /// Cut over: the other system hands out no more numbers.
     Moved,
-    /// Its row makes no sense, for this reason.
+    /// A row that makes no sense, with the reason.
     Senseless(String),
 }
 
-/// Where a mark stands that nothing can be added to: the database refuses the next step of whoever
-/// still draws.
+/// Mark to which nothing can be added: the database rejects the next step of any server that still
+/// allocates.
 pub(super) const END: i64 = i64::MAX;
-/// What a key begins with that nobody finds any more.
+/// Prefix of a renamed key, which no server of the other system finds any more.
 pub(super) const RENAMED: &str = "moved:";
-/// How long `biz_type` is in Tinyid's schema. A longer name is an error, or with lax servers cut off, by which the
-/// row would be neither open nor known to have ended.
+/// Length of `biz_type` in Tinyid's schema, in characters. A longer name is an error, or lax
+/// servers cut it off; the row would then be neither open nor recognised as cut over.
 pub(super) const BIZ_TYPE_CHARS: usize = 63;
 
 /// The numbers of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers {
-    /// No number above was handed out, to anybody: what servers and clients have in stock lies below.
+    /// Highest number that may have been handed out: all numbers that servers and clients hold are
+    /// not above it.
     pub highest: u64,
-    /// How many numbers are taken at once, where the table says so.
+    /// Count of numbers taken at once, if the table has it.
     pub step: Option<u64>,
-    /// Which stripe of the numbers it has.
+    /// First number of the key's stripe.
     pub offset: u64,
-    /// The distance from a number to the next.
+    /// Distance from a number to the next.
     pub increment: u64,
 }
 
-/// Which columns of which table say it.
+/// Table and columns of a system.
 #[derive(Debug)]
 pub(super) struct Shape {
     pub(super) table: &'static str,
@@ -55,18 +56,19 @@ pub(super) struct Shape {
     pub(super) mark: &'static str,
     /// Whether the mark itself was handed out, or is the next number.
     pub(super) mark_is_taken: bool,
-    /// Whether a key ends by another name, because its servers add to the mark by themselves, or by a mark
-    /// that nothing can be added to.
+    /// Whether a cutover renames the key, because the system's servers add to the mark themselves,
+    /// or sets a mark to which nothing can be added.
     pub(super) ends_by_name: bool,
-    /// What each step counts up besides.
+    /// Column that each step also increments.
     pub(super) version: Option<&'static str>,
     pub(super) step: Option<&'static str>,
-    /// The distance of numbers, and what each leaves when divided by it.
+    /// Columns of the distance of numbers, and of the remainder that each number leaves when
+    /// divided by it.
     pub(super) stripe: Option<[&'static str; 2]>,
 }
 
 impl Shape {
-    /// In the order in which [`Shape::read`] takes them.
+    /// Returns the columns in the order in which [`Shape::read`] takes them.
     pub(super) fn columns(&self) -> Vec<&'static str> {
         let stripe = self.stripe.into_iter().flatten();
         [self.key, self.mark].into_iter().chain(self.step).chain(stripe).collect()
@@ -104,13 +106,13 @@ impl Shape {
         }
         let highest = if self.mark_is_taken { mark } else { mark.saturating_sub(1) };
         let offset = if remainder == 0 { increment } else { remainder };
-        // The table counts in numbers; what is taken at once is those of the stripe.
+        // The table's step spans all numbers; only those of the stripe are taken.
         let step = step.map(|step| (step / increment).max(1));
         Ok(Numbers { highest, step, offset, increment })
     }
 }
 
-/// The number that stands in a column.
+/// Parses the number in a column.
 pub(super) fn number(column: &str, text: Option<String>) -> Result<u64, String> {
     let Some(text) = text else { return Err(format!("{column} is NULL")) };
     let shown: String = text.chars().take(40).collect();
@@ -141,7 +143,8 @@ mod tests {
 
     #[test]
     fn the_highest_number_is_what_each_system_handed_out_at_most() {
-        // Leaf hands out from max_id - step on, below max_id; the others from above it, up to it.
+        // Leaf hands out numbers from max_id - step on, below max_id; the other systems those above
+        // max_id, up to the new max_id.
         let leaf = read(Peer::Leaf, &["orders", "2001", "1000"]).unwrap();
         assert_eq!((leaf.highest, leaf.step), (2000, Some(1000)));
         assert_eq!(read(Peer::Leaf, &["new", "1", "10"]).unwrap().highest, 0);

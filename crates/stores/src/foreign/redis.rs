@@ -1,8 +1,9 @@
 //! Counters that applications keep in Redis by `INCR`.
 //!
-//! A counter moves by one script, which reads it and leaves a text in its place that says where it was,
-//! and that `INCR` refuses: an application that still counts there gets an error instead of a number that is ours.
-//! The text stays, without an expiry, so what a command that was cut off has moved can be read again.
+//! One script moves a counter: it reads the counter and replaces it by a text with the last number,
+//! which `INCR` rejects. So an application that still counts there gets an error instead of one of
+//! our numbers. The text has no expiry, so a later command can read it if the moving command was
+//! cut off.
 
 use redis::{Script, Value, cmd, from_redis_value};
 use snowmint_coord::{BoxFuture, Error, ErrorKind, Result};
@@ -11,14 +12,15 @@ use super::numbers::HIGHEST_MAX;
 use crate::product::Product;
 use crate::redis::{Address, Link, explain};
 
-/// What a moved counter begins with; its last number follows.
+/// Prefix of a moved counter; its last number follows.
 const MOVED: &str = "moved:snowmint:";
 
 pub(super) const OP: &str = "read the other system";
-/// How many keys a server looks at for one answer.
+/// Keys that a server scans for one reply.
 const SCAN_COUNT: u32 = 1_000;
 
-/// Only what `INCR` can count, from 0 to ARGV[2], is moved. Texts of one length sort as their numbers do.
+/// Moves only a value that `INCR` can count, from 0 to ARGV[2]. Texts of equal length sort like
+/// their numbers.
 const MOVE: &str = r"
     local value = redis.call('GET', KEYS[1])
     if not value then return false end
@@ -30,21 +32,21 @@ const MOVE: &str = r"
     end
     return value";
 
-/// Where a counter stands.
+/// State of a counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CounterAt {
-    /// It counts, and this was its last number.
+    /// It counts; this was its last number.
     Counts(u64),
     /// It was moved at this number, and counts no more.
     Moved(u64),
-    /// It is no counter, for this reason.
+    /// It is not a counter, for this reason.
     Senseless(String),
 }
 
 /// A Redis server with counters, or a cluster.
 pub struct Counters {
     pub(super) link: Link,
-    /// Each server that can be asked for its keys.
+    /// Each server that can list its keys.
     servers: Vec<Link>,
     pub(super) label: String,
 }
@@ -78,11 +80,11 @@ impl Counters {
         })
     }
 
-    /// The keys that match a pattern, in order. Of a cluster whose slots move meanwhile, some may be
-    /// missing.
+    /// Returns the keys that match a pattern, in order. In a cluster with slots moving meanwhile,
+    /// some keys may be missing.
     ///
     /// # Errors
-    /// What the server says.
+    /// The server's error.
     pub fn keys<'a>(&'a self, pattern: &'a str) -> BoxFuture<'a, Result<Vec<Vec<u8>>>> {
         Box::pin(async move {
             let mut found = std::collections::BTreeSet::new();
@@ -104,10 +106,10 @@ impl Counters {
         })
     }
 
-    /// Where a counter stands.
+    /// Returns the state of a counter.
     ///
     /// # Errors
-    /// What the server says.
+    /// The server's error.
     pub fn look<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<CounterAt>> {
         Box::pin(async move {
             let got = cmd("GET").arg(key).query_async(&mut self.link.clone()).await;
@@ -115,10 +117,10 @@ impl Counters {
         })
     }
 
-    /// Moves a counter, if it counts, and says where it stands then.
+    /// Moves a counter, if it counts, and returns its state afterwards.
     ///
     /// # Errors
-    /// What the server says. Whether it was moved is not known when the answer was lost: look again.
+    /// The server's error. If the reply was lost, the outcome is unknown: read the counter again.
     pub fn take_away<'a>(&'a self, key: &'a [u8]) -> BoxFuture<'a, Result<CounterAt>> {
         Box::pin(async move {
             let script = Script::new(MOVE);
@@ -147,7 +149,7 @@ impl Counters {
     }
 }
 
-/// What a counter's text says.
+/// Parses a counter's text.
 fn stands(text: &[u8]) -> CounterAt {
     let text = String::from_utf8_lossy(text);
     if let Some(number) = text.strip_prefix(MOVED).and_then(counted) {
@@ -160,7 +162,7 @@ fn stands(text: &[u8]) -> CounterAt {
     )
 }
 
-/// A number as `INCR` writes it, that is not too high.
+/// Parses a number as `INCR` writes it, up to [`HIGHEST_MAX`].
 fn counted(text: &str) -> Option<u64> {
     let number: u64 = text.parse().ok()?;
     (number <= HIGHEST_MAX && number.to_string() == text).then_some(number)

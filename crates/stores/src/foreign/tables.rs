@@ -1,4 +1,4 @@
-//! Tables in a database that is not ours: MySQL's or PostgreSQL's.
+//! Tables in another system's database: MySQL or PostgreSQL.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::postgres::{self, Connections, PostgresSession};
 use crate::product::Product;
 use crate::sql::{Session as _, Value};
 
-/// A database that is not ours.
+/// A database of another system.
 #[derive(Debug)]
 pub(super) struct Tables {
     pool: Pool,
@@ -25,7 +25,7 @@ enum Pool {
     Postgres(Connections),
 }
 
-/// A transaction in it. Dropped before its end, it rolls back.
+/// A transaction in the database. Dropped before its end, it rolls back.
 pub(super) struct Step<'t> {
     session: Session,
     label: &'t str,
@@ -36,13 +36,13 @@ enum Session {
     Postgres(PostgresSession),
 }
 
-/// A row, each column as text: what stands there may be anything.
+/// A row, each column as text, since a column may contain anything.
 pub(super) type Texts = Vec<Option<String>>;
 
 const OP: &str = "read the other system";
 
 impl Tables {
-    /// Nothing is asked yet.
+    /// Returns the database without connecting.
     pub(super) fn open(url: &str) -> Result<Self> {
         if tokio::runtime::Handle::try_current().is_err() {
             let what = "a database needs a Tokio runtime to be reached on".into();
@@ -68,7 +68,7 @@ impl Tables {
         opened.map_err(|kind| Error::new(OP, kind))
     }
 
-    /// Where it is, whoever asks there.
+    /// Returns the location of the database, whatever the user.
     pub(super) fn place(&self) -> String {
         let shown = |host: &str, port: u16, socket: Option<&PathBuf>, database: Option<&str>| {
             let at = socket.map(|socket| socket.display().to_string());
@@ -100,7 +100,8 @@ impl Tables {
         Ok(Step { session, label: &self.label })
     }
 
-    /// Whether it takes no writes: a replica, as a rule, which may not have come as far as its primary.
+    /// Returns whether the database takes no writes: usually a replica, which may lag behind its
+    /// primary.
     pub(super) async fn is_read_only(&self) -> Result<bool> {
         let query = match &self.pool {
             Pool::MySql(_) => "SELECT CAST(@@global.read_only AS CHAR)",
@@ -110,7 +111,7 @@ impl Tables {
         let rows = step.fetch(query.into(), Vec::new()).await?;
         step.roll_back().await?;
         let text = rows.first().and_then(|row| row.first()).cloned().flatten();
-        // Some versions say it in numbers, some in words.
+        // Some versions report a number, some a word.
         Ok(!matches!(text.as_deref(), None | Some("0" | "OFF")))
     }
 
@@ -123,7 +124,7 @@ impl Tables {
 }
 
 impl Step<'_> {
-    /// What a cast to text is called.
+    /// Returns the name of the text type in a cast.
     pub(super) const fn text(&self) -> &'static str {
         match self.session {
             Session::MySql(_) => "CHAR",
@@ -145,8 +146,8 @@ impl Step<'_> {
         Ok(rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
     }
 
-    /// The columns of all rows of a table, or of those whose first column is `only`, which are then
-    /// locked.
+    /// Selects the columns of all rows of a table, or selects and locks the rows with `only` in the
+    /// first column.
     pub(super) async fn select(
         &mut self,
         table: &str,
@@ -164,13 +165,13 @@ impl Step<'_> {
         self.fetch(query, values).await
     }
 
-    /// The number that a table of MySQL's would give to its next row, of those that were counted up; 0 where the
-    /// database does not say.
+    /// Returns the number that MySQL would give to the table's next row; 0 if the database does not
+    /// report it.
     pub(super) async fn next_number(&mut self, table: &str) -> Result<u64> {
         if matches!(self.session, Session::Postgres(_)) {
             return Ok(0);
         }
-        // What information_schema says of it can be a day old.
+        // The value in information_schema can be a day old.
         let rows = self.fetch(format!("SHOW CREATE TABLE {table}"), Vec::new()).await?;
         let made = rows.first().and_then(|row| row.get(1)).and_then(Option::as_deref);
         Ok(made.and_then(next_of).unwrap_or(0))
@@ -192,7 +193,7 @@ impl Step<'_> {
         }
     }
 
-    /// Makes it durable.
+    /// Commits the transaction.
     pub(super) async fn commit(self) -> Result<()> {
         let label = self.label;
         match self.session {
@@ -205,7 +206,7 @@ impl Step<'_> {
         }
     }
 
-    /// Ends it, without a change.
+    /// Ends the transaction without a change.
     pub(super) async fn roll_back(self) -> Result<()> {
         let label = self.label;
         match self.session {
@@ -220,7 +221,7 @@ impl Step<'_> {
 
     fn explain(&self, error: sqlx::Error) -> Error {
         let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
-        // No such table; no such column.
+        // Codes for a missing table and a missing column.
         if matches!(code.as_ref(), "42S02" | "42P01" | "42S22" | "42703") {
             let what = format!("table or column of this name in {}", self.label);
             return Error::new(OP, ErrorKind::NotFound { what }).with_source(error);
@@ -232,8 +233,8 @@ impl Step<'_> {
     }
 }
 
-/// The next number of a table that is made by this statement. The options have a line of their own, in which nothing
-/// that people wrote comes before it.
+/// Parses the next number from the statement that makes a table. The options are on one line, where
+/// no text written by users precedes this option.
 fn next_of(statement: &str) -> Option<u64> {
     let options = statement.lines().find(|line| line.starts_with(") ENGINE="))?;
     let (_, rest) = options.split_once(" AUTO_INCREMENT=")?;

@@ -1,4 +1,4 @@
-//! Tinyid's tokens: who may ask for which business type.
+//! Tinyid's tokens and the business type that each may use.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use snowmint_coord::Result;
 
 use super::tables::Step;
 
-/// A row of `tiny_id_token`: a token may ask for a business type.
+/// A row of `tiny_id_token`: permission of a token to use a business type.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// The token itself, which is shown to nobody.
+    /// The token itself, which is never shown.
     pub token: String,
     /// The business type.
     pub key: String,

@@ -1,10 +1,10 @@
 //! Worker numbers that other systems keep in ZooKeeper.
 //!
-//! | whose | below the path | the number |
+//! | system | below the path | the number |
 //! |---|---|---|
 //! | Leaf | `forever/IP:PORT-0000000007` | the digits at the end, which ZooKeeper counted |
 //! | article 002 | `servers/IP:PORT_7` | the digits at the end |
-//! | article 002 | `instances/7` | the name, while the process is there |
+//! | article 002 | `instances/7` | the name, while the process exists |
 
 use snowmint_coord::{BoxFuture, Error, ErrorKind, Result};
 use zookeeper_client::{Client, Error as ZooError};
@@ -14,13 +14,13 @@ use crate::place::Place;
 use crate::zookeeper::{FORM, Link, PORT, within};
 
 const OP: &str = "read the other system";
-/// Where both keep their trees.
+/// Default path of both systems' trees.
 const USUAL: &str = "/snowflake";
-/// As many worker numbers as Leaf has: 10 bits.
+/// Count of worker numbers that Leaf has: 10 bits.
 const LEAF_NUMBERS: u64 = 1 << 10;
 
-/// The worker numbers in the tree at a URL: of the application that its path names, or of all below it.
-/// Without a path: `/snowflake`.
+/// Returns the worker numbers in the tree at a URL: of the application that its path names, or of
+/// all applications below it. The default path is `/snowflake`.
 ///
 /// # Errors
 /// `Invalid` for a wrong URL; `NotFound` when there is no such tree; `Unavailable`.
@@ -88,12 +88,12 @@ async fn application(
     Ok(workers)
 }
 
-/// The workers of a folder in which so many nodes were made. Leaf counts up: who minted by a number whose node was
-/// deleted is not known any more.
+/// Returns the workers of a folder in which `made` nodes were created. Leaf counts up, so the
+/// holder of a number is unknown once its node is deleted.
 fn folder(folder: &str, names: &[String], made: u64) -> Vec<Worker> {
     let mut workers: Vec<Worker> = names.iter().map(|name| worker(folder, name)).collect();
     if folder == "forever" && (made > 0 || !names.is_empty()) {
-        // Two of Leaf's first processes that race both mint by 0, whatever their nodes say.
+        // Two of Leaf's first processes that race both mint with 0, whatever their nodes say.
         let holder = "Leaf's first processes".into();
         workers.push(Worker { number: Ok(0), holder, space: None });
         let holder = "a node that is not there any more";
@@ -106,14 +106,16 @@ async fn list(client: &Client, path: &str) -> Result<Vec<String>, ZooError> {
     list_counted(client, path).await.map(|(names, _)| names)
 }
 
-/// The nodes below a path, and how many were ever made there: the number that the next would get.
+/// Returns the nodes below a path, and the count of nodes ever made there: the number that the next
+/// node would get.
 async fn list_counted(client: &Client, path: &str) -> Result<(Vec<String>, u64), ZooError> {
     let (mut names, stat) = within(client.get_children(path)).await?;
     names.sort_unstable();
     Ok((names, made(stat.cversion, stat.num_children)))
 }
 
-/// ZooKeeper counts the nodes that were made below another, and shows the sum of those and of all that were deleted.
+/// Returns the count of nodes ever made below a node. ZooKeeper reports the sum of that count and
+/// of all deletions.
 fn made(changes: i32, there: i32) -> u64 {
     let both = i64::from(changes).saturating_add(i64::from(there));
     u64::try_from(both).unwrap_or(0).div_ceil(2)
@@ -139,7 +141,7 @@ fn worker(folder: &str, name: &str) -> Worker {
 mod tests {
     use super::*;
 
-    /// Whoever deletes the node of a machine that is gone takes nothing back of what it minted.
+    /// Deleting the node of a removed machine does not undo the IDs that it minted.
     #[test]
     fn leafs_numbers_are_all_that_were_counted() {
         let numbers = |name: &str, nodes: &[&str], made: u64| -> Vec<u64> {

@@ -7,7 +7,7 @@ use snowmint_coord::Result;
 use super::numbers::number;
 use super::tables::Step;
 
-/// A system that gives out worker numbers from a table.
+/// A system that assigns worker numbers from a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crew {
     /// Baidu's uid-generator: `WORKER_NODE`, a row for each start of a process.
@@ -16,14 +16,14 @@ pub enum Crew {
     Cosid,
 }
 
-/// A worker number of another system. No table says up to when it was used.
+/// A worker number of another system. No table records until when it was used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
-    /// The number, or why what stands there makes no sense.
+    /// The number, or the reason why the row makes no sense.
     pub number: Result<u64, String>,
-    /// Who has it, or had it, as far as that is known.
+    /// Present or past holder, as far as known.
     pub holder: String,
-    /// Among whom no number is given out twice, where that is not everybody: CosId's namespace.
+    /// Scope in which numbers are unique, if they are not unique everywhere: CosId's namespace.
     pub space: Option<String>,
 }
 
@@ -44,19 +44,19 @@ impl Crew {
     }
 }
 
-/// All numbers that the table counted, whether they still have a row or not: rows are deleted, and with
-/// them goes who minted by their numbers.
+/// Returns all numbers that the table counted, even without a row: rows are deleted, and with them
+/// the holder of their numbers.
 async fn uid_generator(step: &mut Step<'_>) -> Result<Vec<Worker>> {
     let rows = step.select("WORKER_NODE", &["ID", "HOST_NAME", "PORT"], None).await?;
     let mut workers: Vec<Worker> = rows.into_iter().map(|row| worker("ID", row)).collect();
-    // After the rows: who comes meanwhile is counted.
+    // Read after the rows, so that processes that join meanwhile are counted.
     let next = step.next_number("WORKER_NODE").await?;
     workers.extend(deleted(&workers, next, NUMBERS_MAX, "a row that is not there any more"));
     Ok(workers)
 }
 
-/// The numbers that nothing is left of, where they were counted up: below the highest, and below the one that would be
-/// counted next. One that is out of all bounds is refused anyhow, and not counted up to.
+/// Returns the numbers without a row below the highest known or next number, in a table that counts
+/// up. An out-of-range number is rejected elsewhere, so the count stops at `numbers_max`.
 pub(super) fn deleted(known: &[Worker], next: u64, numbers_max: u64, holder: &str) -> Vec<Worker> {
     let known: BTreeSet<u64> =
         known.iter().filter_map(|worker| worker.number.as_ref().ok().copied()).collect();
@@ -67,10 +67,10 @@ pub(super) fn deleted(known: &[Worker], next: u64, numbers_max: u64, holder: &st
         .collect()
 }
 
-/// As many worker numbers as the widest layout that is in use has: 22 bits.
+/// Count of worker numbers of the widest layout in use: 22 bits.
 const NUMBERS_MAX: u64 = 1 << 22;
 
-/// The number in the first column, and its holder in the others.
+/// Returns the number from the first column, and its holder from the other columns.
 fn worker(column: &str, row: Vec<Option<String>>) -> Worker {
     let mut row = row.into_iter();
     let number = number(column, row.next().flatten());
