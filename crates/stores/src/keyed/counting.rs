@@ -1,9 +1,9 @@
-//! Numbers of a source in one step of the server's own, for a server that can: the verb that is asked for
-//! each number of some sources, where two round trips and lost races would be felt.
+//! Reservation of numbers in one step on the server, if the server supports it. Some sources
+//! reserve for each number, where two round trips and lost races would cost too much.
 //!
-//! The server counts by the rule that every store keeps ([`Reserve::decide`]); what it says that it found
-//! is put to that rule here, and an answer that differs is an error. Everything else than counting is left to
-//! the verb over rows, which says what is wrong.
+//! The server counts by the rule that every store keeps ([`Reserve::decide`]). This module applies
+//! the rule to the row that the server reports, and a different result is an error. All other cases
+//! go to the verb over rows, which returns the exact error.
 
 use std::sync::{Arc, PoisonError};
 
@@ -16,53 +16,53 @@ use super::record::{Record as _, StoreRecord, before_mark};
 use super::step::check_server;
 use super::{Entry, Keyed, Keys};
 
-/// How soon somebody who stands back asks again, in milliseconds, and how often.
+/// Pause before the next try after a request to back off, in milliseconds; then the most tries.
 const STAND_BACK_MS: u64 = 5;
 const STANDS_BACK_MAX: u32 = 100;
 
-/// What a server is asked. It counts only if all of it is so.
+/// A request to the server's script, which counts only if all conditions hold.
 #[derive(Debug)]
 pub struct Question<'a> {
     /// The key `store`.
     pub store: &'a Entry,
-    /// Which server, or which run of it, where it matters.
+    /// The server, or its present run, where that matters.
     pub server: Option<&'a str>,
-    /// The server has counted so many changes at least.
+    /// Lowest write count that the server must have.
     pub writes_at_least: u64,
-    /// What stands before the mark in the definition's value.
+    /// Text before the mark in the definition's value.
     pub before_mark: String,
-    /// What is to be taken.
+    /// The reservation.
     pub reserve: &'a Reserve,
 }
 
-/// What a server answers that has looked.
+/// The script's reply after it read the rows.
 #[derive(Debug)]
 pub struct Counted {
-    /// The row as it was.
+    /// The row before the step.
     pub row: SegmentRow,
     /// The server's clock.
     pub clock: Option<UnixMillis>,
     /// The value of the key `namespace`.
     pub namespace: String,
-    /// What it took, if it took anything.
+    /// Numbers taken, if any.
     pub taken: Option<Taken>,
 }
 
-/// What became of a question.
+/// Outcome of a request.
 #[derive(Debug)]
 pub enum Looked {
-    /// The server has looked.
+    /// The script read the rows.
     Counted(Counted),
-    /// Something is not as the question says.
+    /// A condition of the request does not hold.
     Differs,
-    /// Somebody who changes more than numbers waits for a moment of rest.
+    /// A writer that changes more than numbers needs the server idle for a moment.
     StandBack,
 }
 
-/// What a server took.
+/// Numbers that the server took.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
-    /// The server's count of changes afterwards.
+    /// The server's write count afterwards.
     pub writes: u64,
     /// The first number.
     pub first: u64,
@@ -70,7 +70,7 @@ pub struct Taken {
     pub end: u64,
 }
 
-/// The store's own record as it was read last, and found right.
+/// The store's record as last read and checked.
 #[derive(Debug)]
 pub(super) struct KnownStore {
     store: Entry,
@@ -80,7 +80,7 @@ pub(super) struct KnownStore {
 }
 
 impl<K: Keys> Keyed<K> {
-    /// The segment, or none where rows must be looked at.
+    /// Reserves in one step; returns none if the verb over rows must run instead.
     pub(super) async fn count(
         &self,
         reserve: &Reserve,
@@ -110,7 +110,8 @@ impl<K: Keys> Keyed<K> {
         Ok(None)
     }
 
-    /// The record of the store that was seen. None when there is something to be said that the verb over rows says.
+    /// Returns the record of the store seen before; none in every case that the verb over rows must
+    /// report.
     async fn known_store(&self, id: &str) -> Result<Option<Arc<KnownStore>>, Failure<K::Error>> {
         let known = self.store.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(known) = known.filter(|known| known.record.id == id) {
@@ -134,7 +135,7 @@ impl<K: Keys> Keyed<K> {
     }
 }
 
-/// Puts what the server did to the rule.
+/// Checks the server's result against the rule.
 fn agreed<E>(
     reserve: &Reserve,
     counted: &Counted,

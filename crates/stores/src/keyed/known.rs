@@ -1,29 +1,31 @@
-//! Rows as a handle wrote them last: a step that rests on nothing else needs one round trip, because it ends
-//! only if all of them still stand. So a member moves its own mark, which nobody else writes.
+//! Rows as this handle last wrote them. A step that depends on no other rows needs one round trip,
+//! because it succeeds only if all of them are unchanged. A member moves its own mark this way,
+//! since no other process writes that mark.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Batch, Entry, Head, name};
 
-/// Rows of steps that wrote more than this are not kept: they take memory, and one trip among many is little.
+/// Most rows of a step that are remembered: larger steps take memory, and one saved trip among many
+/// is little.
 const ROWS_OF_A_STEP_MAX: usize = 8;
-/// The rows that are kept at most, before all are forgotten.
+/// Most rows that are remembered before all are forgotten.
 const ROWS_MAX: usize = 256;
 
-/// What the rows were after the last steps of a handle that wrote some. Clones are of a moment.
+/// Rows as the handle's last writing steps left them. A clone is a snapshot.
 #[derive(Clone, Debug)]
 pub(super) struct Rows {
     pub(super) head: Head,
     pub(super) entries: HashMap<String, Entry>,
 }
 
-/// Keeps them for a handle.
+/// Keeper of the rows of a handle.
 #[derive(Debug, Default)]
 pub(super) struct Known(Mutex<Option<Rows>>);
 
 impl Known {
-    /// The head, and of the rows the one under this key.
+    /// Returns the head, and the row under this key only.
     pub(super) fn with(&self, key: &str) -> Option<Rows> {
         let known = self.lock();
         let known = known.as_ref()?;
@@ -36,8 +38,8 @@ impl Known {
         *self.lock() = None;
     }
 
-    /// What stands after a batch that was carried out: `version_after` says the version of a key that had
-    /// the given one before.
+    /// Remembers the rows after an applied batch. `version_after` returns the new version of a key
+    /// from its version before.
     pub(super) fn keep(&self, head: &Head, batch: Batch, version_after: impl Fn(u64) -> u64) {
         let mut known = self.lock();
         if batch.expected.len() > ROWS_OF_A_STEP_MAX {
@@ -54,7 +56,7 @@ impl Known {
                 key: key.clone(),
                 value,
                 version,
-                // Nobody asks it of a row.
+                // No step reads this field of such a row.
                 written: version,
             });
             match (key.as_str(), entry) {

@@ -1,21 +1,21 @@
-//! Rows as keys with versions, for stores that have no transaction in which a program could think.
+//! Rows as keys with versions, for stores without interactive transactions.
 //!
-//! A step reads keys and decides, and then sends all that it wants written as one batch. The store
-//! carries the batch out in one atomic step of its own, and only if every key that the decision
-//! rests on still has the version that was read. A batch that came too late changes nothing: the verb
-//! runs again on fresh rows. So the rules need no second form in a server's script language.
+//! A step reads keys, decides, and then sends all its writes as one batch. The store applies the
+//! batch in one atomic step, and only if every key that the decision depends on still has the
+//! version that was read. A late batch changes nothing: the verb runs again on fresh rows. So the
+//! rules need no second form in a server's script language.
 //!
 //! | key | value, as JSON |
 //! |---|---|
-//! | `store` | which store this is, and the newest form of its rows |
-//! | `namespace` | version of the catalog; mark and term of the slots that have no key yet; up to where claims may lead the clock |
-//! | `member/INCARNATION` | who joined, and when it last renewed |
-//! | `pool/NAME` | a pool's shape; without reuse, also the `next` number that nobody had |
+//! | `store` | identity of the store, and the newest form of its rows |
+//! | `namespace` | catalog version; mark and term of slots without a key; accepted lead of claims |
+//! | `member/INCARNATION` | a member, and its last renewal |
+//! | `pool/NAME` | a pool's shape; without reuse, also the `next` number that was never assigned |
 //! | `slot/POOL/NUMBER` | a slot that was claimed: everything below `mark` is promised |
 //! | `source/NAME` | a definition; everything below its `mark` is handed out |
-//! | `writes` | nothing: written with every batch where the server counts the changes of others, too |
+//! | `writes` | nothing: written with every batch if the server's write count includes other namespaces |
 //! | `starts` | the starts of the store, not as JSON: [`Starts`](snowmint_coord::Starts) |
-//! | `doubt`, `journals`, `known` | why the store is in doubt, the journals that have joined, and what they have reported |
+//! | `doubt`, `journals`, `known` | reason for doubt; joined journals; their reports |
 
 mod counting;
 mod known;
@@ -42,33 +42,34 @@ use known::Known;
 use record::{Record as _, StoreRecord};
 pub use step::Step;
 
-/// A key as it stands.
+/// A key's present state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name below the namespace's own prefix.
+    /// Name below the namespace's own prefix.
     pub key: String,
     /// The row.
     pub value: String,
     /// Changes with every write of the key; never 0.
     pub version: u64,
-    /// The server's count of changes when it was written last.
+    /// Write count of the server at the last write of the key.
     pub written: u64,
 }
 
-/// What every step begins with, read at one moment.
+/// First rows of every step, read at one moment.
 #[derive(Clone, Debug)]
 pub struct Head {
-    /// How many changes the server has counted; rises with every batch.
+    /// The server's write count; rises with every batch.
     pub writes: u64,
-    /// The version of the key [`name::WRITES`], 0 if there is none; none where the count of changes is this namespace's
-    /// own.
+    /// Version of the key [`name::WRITES`], 0 if there is none; none if the write count belongs to
+    /// this namespace alone.
     pub last_write: Option<u64>,
     /// The server's own clock, if it has one.
     pub clock: Option<UnixMillis>,
-    /// Which server this is, or which run of it, where another may lack what this one acknowledged.
+    /// Name of the server, or of its present run, if another server may lack writes that this one
+    /// acknowledged.
     pub server: Option<String>,
-    /// The session that it was read in, where a session stays with its server, and a batch cannot say which value a
-    /// key must have.
+    /// Session of the read, if a session stays with its server and a batch cannot require a key's
+    /// value.
     pub session: Option<i64>,
     /// The key [`name::STORE`].
     pub store: Option<Entry>,
@@ -76,27 +77,27 @@ pub struct Head {
     pub namespace: Option<Entry>,
 }
 
-/// What a step wants done.
+/// Changes that a step requests.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// Keys with the version that each must still have, 0 where there must be none.
+    /// Keys with the version that each must still have; 0 if the key must not exist.
     pub expected: BTreeMap<String, u64>,
     /// Keys with their new value, none to delete. All are among the expected.
     pub changes: BTreeMap<String, Option<String>>,
-    /// The server's clock shows at least this, where it has one.
+    /// Earliest time that the server's clock must show, if it has one.
     pub not_before: UnixMillis,
-    /// Which server it must be, where another may lack what that one acknowledged.
+    /// Required server, if another may lack writes that it acknowledged.
     pub server: Option<String>,
-    /// What the key [`name::STORE`] must have as its value: another store may count its versions alike.
+    /// Required value of the key [`name::STORE`]: another store may have equal versions.
     pub store: Option<String>,
-    /// Which connection it must go on; see [`Head::session`].
+    /// Required session; see [`Head::session`].
     pub session: Option<i64>,
 }
 
-/// What became of a batch.
+/// Outcome of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was carried out, durably as far as the store can; the server's count of changes after it.
+    /// Applied, as durably as the store can; the server's write count afterwards.
     Done(u64),
     /// An expected key had another version, or it was too early; nothing was done.
     Lost,
@@ -105,90 +106,90 @@ pub enum Outcome {
 /// The keys of one namespace on a server.
 #[async_trait]
 pub trait Keys: fmt::Debug + Send + Sync + 'static {
-    /// The server's, or its driver's.
+    /// Error of the server or its driver.
     type Error: Send;
     /// Whether all reads of a step see the moment of its head.
     const SNAPSHOT: bool;
-    /// How many keys one batch may name.
+    /// Most keys that one batch may name.
     const BATCH_MAX: usize;
-    /// Whether it can count numbers in one step of its own.
+    /// Whether the store can count numbers in one step on the server.
     const COUNTS: bool = false;
 
-    /// The version of a key that had version `before` (0: none) when a batch changed it, after which the
-    /// server had counted `writes` changes.
+    /// Returns the version of a key after a batch changed it. `before` is its version before that
+    /// (0: none), `writes` the server's write count afterwards.
     fn version_after(_before: u64, writes: u64) -> u64 {
         writes
     }
-    /// Whether a batch may rest on what a handle knows from an earlier one: no, where the server must be
-    /// seen in each step.
+    /// Returns whether a batch may depend on rows remembered from an earlier one; false if each
+    /// step must see the server.
     fn knows(&self) -> bool {
         true
     }
 
-    /// Capabilities of the store.
+    /// Returns the capabilities of the store.
     fn capabilities(&self) -> Capabilities;
-    /// The namespace.
+    /// Returns the namespace.
     fn namespace(&self) -> &str;
-    /// The store, for messages; no secrets.
+    /// Returns the label of the store for messages, without secrets.
     fn label(&self) -> String;
-    /// [`Backend::timer`].
+    /// Returns the timer; see [`Backend::timer`].
     fn timer(&self) -> &dyn Timer {
         &BootTimer
     }
-    /// [`Backend::random`].
+    /// Returns a random number; see [`Backend::random`].
     fn random(&self) -> Result<u64> {
         random::number()
     }
 
-    /// [`Backend::catch_up`].
+    /// Lets the next step see everything that was acknowledged; see [`Backend::catch_up`].
     async fn catch_up(&self) -> Result<(), Failure<Self::Error>> {
         Ok(())
     }
-    /// [`Backend::check_settings`].
+    /// Rejects a server that is set to lose acknowledged writes; see [`Backend::check_settings`].
     async fn check_settings(&self) -> Result<(), Failure<Self::Error>> {
         Ok(())
     }
     /// Reads the head of a step.
     async fn head(&self) -> Result<Head, Failure<Self::Error>>;
-    /// One key, at the moment of the head whose `writes` these are where reads are snapshots.
+    /// Reads one key; if reads are snapshots, at the moment of the head with `at` as its `writes`.
     async fn get(&self, key: &str, at: u64) -> Result<Option<Entry>, Failure<Self::Error>>;
-    /// All keys right in a folder, in any order.
+    /// Reads all keys directly in a folder, in any order.
     async fn list(&self, folder: &str, at: u64) -> Result<Vec<Entry>, Failure<Self::Error>>;
-    /// The members whose sessions the store still sees, where it sees sessions.
+    /// Returns the members with a live session, if the store has sessions.
     async fn sessions(&self) -> Result<Option<HashSet<String>>, Failure<Self::Error>> {
         Ok(None)
     }
-    /// Carries a batch out, if all stands that it expects.
+    /// Applies a batch, if all its expectations hold.
     async fn send(&self, batch: &Batch) -> Result<Outcome, Failure<Self::Error>>;
-    /// Takes numbers of a source, where it can.
+    /// Takes numbers of a source in one step, if the store can.
     async fn count(&self, _question: &Question<'_>) -> Result<Looked, Failure<Self::Error>> {
         Ok(Looked::Differs)
     }
-    /// Answers [`Looked::StandBack`] for a moment.
+    /// Makes [`count`](Self::count) return [`Looked::StandBack`] for a moment.
     async fn make_way(&self) {}
 
-    /// [`Backend::explain`].
+    /// Maps an error; see [`Backend::explain`].
     fn explain(&self, op: &'static str, error: Self::Error) -> Error;
 
-    /// What [`close`](Self::close) sets.
+    /// Returns the flag that [`close`](Self::close) sets.
     fn closed(&self) -> &AtomicBool;
-    /// Refuses what is asked of a handle that was closed.
+    /// Rejects a call on a closed handle.
     fn check_open(&self) -> Result<(), Failure<Self::Error>> {
         if self.closed().load(Ordering::SeqCst) {
             return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
         }
         Ok(())
     }
-    /// Ends what would not end with the handle.
+    /// Ends resources that would outlive the handle.
     async fn hang_up(&self) {}
-    /// Ends the handle.
+    /// Closes the handle.
     async fn close(&self) {
         self.closed().store(true, Ordering::SeqCst);
         self.hang_up().await;
     }
 }
 
-/// The back end that keys make.
+/// The back end over keys.
 #[derive(Debug)]
 pub struct Keyed<K> {
     keys: Arc<K>,
@@ -197,11 +198,11 @@ pub struct Keyed<K> {
 }
 
 impl<K: Keys> Keyed<K> {
-    /// Opens the namespace, and gives it its identity if it has none, and may be made.
+    /// Opens the namespace, and gives it an identity if it has none and may be made.
     ///
     /// # Errors
-    /// `NotFound` when it has none and must not be made; `Unsupported` for rows of a newer Snowmint; what the
-    /// server says.
+    /// `NotFound` when it has none and must not be made; `Unsupported` for rows of a newer
+    /// Snowmint; the server's error.
     pub async fn open(keys: K, make: bool) -> Result<Self> {
         let known = Arc::new(Known::default());
         let opened = Self { keys: Arc::new(keys), store: Mutex::new(None), known };
@@ -211,7 +212,7 @@ impl<K: Keys> Keyed<K> {
         }
     }
 
-    /// The keys.
+    /// Returns the keys.
     pub fn keys(&self) -> &K {
         &self.keys
     }
@@ -234,7 +235,7 @@ impl<K: Keys> Keyed<K> {
             changes: new.map(|(key, value)| (key.to_owned(), Some(value))).into(),
             ..Batch::default()
         };
-        // Lost: another opener was faster, whose identity is as good.
+        // If the batch lost, another opener was faster, and its identity serves as well.
         self.keys.send(&batch).await.map(|_| ())
     }
 
@@ -293,7 +294,7 @@ impl<K: Keys> Backend for Keyed<K> {
             Ok(step) => extend_alone(step, item, now).await,
             Err(failure) => Err(failure),
         };
-        // What was known does not stand.
+        // The remembered rows are out of date.
         let extended = match extended {
             Err(Failure::Lost) => Ok(None),
             extended => extended,
@@ -326,7 +327,8 @@ impl<K: Keys> Backend for Keyed<K> {
     }
 }
 
-/// The count of writes after an extend; none where what was known does not stand, or does not allow it.
+/// Returns the write count after an extension; none if the remembered rows are out of date or do
+/// not allow it.
 async fn extend_alone<K: Keys>(
     mut step: Step<K>,
     item: &Extend,

@@ -1,12 +1,12 @@
-//! What the keys of a namespace are called, below its own prefix.
+//! Names of the keys of a namespace, below its own prefix.
 
 use snowmint_coord::Incarnation;
 
 /// The store's identity.
 pub const STORE: &str = "store";
-/// What the namespace as a whole keeps.
+/// State of the namespace as a whole.
 pub const NAMESPACE: &str = "namespace";
-/// What is written with every batch, where the server's count of changes is not the namespace's own.
+/// Key written with every batch, if the server's write count is not the namespace's own.
 pub const WRITES: &str = "writes";
 /// The folder of members.
 pub const MEMBERS: &str = "member";
@@ -23,7 +23,7 @@ pub(super) fn pool(name: &str) -> String {
     format!("{POOLS}/{name}")
 }
 
-/// The folder of a pool's slots.
+/// Returns the folder of a pool's slots.
 pub(super) fn slots(pool: &str) -> String {
     format!("slot/{pool}")
 }
@@ -36,7 +36,8 @@ pub(super) fn source(name: &str) -> String {
     format!("{SOURCES}/{name}")
 }
 
-/// A key's folder, and its name there. Keys of no folder are in the nameless one.
+/// Splits a key into its folder and its name there. The folder of a key without one is the empty
+/// name.
 pub fn split(key: &str) -> (&str, &str) {
     key.rsplit_once('/').unwrap_or(("", key))
 }

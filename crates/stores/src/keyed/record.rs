@@ -1,4 +1,4 @@
-//! What stands under a key, as JSON that a person can read.
+//! Values of keys, as JSON that a person can read.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use snowmint_coord::{
 };
 use snowmint_core::UnixMillis;
 
-/// What was found is not what was written.
+/// A value that cannot be read or written, with the reason.
 pub(super) struct Unreadable(pub(super) String);
 
 /// A row in its stored form.
@@ -34,7 +34,7 @@ pub(super) trait Record: Sized {
     }
 }
 
-/// A form that is the row.
+/// Implements [`Record`] for a row that is its own stored form.
 macro_rules! plain {
     ($record:ty) => {
         impl Record for $record {
@@ -49,36 +49,37 @@ macro_rules! plain {
     };
 }
 
-/// The form in which rows are written now. Raise it when somebody who knows only the one before would read them
-/// wrongly, or lose something by writing them.
+/// Form in which rows are written now. Raise it when a program that knows only the previous form
+/// would misread the rows, or lose data by writing them.
 pub(super) const FORM: u64 = 2;
 
-/// Which store this is.
+/// Identity of the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoreRecord {
     pub(super) id: String,
-    /// The newest form of any row here. Every step looks at it: who does not know it goes no further.
+    /// Newest form of any row here. Every step checks it: a program that does not know the form
+    /// stops.
     #[serde(default = "first_form")]
     pub(super) form: u64,
-    /// What is added to the server's own count of changes.
+    /// Number added to the server's own write count.
     pub(super) writes_more: u64,
-    /// The server that was last taken for the one with the newest marks.
+    /// Server last accepted as the one with the newest marks.
     pub(super) server: Option<String>,
 }
 plain!(StoreRecord);
 
-/// Of stores that were made before it was written down.
+/// Returns the form of stores made before the form was stored.
 const fn first_form() -> u64 {
     1
 }
 
 impl StoreRecord {
-    /// A store with rows in the newest form.
+    /// Returns the record of a store with rows in the newest form.
     pub(super) const fn new(id: String, server: Option<String>) -> Self {
         Self { id, form: FORM, writes_more: 0, server }
     }
 
-    /// Refuses rows in a form that is not known here.
+    /// Rejects rows in an unknown form.
     pub(super) fn check_form(&self, label: &str) -> Result<(), ErrorKind> {
         if self.form <= FORM {
             return Ok(());
@@ -91,7 +92,7 @@ impl StoreRecord {
     }
 }
 
-/// A text of the namespace as a whole, as it is.
+/// A text of the namespace as a whole, stored unchanged.
 pub(super) struct Note(pub(super) String);
 
 impl Record for Note {
@@ -323,8 +324,9 @@ pub(super) struct DefinitionForm {
     segment_version: u64,
 }
 
-/// What stands before the mark in the value of an enabled source's key: for servers that move the mark
-/// without reading the rest. Texts within the value cannot look like it, since their quotes are escaped.
+/// Returns the text before the mark in the value of an enabled source's key, for servers that move
+/// the mark without reading the rest. Texts within the value cannot match it, since their quotes
+/// are escaped.
 pub(super) fn before_mark(version: u64) -> String {
     format!(r#""version":{version},"state":"enabled","mark":"#)
 }

@@ -33,7 +33,7 @@ impl<K: Keys> Rows for Step<K> {
             let ended =
                 |row: &&mut MemberRow| !sessions.contains(&row.member.incarnation.to_string());
             for row in rows.iter_mut().filter(ended) {
-                // As if it had not renewed for its whole time.
+                // An ended session counts as a whole TTL without renewal.
                 let renewed_ms = row.renewed_at.get().saturating_sub(row.presence.ttl_ms);
                 row.renewed_at = UnixMillis::new(renewed_ms);
             }
@@ -162,5 +162,5 @@ impl<K: Keys> Rows for Step<K> {
     }
 }
 
-/// Keys of a batch that are no slots: store, namespace, member, pool, four notes.
+/// Keys of a batch other than slots: store, namespace, member, pool, four notes.
 const SPARE: usize = 8;

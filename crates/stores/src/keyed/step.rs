@@ -1,4 +1,4 @@
-//! One atomic step: what was read, and what is to be written.
+//! One atomic step: its reads and its writes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -22,17 +22,17 @@ pub struct Step<K> {
     store: StoreRecord,
     pub(super) namespace: NamespaceRow,
     pub(super) identity: StoreIdentity,
-    /// Keys that were read one by one, or found in a folder.
+    /// Keys that were read separately or found in a folder.
     read: HashMap<String, Entry>,
-    /// Keys that were looked for and not there.
+    /// Keys that were read and do not exist.
     missing: HashSet<String>,
     folders: HashSet<String>,
-    /// How many requests have read something.
+    /// Count of requests that have read something.
     reads: u32,
     batch: Batch,
-    /// Keeps what stands afterwards.
+    /// Keeper of the rows as the step leaves them.
     known: Arc<Known>,
-    /// Rests on what was known, and reads nothing: the store had counted so many writes at least.
+    /// Write count seen before, if the step depends on remembered rows and reads nothing.
     on_known: Option<u64>,
 }
 
@@ -48,8 +48,8 @@ impl<K: Keys> Step<K> {
         Self::with_head(keys, known, head, access)
     }
 
-    /// A step that rests on rows as they were when this handle wrote them, `seen` since then. It is carried
-    /// out only if they stand, and the server's clock shows `not_before`.
+    /// Begins a step on rows that this handle wrote last, with `seen` observed since. It is applied
+    /// only if the rows are unchanged and the server's clock shows `not_before`.
     pub(super) fn on_known(
         keys: Arc<K>,
         known: Arc<Known>,
@@ -57,7 +57,7 @@ impl<K: Keys> Step<K> {
         not_before: UnixMillis,
         seen: &Seen,
     ) -> Done<K, Self> {
-        // Of a clock of its own the server sees to it that it shows as much.
+        // A server with its own clock checks that the clock shows at least `not_before`.
         let head = Head { clock: rows.head.clock.and(Some(not_before)), ..rows.head };
         let mut step = Self::with_head(keys, known, head, Access::Write)?;
         let is_seen = step.identity.id == *seen.id;
@@ -81,7 +81,7 @@ impl<K: Keys> Step<K> {
         if access == Access::Write {
             check_server(&keys.label(), &store, &head)?;
             if store.server != head.server {
-                // An older record says less of the server.
+                // An older record has less detail on the server.
                 store.server.clone_from(&head.server);
                 changes.insert(name::STORE.into(), Some(store.write()?));
             }
@@ -92,7 +92,7 @@ impl<K: Keys> Step<K> {
         };
         let writes = head.writes.saturating_add(store.writes_more);
         let identity = StoreIdentity { id: store.id.clone(), writes };
-        // It may have become another since it was read.
+        // The store may have been replaced since the read.
         let mut batch = Batch {
             server: head.server.clone(),
             store: Some(entry.value.clone()),
@@ -120,7 +120,7 @@ impl<K: Keys> Step<K> {
         })
     }
 
-    /// One row, on which the step then rests.
+    /// Reads one row, on which the step then depends.
     pub(super) async fn get<R: Record>(&mut self, key: &str) -> Done<K, Option<R>> {
         if let Some(change) = self.batch.changes.get(key) {
             return match change {
@@ -136,7 +136,7 @@ impl<K: Keys> Step<K> {
         }
     }
 
-    /// The version of a key that was read before, or is read now.
+    /// Returns the version of a key, read now or before.
     async fn look_up(&mut self, key: &str) -> Done<K, u64> {
         if let Some(entry) = self.read.get(key) {
             return Ok(entry.version);
@@ -163,7 +163,7 @@ impl<K: Keys> Step<K> {
         if self.on_known.is_some() { Err(Failure::Lost) } else { Ok(()) }
     }
 
-    /// All rows in a folder, as they were before this step. The step rests only on those of them
+    /// Reads all rows in a folder, as they were before this step. The step depends only on those
     /// that it writes.
     pub(super) async fn list<R: Record>(&mut self, folder: &str) -> Done<K, Vec<R>> {
         self.read_more()?;
@@ -181,7 +181,7 @@ impl<K: Keys> Step<K> {
         self.keys.sessions().await
     }
 
-    /// Writes a row, unless it stands there already.
+    /// Writes a row, unless it has this value already.
     pub(super) async fn put<R: Record + Sync>(&mut self, key: String, row: &R) -> Done<K, ()> {
         let value = row.write()?;
         let version = self.look_up(&key).await?;
@@ -195,7 +195,7 @@ impl<K: Keys> Step<K> {
         Ok(())
     }
 
-    /// Writes a key as it stands, so that no other step that rests on it can end as well.
+    /// Rewrites a key unchanged, so that no other step that depends on it can succeed too.
     pub(super) async fn touch(&mut self, key: String) -> Done<K, ()> {
         let version = self.look_up(&key).await?;
         self.batch.expected.insert(key.clone(), version);
@@ -205,7 +205,7 @@ impl<K: Keys> Step<K> {
         Ok(())
     }
 
-    /// Removes a row, and says whether there was one.
+    /// Removes a row, and returns whether it existed.
     pub(super) async fn remove(&mut self, key: String) -> Done<K, bool> {
         let version = self.look_up(&key).await?;
         if version == 0 {
@@ -228,8 +228,9 @@ impl<K: Keys> Step<K> {
         Ok(Some((text, written.saturating_add(self.store.writes_more))))
     }
 
-    /// The count of writes from which on what this step writes counts, if nobody has written meanwhile: then it ends.
-    /// None where the count is this namespace's own, and the version of what is written says it.
+    /// Lets the step commit only if no other step writes meanwhile, and returns the lowest write
+    /// count that it can get. None if the count is this namespace's own, since the version of a
+    /// written key then shows it.
     pub(super) fn begins_alone(&mut self) -> Option<u64> {
         let last_write = self.head.last_write?;
         self.batch.expected.insert(name::WRITES.into(), last_write);
@@ -267,7 +268,7 @@ impl<K: Keys> Step<K> {
         Ok(StoreIdentity { id: self.store.id, writes: found })
     }
 
-    /// Ends a step whose answer is what it has read.
+    /// Ends a step that only read; with write access, checks that its rows are unchanged.
     pub(super) async fn unchanged(mut self) -> Done<K, ()> {
         if self.access == Access::Read {
             return self.roll_back().await;
@@ -276,21 +277,21 @@ impl<K: Keys> Step<K> {
         self.stands(expected).await
     }
 
-    /// Ends a step that changes nothing. What several requests have read counts only if it all
-    /// stood there at one moment.
+    /// Ends a step that changes nothing. Rows from several requests count only if all of them
+    /// existed at one moment.
     pub(super) async fn roll_back(mut self) -> Done<K, ()> {
         if self.access != Access::Read || self.reads <= 1 || K::SNAPSHOT {
             return Ok(());
         }
         let mut expected = std::mem::take(&mut self.batch.expected);
         if self.folders.is_empty() && self.reads == 2 {
-            // One row: it stood there when it was read, with a store that was the same all along.
+            // One row: it was valid when read, if store and namespace are still the same.
             expected.retain(|key, _| [name::STORE, name::NAMESPACE].contains(&key.as_str()));
         }
         self.stands(expected).await
     }
 
-    /// Whether all these keys stand as they were read, in the store in which they were.
+    /// Checks that all these keys are unchanged, in the same store.
     async fn stands(self, expected: BTreeMap<String, u64>) -> Done<K, ()> {
         let Batch { store, session, .. } = self.batch;
         match self.keys.send(&Batch { expected, store, session, ..Batch::default() }).await? {
@@ -300,10 +301,10 @@ impl<K: Keys> Step<K> {
     }
 }
 
-/// Refuses marks that another server, which may have had newer ones, has left behind.
+/// Rejects marks left by another server, which may have had newer ones.
 pub(super) fn check_server(label: &str, store: &StoreRecord, head: &Head) -> Result<(), ErrorKind> {
     let is_same = match (&store.server, &head.server) {
-        // Of a Redis server, older records name the run alone.
+        // Older records name only the run of a Redis server.
         (Some(kept), Some(found)) => {
             kept == found || found.split_once('/').is_some_and(|(run, _)| kept == run)
         }

@@ -1,4 +1,4 @@
-//! What others do in the middle of a step.
+//! Changes by other processes in the middle of a step.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use snowmint_core::ElapsedMillis;
 
 use super::*;
 
-/// The time of everybody here.
+/// Present time of all members.
 const NOW: UnixMillis = UnixMillis::new(1_000_000);
 
 const CAPABILITIES: Capabilities = Capabilities {
@@ -24,7 +24,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     presence: PresenceBy::Record,
 };
 
-/// Timer whose waits end at once, and are counted.
+/// A timer with waits that end at once, and are counted.
 #[derive(Debug, Default)]
 struct CountedWaits(AtomicU32);
 
@@ -39,7 +39,7 @@ impl Timer for CountedWaits {
     }
 }
 
-/// Keys on which others write all the time: every batch comes too late.
+/// Keys with constant writes by other processes: every batch comes too late.
 #[derive(Debug, Default)]
 struct Contended {
     batches: AtomicU32,
@@ -126,7 +126,7 @@ async fn a_lost_race_is_tried_as_often_as_configured_and_then_said() {
     }
 }
 
-/// A server: who it is, its count of changes, and its keys.
+/// A server: its name, its write count, and its keys.
 #[derive(Clone, Debug, Default)]
 struct Server {
     name: Option<String>,
@@ -134,16 +134,16 @@ struct Server {
     keys: BTreeMap<String, Entry>,
 }
 
-/// What somebody else does, and after how many more reads.
+/// An action of another process, and the number of reads before it.
 type Meanwhile = Arc<Mutex<Option<(u32, Pin<Box<dyn Future<Output = ()> + Send>>)>>>;
 
-/// The keys of a server, read one after the other.
+/// The keys of a server, read one by one.
 #[derive(Clone, Default)]
 struct OneByOne {
     server: Arc<Mutex<Server>>,
     closed: Arc<AtomicBool>,
     meanwhile: Meanwhile,
-    /// What is read instead until something is written: another server, which lags behind.
+    /// State that reads return until the next write: that of another server, which lags.
     behind: Arc<Mutex<Option<Server>>>,
 }
 
@@ -158,12 +158,12 @@ impl OneByOne {
         StoreOver::over(Keyed::open(self.clone(), true).await.unwrap()).trying(5)
     }
 
-    /// Another handle on the same server.
+    /// Opens another handle on the same server.
     async fn another(&self) -> StoreOver<Keyed<Self>> {
         Self { server: Arc::clone(&self.server), ..Self::default() }.open().await
     }
 
-    /// What there was, after others have done what they do now.
+    /// Reads, and then runs the action of the other process if it is due.
     async fn read<T>(&self, read: impl FnOnce(&Server) -> T) -> T {
         let found = match &*self.behind.lock().unwrap() {
             Some(behind) => read(behind),
@@ -239,7 +239,7 @@ impl Keys for OneByOne {
         if batch.store.is_some() && batch.store.as_ref() != store {
             return Ok(Outcome::Lost);
         }
-        // One that changes nothing looks whether what was read stands.
+        // An empty batch only checks that the read rows are unchanged.
         server.writes += u64::from(!batch.changes.is_empty());
         let version = server.writes;
         for (key, value) in &batch.changes {
@@ -286,8 +286,8 @@ fn wanting(member: Incarnation, slots: &[u64]) -> Take {
     }
 }
 
-/// Two members: the second joins, and takes a slot, while the first is in the middle of taking it too, after
-/// each of its reads.
+/// The second member joins and acquires a slot while the first is acquiring it too, after each of
+/// its reads.
 #[tokio::test]
 async fn who_joins_and_takes_between_two_reads_keeps_what_it_has() {
     let mut met = 0;
@@ -295,7 +295,7 @@ async fn who_joins_and_takes_between_two_reads_keeps_what_it_has() {
         let keys = OneByOne::default();
         let (store, other) = (keys.open().await, keys.another().await);
         let first = join(&store, 1).await;
-        // The pool is there.
+        // Makes the pool.
         store.take(&wanting(first, &[1]), NOW).await.unwrap();
         let second = Incarnation::new(2);
         let act = Box::pin(async move {
@@ -306,7 +306,7 @@ async fn who_joins_and_takes_between_two_reads_keeps_what_it_has() {
         *keys.meanwhile.lock().unwrap() = Some((reads, act));
         let taken = store.take(&wanting(first, &[5, 7]), NOW).await.unwrap();
         if keys.meanwhile.lock().unwrap().is_some() {
-            // It was done before.
+            // The step ended before the action was due.
             break;
         }
         met += 1;
@@ -316,7 +316,7 @@ async fn who_joins_and_takes_between_two_reads_keeps_what_it_has() {
     assert!(met >= 4, "a take reads more than {met} times");
 }
 
-/// A number that a member claims meanwhile is not kept away from it: it mints with it already.
+/// A number that a member claims meanwhile is not excluded: the member mints with it already.
 #[tokio::test]
 async fn who_joins_and_claims_between_two_reads_is_no_stranger() {
     let pool = || Pool { name: "workers".into(), slots: 4, group: 1, reuse: Reuse::Recycle };
@@ -328,7 +328,7 @@ async fn who_joins_and_claims_between_two_reads_is_no_stranger() {
             let label = "it".into();
             Avoid { pool: pool(), slots: vec![slot], until: Mark::MAX, label }
         };
-        // The pool is there.
+        // Makes the pool.
         store.avoid(&avoid(2), NOW).await.unwrap();
         let act = Box::pin(async move {
             let request = ClaimRequest {
@@ -355,7 +355,7 @@ async fn who_joins_and_claims_between_two_reads_is_no_stranger() {
     assert!(met >= 4, "an avoid reads more than {met} times");
 }
 
-/// Who asks whether he still has a slot (`counter.confirm`) is told so by nobody who has not heard of later.
+/// A server that lags must not confirm to a member that it still has a slot (`counter.confirm`).
 #[tokio::test]
 async fn what_a_server_says_that_lags_is_looked_at_again() {
     let keys = OneByOne::default();
@@ -372,8 +372,8 @@ async fn what_a_server_says_that_lags_is_looked_at_again() {
     assert_eq!(refused.kind().code(), "not_found", "{refused}");
 }
 
-/// What it lacks, the first server has, and the address may lead back there: it is another store, and none that went back,
-/// as long as nobody says that the replica has all.
+/// The first server has what the replica lacks, and the address may lead back to it. So the replica
+/// counts as another store, not as rolled back, until an operator declares it complete.
 #[tokio::test]
 async fn a_replica_that_lags_is_another_store_to_its_readers() {
     let keys = OneByOne::default();
@@ -394,7 +394,7 @@ async fn a_replica_that_lags_is_another_store_to_its_readers() {
     fresh.list().await.unwrap();
     assert_eq!(fresh.recall("the journal", &seen).await.map_err(code), Err("other_store"));
 
-    // The same server, put back.
+    // The same server, restored to an older state.
     keys.server.lock().unwrap().name = Some("one".into());
     assert_eq!(store.list().await.map_err(code), Err("store_went_back"));
 
