@@ -18,20 +18,20 @@ use super::message::{
     AuthenticateRequest, AuthenticateResponse, RangeRequest, RangeResponse, TxnRequest, TxnResponse,
 };
 
-/// How long a server may take to take a connection.
+/// Longest wait for a server to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long it may take to answer.
+/// Longest wait for a response.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// A silent connection is asked this often whether it lives.
+/// Interval at which a silent connection is checked.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// Longest answer: some hundred thousand slots.
+/// Longest response in bytes: enough for some hundred thousand slots.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A connection to each server, made when first needed and anew when it breaks.
+/// A connection to each server, opened on first use and reopened after it breaks.
 pub(super) struct Client {
     channel: Channel,
     user: Option<(String, String)>,
-    /// What the user was given at the last log-in.
+    /// Token from the user's last log-in.
     token: RwLock<Option<MetadataValue<Ascii>>>,
 }
 
@@ -74,7 +74,8 @@ impl Client {
         self.known("/etcdserverpb.KV/Txn", request).await
     }
 
-    /// A call as the URL's user. The server forgets log-ins after a while, and when it restarts.
+    /// Makes a call as the URL's user. The server forgets log-ins after a while and when it
+    /// restarts.
     async fn known<Q, A>(&self, path: &'static str, request: &Q) -> Result<A, Status>
     where
         Q: prost::Message + Clone + 'static,

@@ -1,6 +1,6 @@
-//! The messages of etcd's API, version 3, as far as this store speaks them. Numbers are those of
-//! <https://github.com/etcd-io/etcd/blob/main/api/etcdserverpb/rpc.proto>. Written by hand, so that
-//! no compiler of protocol buffers is needed to build.
+//! The part of etcd's API, version 3, that this store uses. Field numbers are those of
+//! <https://github.com/etcd-io/etcd/blob/main/api/etcdserverpb/rpc.proto>. The messages are written
+//! by hand, so that the build needs no protocol buffer compiler.
 
 use prost::{Enumeration, Message, Oneof};
 
@@ -26,10 +26,10 @@ pub(super) struct KeyValue {
 pub(super) struct RangeRequest {
     #[prost(bytes = "vec", tag = "1")]
     pub(super) key: Vec<u8>,
-    /// The first key that is not meant; empty for one key.
+    /// First key after the range; empty for one key.
     #[prost(bytes = "vec", tag = "2")]
     pub(super) range_end: Vec<u8>,
-    /// As of which revision; 0 is the newest.
+    /// Revision to read at; 0 is the newest.
     #[prost(int64, tag = "4")]
     pub(super) revision: i64,
 }
@@ -63,14 +63,15 @@ pub(super) enum CompareTarget {
     Value = 3,
 }
 
-/// That a key has this revision, or this value; compares by "equal", which is number 0 and so never sent.
+/// Condition that a key has this revision or this value. The comparison "equal" is number 0, so it
+/// is never sent.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(super) struct Compare {
     #[prost(enumeration = "CompareTarget", tag = "2")]
     pub(super) target: i32,
     #[prost(bytes = "vec", tag = "3")]
     pub(super) key: Vec<u8>,
-    /// In a choice of one field, so that zero is sent too.
+    /// A oneof, so that zero is sent too.
     #[prost(oneof = "Is", tags = "6, 7")]
     pub(super) is: Option<Is>,
 }
@@ -109,7 +110,7 @@ pub(super) struct ResponseOp {
 pub(super) struct TxnRequest {
     #[prost(message, repeated, tag = "1")]
     pub(super) compare: Vec<Compare>,
-    /// Done if all compare equal; nothing is done otherwise.
+    /// Operations done if all comparisons hold; nothing is done otherwise.
     #[prost(message, repeated, tag = "2")]
     pub(super) success: Vec<RequestOp>,
 }

@@ -7,27 +7,28 @@
 //! | safe over failover | yes |
 //! | presence by | a record that is renewed |
 //!
-//! **Atomic step.** A verb reads what it needs at one revision, decides, and sends one transaction,
-//! which writes only if nothing that the decision rests on has a newer revision. A transaction may
-//! name 128 keys (`--max-txn-ops`), so claims, extends and give-ups of more slots come in parts. The
-//! clock values of one worker cannot: a layout with more than 6 clock bits is refused.
+//! **Atomic step.** A verb reads its rows at one revision, decides, and sends one transaction,
+//! which writes only if none of these rows has a newer revision. A transaction may name 128 keys
+//! (`--max-txn-ops`), so claims, extensions and releases of more slots come in parts. The clock
+//! values of one worker must stay together: a layout with more than 6 clock bits is rejected.
 //!
-//! **Durability.** A majority has written to disk what is answered. Reads are linearizable.
+//! **Durability.** A majority has written to disk before the reply. Reads are linearizable.
 //!
-//! **Identity.** The number of the cluster stands beside the marks: restored into another cluster,
-//! the store grants nothing until an operator has moved it forward (`snowmint worker fast-forward`).
-//! It is made of the cluster's token and members: restore with a new `--initial-cluster-token`.
-//! Revisions, which a restored snapshot turns back, are the store's count of changes.
+//! **Identity.** The cluster's ID is stored with the marks. After a restore into another cluster,
+//! the store grants nothing until an operator has fast-forwarded it (`snowmint worker
+//! fast-forward`). The ID is derived from the cluster's token and members: restore with a new
+//! `--initial-cluster-token`. A restored snapshot sets revisions back; they are the store's write
+//! count.
 //!
-//! **Rights.** Reading and writing of the keys from `/PREFIX/snowmint/`, without a prefix from
+//! **Permissions.** Read and write for the keys from `/PREFIX/snowmint/`, without a prefix from
 //! `/snowmint/`.
 //!
 //! **URL.** `etcd://USER:PASSWORD@HOST:PORT,HOST:PORT/PREFIX`, with TLS
-//! `etcds://HOST:PORT/PREFIX?ca=FILE&cert=FILE&key=FILE`; without `ca`, the system's authorities are
-//! trusted.
+//! `etcds://HOST:PORT/PREFIX?ca=FILE&cert=FILE&key=FILE`; without `ca`, the system's authorities
+//! are trusted.
 //!
-//! **A lost reply.** Whether a transaction whose answer was lost has happened is not known; the verbs
-//! say how each may be repeated. Lost connections are made anew by the next call.
+//! **A lost reply.** If the reply to a transaction is lost, its outcome is unknown; each verb
+//! documents how it may be repeated. The next call reopens a lost connection.
 
 mod client;
 mod message;
@@ -49,7 +50,7 @@ use message::{
     RequestOp, TxnRequest, TxnResponse,
 };
 
-/// What etcd can do.
+/// Capabilities of etcd.
 pub const CAPABILITIES: Capabilities = Capabilities {
     clock: ClockOf::Caller,
     durable_on_reply: true,
@@ -57,7 +58,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     presence: PresenceBy::Record,
 };
 
-/// The port that etcd listens on unless told otherwise.
+/// Default port of etcd.
 const PORT: u16 = 2379;
 const FORM: &str = "etcd://USER:PASSWORD@HOST:PORT,HOST:PORT/PREFIX, with TLS etcds://HOST:PORT/PREFIX?ca=FILE&cert=FILE&key=FILE";
 
@@ -65,7 +66,7 @@ const FORM: &str = "etcd://USER:PASSWORD@HOST:PORT,HOST:PORT/PREFIX, with TLS et
 struct Etcd {
     client: Client,
     namespace: String,
-    /// What all its keys begin with.
+    /// Common prefix of all its keys.
     prefix: String,
     label: String,
     closed: AtomicBool,
@@ -84,7 +85,7 @@ impl std::fmt::Debug for Etcd {
 ///
 /// # Errors
 /// `Invalid` for an impossible URL or namespace, or a wrong password; `Unavailable` when no server
-/// answers.
+/// responds.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
     let label = crate::label("etcd", url);
@@ -135,7 +136,7 @@ impl Etcd {
     }
 }
 
-/// Which cluster it is.
+/// Returns the label of a cluster.
 fn cluster(id: u64) -> String {
     format!("cluster {id:x}")
 }
@@ -145,7 +146,7 @@ fn number(revision: i64) -> Answer<u64> {
 }
 
 fn revision(number: u64) -> i64 {
-    // Each came from one.
+    // Each number came from a revision.
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -233,7 +234,7 @@ impl Keys for Etcd {
         let (answer, writes, cluster) = self.transact(&request).await?;
         let found = self::cluster(cluster);
         match &batch.server {
-            // Marks are moved by it, and nothing is granted.
+            // The transaction may have moved marks on that cluster, but the error grants nothing.
             Some(expected) if *expected != found => Err(Failure::Refused(ErrorKind::OtherStore {
                 witness: format!("what {} keeps", self.label),
                 expected: format!("server {expected}"),
@@ -253,7 +254,7 @@ impl Keys for Etcd {
     }
 }
 
-/// Says etcd's error in the words of the domain, by its code:
+/// Maps etcd's error to an error of the domain, by its code:
 /// <https://github.com/etcd-io/etcd/blob/main/api/v3rpc/rpctypes/error.go>.
 fn explain(op: &'static str, label: &str, status: Status) -> Error {
     let what = label.to_owned();

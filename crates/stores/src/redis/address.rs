@@ -1,4 +1,4 @@
-//! What a URL says: which servers, and how to speak to them.
+//! Parsing of a URL: the servers, and the way to connect to them.
 
 use redis::{ClientTlsConfig, TlsCertificates};
 use rustls::crypto::CryptoProvider;
@@ -7,17 +7,17 @@ use snowmint_coord::ErrorKind;
 use super::persistence;
 use crate::tls::Files;
 
-/// Where Redis is. Its `Debug` would show a password: there is none.
+/// Address of Redis. It has no `Debug`, which would show a password.
 #[derive(Clone)]
 pub(crate) struct Address {
     pub(super) servers: Servers,
-    /// With TLS: whom to trust, and who we are.
+    /// With TLS: trusted authorities, and our own certificate.
     pub(super) certificates: Option<TlsCertificates>,
-    /// Whether each run of the server is another store.
+    /// Whether each run of the server counts as another store.
     pub(super) by_run: bool,
 }
 
-/// One server, or some of a cluster, each by a URL that the driver knows.
+/// One server, or some servers of a cluster, each by a URL that the driver knows.
 #[derive(Clone)]
 pub(super) enum Servers {
     One(String),
@@ -25,12 +25,12 @@ pub(super) enum Servers {
 }
 
 impl Address {
-    /// Reads `SCHEME://USER:PASSWORD@HOST:PORT/DATABASE?NAME=VALUE&…`, in a cluster with more servers
-    /// behind commas. What stands before the question mark is looked at by the driver.
+    /// Parses `SCHEME://USER:PASSWORD@HOST:PORT/DATABASE?NAME=VALUE&…`; for a cluster, more servers
+    /// follow after commas. The driver checks the part before the question mark.
     ///
     /// # Errors
-    /// `Invalid`, without what may be a password; `Unsupported` when this process has no cryptography to
-    /// speak TLS with.
+    /// `Invalid`, without text that may be a password; `Unsupported` when this process has no
+    /// cryptography provider for TLS.
     pub(crate) fn read(url: &str, label: &str) -> Result<Self, ErrorKind> {
         let (place, parameters) = url.split_once('?').unwrap_or((url, ""));
         let (scheme, place) = place.split_once("://").unwrap_or((place, ""));
@@ -67,7 +67,7 @@ impl Address {
 
 #[cfg(feature = "foreign")]
 impl Address {
-    /// Another server, at `HOST:PORT`, spoken to as the first.
+    /// Returns the address of another server at `HOST:PORT`, with the settings of the first.
     pub(super) fn another(&self, place: &str) -> Self {
         let first = match &self.servers {
             Servers::One(url) => url.as_str(),
@@ -86,8 +86,8 @@ fn certificates(
     label: &str,
 ) -> Result<TlsCertificates, ErrorKind> {
     let Files { ca, identity } = Files::read(scheme, files.iter().copied())?;
-    // The driver takes the provider of the whole process. Where there is none it would set one, or panic if
-    // it had two to choose from: that is the program's to say.
+    // The driver uses the provider of the whole process. Without one it would set one, or panic if
+    // it had two to choose from: the program must make that choice.
     if CryptoProvider::get_default().is_none() {
         let what = format!(
             "{label}: TLS to Redis needs rustls's provider of cryptography for the whole process, which a \

@@ -1,4 +1,4 @@
-//! Counting numbers of a source inside the server.
+//! Counting of a source's numbers inside the server.
 
 use snowmint_coord::error::chain;
 use snowmint_coord::segment::{SegmentRow, Within};
@@ -9,7 +9,8 @@ use super::{Answer, Redis, time};
 use crate::keyed::{Counted, Looked, Question, Taken, name};
 
 impl Redis {
-    /// One script, one round trip. A server that has lost its scripts is told this one again.
+    /// Runs one script in one round trip. If the server has lost its scripts, this one is loaded
+    /// again.
     pub(super) async fn count(&self, question: &Question<'_>) -> Answer<Looked> {
         let store = question.store;
         let mut asked = self.reserve.key(&self.root);
@@ -25,7 +26,7 @@ impl Redis {
             }
             Some(Bounds::Now(ticks)) => {
                 let Ticks { epoch, unit_ms, sequence_bits, tick_max, lag, lead, now: _ } = ticks;
-                // What is no layout's is refused where rows are looked at.
+                // The verb over rows rejects values that no layout has.
                 let Some(size) = 1_u64.checked_shl(sequence_bits.into()) else {
                     return Ok(Looked::Differs);
                 };
@@ -45,8 +46,8 @@ impl Redis {
         }
     }
 
-    /// Has the script answer nobody for a moment, so that a change of a definition comes to its end, which
-    /// takes more than one round trip.
+    /// Makes the counting script return nothing for a moment, so that a change of a definition,
+    /// which takes more than one round trip, can finish.
     pub(super) async fn make_way(&self) {
         let Ok(mut link) = self.link() else { return };
         let asked = self.make_way.key(&self.root).invoke_async::<()>(&mut link).await;
@@ -56,7 +57,7 @@ impl Redis {
     }
 }
 
-/// Reads the script's answer.
+/// Parses the script's reply.
 fn counted(words: &[String]) -> Answer<Counted> {
     let odd = || Failure::Damaged(format!("the script answered {words:?}"));
     let number = |index: usize| words.get(index)?.parse::<u64>().ok();

@@ -13,16 +13,16 @@ use redis::{
 
 use super::address::{Address, Servers};
 
-/// How long a server may take to take a connection.
+/// Longest wait for a server to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long it may take to answer.
+/// Longest wait for a reply.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a lost connection is made anew before a call fails, with a wait that grows to
+/// Most attempts to reopen a lost connection before a call fails, with a wait that grows to
 /// [`RETRY_WAIT_MAX`].
 const RETRIES: usize = 3;
 const RETRY_WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// A connection that is made anew when it breaks. Clones share it.
+/// A connection that is reopened when it breaks. Clones share it.
 #[derive(Clone)]
 pub(crate) enum Link {
     One(ConnectionManager),
@@ -66,8 +66,8 @@ impl Link {
         Ok(Self::Cluster(client.get_async_connection().await?))
     }
 
-    /// A connection with each server that has keys of its own, for what only it can be asked: this one, or
-    /// all primaries of the cluster at `address`.
+    /// Returns a connection to each server with its own keys, for requests about one server: this
+    /// one, or all primaries of the cluster at `address`.
     #[cfg(feature = "foreign")]
     pub(crate) async fn each(&mut self, address: &Address) -> RedisResult<Vec<Self>> {
         let Self::Cluster(connection) = &mut *self else { return Ok(vec![self.clone()]) };
@@ -85,7 +85,7 @@ impl Link {
     /// Sends a command that names no key to the server that has `key`.
     pub(super) async fn ask_server_of(&mut self, key: &str, command: Cmd) -> RedisResult<Value> {
         match self {
-            // What the server refuses is an answer to this call, and no error.
+            // The driver returns the server's error as a value of this call.
             Self::One(one) => one.req_packed_command(&command).await?.extract_error(),
             Self::Cluster(cluster) => {
                 let mut question = redis::cmd("CLUSTER");
@@ -100,8 +100,8 @@ impl Link {
     }
 }
 
-/// What is wrong with certificates is known before anybody is asked, and the driver calls it a broken
-/// connection.
+/// Maps errors of certificates, which occur before any connection, but which the driver reports as
+/// a broken connection.
 fn unusable(error: RedisError) -> RedisError {
     if error.kind() == Kind::Io {
         let what = "the certificates that the URL names cannot be used";
@@ -110,8 +110,8 @@ fn unusable(error: RedisError) -> RedisError {
     error
 }
 
-/// Where the primaries are, by what `CLUSTER SLOTS` says: of each range its first and last slot, and its
-/// servers, the primary first.
+/// Returns the addresses of the primaries from the reply to `CLUSTER SLOTS`: for each range its
+/// first and last slot, and its servers, the primary first.
 #[cfg(feature = "foreign")]
 fn primaries_of(slots: Value) -> RedisResult<std::collections::BTreeSet<String>> {
     let mut places = std::collections::BTreeSet::new();
@@ -120,7 +120,7 @@ fn primaries_of(slots: Value) -> RedisResult<std::collections::BTreeSet<String>>
         let mut words = from_redis_value::<Vec<Value>>(primary)?.into_iter();
         let (host, port) = (words.next().unwrap_or(Value::Nil), words.next().unwrap_or(Value::Nil));
         let (host, port): (String, u16) = (from_redis_value(host)?, from_redis_value(port)?);
-        // Brackets part the address from the port.
+        // Brackets separate the address from the port.
         let host = if host.contains(':') { format!("[{host}]") } else { host };
         places.insert(format!("{host}:{port}"));
     }

@@ -7,36 +7,36 @@
 //! | safe over failover | no |
 //! | presence by | a record that is renewed |
 //!
-//! **Atomic step.** A verb reads what it needs, decides, and sends one Lua script, which writes only
-//! if nothing that the decision rests on has changed since. All keys of a namespace share a hash tag
+//! **Atomic step.** A verb reads its rows, decides, and sends one Lua script, which writes only if
+//! nothing that the decision depends on has changed since. All keys of a namespace share a hash tag
 //! (`snowmint:{NAMESPACE}…`), so a cluster keeps them on one server.
 //!
-//! The one exception is `reserve`, which sources ask for each number that keep nothing at hand: one script
-//! counts, in one round trip, and what it did is held against the rule afterwards.
+//! The one exception is `reserve`, which per-request sources call for each number: one script
+//! counts in one round trip, and its result is checked against the rule afterwards.
 //!
-//! **Durability.** A server that can lose what it acknowledged is refused when the store is opened:
-//! it must have `appendonly yes`, `appendfsync always`, `no-appendfsync-on-rewrite no` and
-//! `maxmemory-policy noeviction`. So is one that is set otherwise later, at the next renewal. With
-//! `?persistence=any` in the URL it is taken as it is. Each restart and each failover then counts as
-//! another store: nothing is granted until `snowmint worker fast-forward` has moved it forward.
+//! **Durability.** Opening rejects a server that can lose acknowledged writes: it must have
+//! `appendonly yes`, `appendfsync always`, `no-appendfsync-on-rewrite no` and `maxmemory-policy
+//! noeviction`. If these settings change later, the next renewal fails. With `?persistence=any` in
+//! the URL, any settings are accepted. Each restart and each failover then counts as another store:
+//! nothing is granted until `snowmint worker fast-forward` has moved it forward.
 //!
-//! **Failover.** Replicas lag, so a promoted one may lack what was acknowledged. Where one can be
-//! promoted (Sentinel, Cluster), use `?persistence=any`, which notices it.
+//! **Failover.** Replicas lag, so a promoted replica may lack acknowledged writes. If a replica can
+//! be promoted (Sentinel, Cluster), use `?persistence=any`, which detects it.
 //!
-//! **Rights.** `EVALSHA`, `EVAL`, `SCRIPT|LOAD`, `HGET`, `HMGET`, `HGETALL`, `HSET`, `HDEL`,
-//! `HINCRBY`, `TIME`, `INFO` and `CONFIG|GET` on keys `snowmint:*`; `SELECT` for a database other than 0;
-//! `CLUSTER|SLOTS` and `CLUSTER|KEYSLOT` in a cluster.
+//! **Permissions.** `EVALSHA`, `EVAL`, `SCRIPT|LOAD`, `HGET`, `HMGET`, `HGETALL`, `HSET`, `HDEL`,
+//! `HINCRBY`, `TIME`, `INFO` and `CONFIG|GET` on keys `snowmint:*`; `SELECT` for a database other
+//! than 0; `CLUSTER|SLOTS` and `CLUSTER|KEYSLOT` in a cluster.
 //!
 //! **URL.** `redis://USER:PASSWORD@HOST:PORT/DATABASE`, and
 //! `redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT` for a cluster.
 //!
-//! **TLS.** `rediss://` and `rediss-cluster://`, always verified, by the system's authorities or those of
-//! `?ca=FILE`; `cert=FILE` and `key=FILE` show who we are. The driver uses the cryptography that the program
-//! has set for the whole process (`rustls::crypto::CryptoProvider::install_default`); where it has set
-//! none, such a URL is refused.
+//! **TLS.** `rediss://` and `rediss-cluster://`, always verified, by the system's authorities or
+//! those of `?ca=FILE`; `cert=FILE` and `key=FILE` are our own certificate. The driver uses the
+//! cryptography that the program has set for the whole process
+//! (`rustls::crypto::CryptoProvider::install_default`); without it, such a URL is rejected.
 //!
-//! **A lost reply.** Whether a script whose answer was lost has run is not known; the verbs say how
-//! each may be repeated. Lost connections are made anew, with growing waits.
+//! **A lost reply.** If the reply of a script is lost, its outcome is unknown; each verb documents
+//! how it may be repeated. Lost connections are reopened, with growing waits.
 
 mod address;
 mod count;
@@ -57,7 +57,7 @@ use crate::{OPEN, Settings};
 pub(crate) use address::Address;
 pub(crate) use link::Link;
 
-/// What Redis can do.
+/// Capabilities of Redis.
 pub const CAPABILITIES: Capabilities = Capabilities {
     clock: ClockOf::Store,
     durable_on_reply: true,
@@ -73,12 +73,13 @@ struct Redis {
     reserve: Script,
     make_way: Script,
     namespace: String,
-    /// Of the hash with the store and the namespace; the others' names begin with it.
+    /// Name of the hash with the store and the namespace; the names of the other hashes begin with
+    /// it.
     root: String,
     label: String,
-    /// Whether each run of the server is another store.
+    /// Whether each run of the server counts as another store.
     by_run: bool,
-    /// It was seen to keep no log of what is written.
+    /// Whether the server was seen without a log of writes.
     unlogged: AtomicBool,
     closed: AtomicBool,
 }
@@ -95,9 +96,10 @@ impl std::fmt::Debug for Redis {
 /// Opens the store in the server at `url` for one namespace.
 ///
 /// # Errors
-/// `Invalid` for an impossible URL or namespace, or a wrong password; `UnsafeStore` when the server
-/// is set to lose or evict what it acknowledged; `Unsupported` for TLS in a program without cryptography;
-/// `Unavailable` when it does not answer.
+/// - `Invalid` for an impossible URL or namespace, or a wrong password.
+/// - `UnsafeStore` when the server is set to lose or evict acknowledged writes.
+/// - `Unsupported` for TLS in a program without a cryptography provider.
+/// - `Unavailable` when the server does not respond.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
     let keys = connect(url, namespace).await?;
@@ -139,13 +141,13 @@ impl Redis {
         Ok(self.link.clone())
     }
 
-    /// The hash that has a folder's keys as fields.
+    /// Returns the hash that has a folder's keys as fields.
     fn hash(&self, folder: &str) -> String {
         if folder.is_empty() { self.root.clone() } else { format!("{}:{folder}", self.root) }
     }
 }
 
-/// The key of a field, which holds its version, a blank, and the value.
+/// Parses a field, which holds the key's version, a blank, and the value.
 fn entry(key: &str, stored: &str) -> Answer<Entry> {
     let parts = stored.split_once(' ').and_then(|(version, value)| {
         let version = version.parse().ok()?;
@@ -154,7 +156,7 @@ fn entry(key: &str, stored: &str) -> Answer<Entry> {
     parts.ok_or_else(|| Failure::Damaged(format!("the value of key {key} has no version")))
 }
 
-/// What `TIME` answers.
+/// Converts the reply to `TIME`.
 const fn time(seconds: u64, micros: u64) -> UnixMillis {
     UnixMillis::new(seconds.saturating_mul(1000).saturating_add(micros / 1000))
 }
@@ -208,7 +210,7 @@ impl Keys for Redis {
         let there = |text: String| (!text.is_empty()).then_some(text);
         Ok(Head {
             writes,
-            // Each namespace counts its own.
+            // Each namespace has its own write count.
             last_write: None,
             clock: Some(time(seconds, micros)),
             server: there(run),
@@ -284,7 +286,7 @@ impl Keys for Redis {
     }
 }
 
-/// Says Redis's error in the words of the domain, by its code:
+/// Maps Redis's error to an error of the domain, by its code:
 /// <https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors>.
 pub(crate) fn explain(op: &'static str, label: &str, error: RedisError) -> Error {
     let what = label.to_owned();
@@ -320,8 +322,9 @@ pub(crate) fn explain(op: &'static str, label: &str, error: RedisError) -> Error
     Error::new(op, kind).with_source(error)
 }
 
-/// A script that does what its user may not do fails with words instead of a code, by version: 7.0's, and those from
-/// 7.2 on. The driver hands on what the server said of a database that may not be selected, with a code of its own.
+/// Returns whether a permission is missing. A script without permission fails with a text instead
+/// of a code, which differs between 7.0 and versions from 7.2 on. For a database that may not be
+/// selected, the driver returns the server's text with a code of its own.
 fn lacks_right(error: &RedisError) -> bool {
     let said = error.to_string();
     matches!(error.kind(), Kind::Server(ServerErrorKind::NoPerm))
@@ -361,7 +364,7 @@ mod tests {
         }
     }
 
-    /// Another store may have counted its changes alike, so that all versions are the same.
+    /// Another store may have an equal write count, so that all versions are equal.
     #[tokio::test]
     #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
     async fn a_step_that_began_in_another_store_writes_nothing() {
@@ -384,7 +387,7 @@ mod tests {
         assert!(matches!(ended, Err(Failure::Lost)), "{ended:?}");
     }
 
-    /// What a step has read stood on a run that is over: the next may lack what others wrote meanwhile.
+    /// The step read from an earlier run: the next run may lack later writes of other members.
     #[tokio::test]
     #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
     async fn a_step_that_began_on_another_run_writes_nothing() {
@@ -398,7 +401,7 @@ mod tests {
                 .await
                 .unwrap();
             server.restart();
-            // Somebody else finds the broken connection.
+            // Another step finds the broken connection.
             let begun = BootTimer.elapsed();
             while store.begin(Access::Read).await.is_err() {
                 assert!(BootTimer.elapsed().since(begun) < 60_000, "it is not found again");

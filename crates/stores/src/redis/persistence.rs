@@ -1,4 +1,4 @@
-//! What a server must be set to, so that it keeps what it acknowledged.
+//! Required settings of a server, so that it keeps acknowledged writes.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,14 +10,15 @@ use snowmint_coord::verbs::{Failure, set_to_lose};
 use super::lacks_right;
 use super::link::Link;
 
-/// The setting that says whether there is a log of what was written.
+/// The setting for the log of writes.
 const LOG: &str = "appendonly";
 
-/// The parameter of the URL by which an operator takes a server as it is.
+/// URL parameter by which an operator accepts a server with any settings.
 pub(super) const PARAMETER: &str = "persistence=any";
 
-/// Refuses a server that can lose or evict what it acknowledged. `unlogged` keeps that it was seen to keep no log: one that
-/// is told to begin with it says so at once, and has it when its first rewrite is done.
+/// Rejects a server that can lose or evict acknowledged writes. `unlogged` remembers a server seen
+/// without a log: once logging is switched on, it reports the setting at once, but has the log only
+/// after its first rewrite.
 pub(super) async fn check(
     link: &mut Link,
     key: &str,
@@ -43,7 +44,7 @@ pub(super) async fn check(
     for (name, right) in [
         (LOG, "yes"),
         ("appendfsync", "always"),
-        // While a child rewrites the log, `yes` means no sync at all.
+        // While a child process rewrites the log, `yes` means no sync at all.
         ("no-appendfsync-on-rewrite", "no"),
         ("maxmemory-policy", "noeviction"),
     ] {
@@ -75,7 +76,7 @@ pub(super) async fn check(
     Ok(())
 }
 
-/// Whether its log is being written anew, or is going to be.
+/// Returns whether the server is rewriting its log, or is going to.
 async fn is_rewriting(link: &mut Link, key: &str) -> RedisResult<bool> {
     let mut question = redis::cmd("INFO");
     question.arg("persistence");
@@ -84,7 +85,7 @@ async fn is_rewriting(link: &mut Link, key: &str) -> RedisResult<bool> {
     Ok(answer.lines().any(|line| rewriting.contains(&line.trim_end())))
 }
 
-/// Whether it follows another.
+/// Returns whether the server follows another.
 async fn is_replica(link: &mut Link, key: &str) -> RedisResult<bool> {
     let mut question = redis::cmd("INFO");
     question.arg("replication");
@@ -92,7 +93,7 @@ async fn is_replica(link: &mut Link, key: &str) -> RedisResult<bool> {
     Ok(answer.lines().any(|line| line.trim_end() == "role:slave"))
 }
 
-/// The settings that the server tells.
+/// Returns the settings that the server reports.
 async fn settings(link: &mut Link, key: &str) -> RedisResult<HashMap<String, String>> {
     let mut found = HashMap::new();
     for name in ["append*", "no-appendfsync-on-rewrite", "maxmemory-policy"] {
@@ -100,7 +101,7 @@ async fn settings(link: &mut Link, key: &str) -> RedisResult<HashMap<String, Str
         question.arg("GET").arg(name);
         match link.ask_server_of(key, question).await {
             Ok(answer) => found.extend(from_redis_value::<HashMap<String, String>>(answer)?),
-            // Not allowed, or unknown to a server that is none of Redis's own.
+            // Not permitted, or unknown to a server other than Redis's own.
             Err(error) if lacks_right(&error) || error.code() == Some("ERR") => {}
             Err(error) => return Err(error),
         }

@@ -1,10 +1,10 @@
-//! ZooKeeper's errors in the words of the domain.
+//! Mapping of ZooKeeper's errors to errors of the domain.
 
 use snowmint_coord::verbs::emptied;
 use snowmint_coord::{Error as CoordError, ErrorKind};
 use zookeeper_client::Error;
 
-/// Says ZooKeeper's error in the words of the domain.
+/// Maps ZooKeeper's error to an error of the domain.
 pub(super) fn explain(op: &'static str, label: &str, error: Error) -> CoordError {
     let what = label.to_owned();
     let kind = match &error {
@@ -16,7 +16,7 @@ pub(super) fn explain(op: &'static str, label: &str, error: Error) -> CoordError
         | Error::ClientClosed
         | Error::Throttled
         | Error::NotReadOnly
-        // What the operating system says of a connection.
+        // The operating system's error of a connection.
         | Error::Custom(_) => ErrorKind::Unavailable { what },
         Error::NoAuth => ErrorKind::NoRight { what },
         Error::AuthFailed => {

@@ -1,4 +1,4 @@
-//! The session with an ensemble, and a new one when it has ended.
+//! The session with an ensemble, and a new one after it has ended.
 
 use std::time::Duration;
 
@@ -9,14 +9,15 @@ use zookeeper_client::{Client, Error};
 
 use crate::place::Place;
 
-/// The ensemble takes a silent session for ended after this long, as far as its own bounds allow.
+/// Silence after which the ensemble ends a session, within the ensemble's own bounds.
 const SESSION: Duration = Duration::from_secs(10);
-/// How long a call waits for a session, or an answer, in milliseconds.
+/// Longest wait of a call for a session or a reply, in milliseconds.
 const ANSWER_MS: u64 = 10_000;
-/// How long the last try of each server takes, which is for saying why there was no session, in milliseconds.
+/// Duration of the last try of each server, which finds the reason for a missing session, in
+/// milliseconds.
 const LAST_TRY_MS: u64 = 1_000;
 
-/// A session that is made anew when it has ended.
+/// A session that is replaced after it has ended.
 pub(crate) struct Link {
     servers: String,
     user: Option<(String, String)>,
@@ -29,7 +30,7 @@ impl Link {
         Self { servers, user: place.user.clone(), client: Mutex::new(None) }
     }
 
-    /// Whether nodes are ours alone.
+    /// Returns whether only our user may use the nodes.
     pub(crate) const fn has_user(&self) -> bool {
         self.user.is_some()
     }
@@ -44,13 +45,13 @@ impl Link {
             connector = connector.with_auth("digest", format!("{name}:{password}").as_bytes());
         }
         let client = within(connector.connect(&self.servers)).await?;
-        // This server may be behind what an earlier session has seen.
+        // This server may be behind the state that an earlier session saw.
         within(client.sync("/")).await?;
         *current = Some(client.clone());
         Ok(client)
     }
 
-    /// What the network says of each server, where the driver says only that it waited.
+    /// Returns the network's error for each server, since the driver reports only a timeout.
     pub(crate) async fn why_none(&self) -> std::io::Error {
         let mut reasons = Vec::new();
         for server in self.servers.split(',') {
@@ -72,7 +73,7 @@ impl Link {
     }
 }
 
-/// An answer that comes in time.
+/// Returns the reply, or a timeout.
 pub(crate) async fn within<T, E: From<Error>>(
     answer: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {

@@ -7,27 +7,29 @@
 //! | safe over failover | yes |
 //! | presence by | a session |
 //!
-//! **Atomic step.** A verb reads what it needs, decides, and sends one multi-operation, which happens
-//! only if no node that the decision rests on has another version. A claim that loses the race for
-//! its number reads again and takes another.
+//! **Atomic step.** A verb reads its rows, decides, and sends one multi-operation, which succeeds
+//! only if no node that the decision depends on has another version. A claim that loses the race
+//! for its number reads again and claims another.
 //!
-//! **Presence.** Each member has an ephemeral node, made before its record is: who has no session is
-//! not live, however fresh its record. A session that ended while its process was away is made anew
-//! with the next renewal.
+//! **Presence.** Each member has an ephemeral node, made before its record: a member without a
+//! session is not live, however fresh its record. If a session ended while its process was paused,
+//! the next renewal opens another.
 //!
-//! **Durability.** A majority has written to disk what is answered. Servers answer what they have heard of:
-//! a verb that could write, and found nothing to be written, has the ensemble agree that it is still so.
+//! **Durability.** A majority has written to disk before the reply. A server replies with the state
+//! that it knows. So if a verb that could write finds nothing to write, it has the ensemble confirm
+//! that state.
 //!
-//! **Identity.** ZooKeeper does not say which ensemble it is; its transaction numbers, which an older
-//! copy turns back, are the store's count of changes.
+//! **Identity.** ZooKeeper has no ID of the ensemble. Its transaction numbers, which an older copy
+//! sets back, are the store's write count.
 //!
-//! **Rights.** Everything below `/snowmint`, in the path that the URL names. With a user in the URL
-//! (digest authentication), all nodes are that user's alone.
+//! **Permissions.** Everything below `/snowmint`, in the path that the URL names. With a user in
+//! the URL (digest authentication), only that user may use the nodes.
 //!
-//! **URL.** `zookeeper://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH`. TLS is not spoken in this version.
+//! **URL.** `zookeeper://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH`. TLS is not supported in this
+//! version.
 //!
-//! **A lost reply.** Whether an operation whose answer was lost has happened is not known; the verbs
-//! say how each may be repeated. Lost connections are made anew, and so are sessions.
+//! **A lost reply.** If the reply to an operation is lost, its outcome is unknown; each verb
+//! documents how it may be repeated. Lost connections and sessions are reopened.
 
 mod failure;
 mod link;
@@ -55,7 +57,7 @@ use failure::explain;
 pub(crate) use link::{Link, within};
 use path::path;
 
-/// What ZooKeeper can do.
+/// Capabilities of ZooKeeper.
 pub const CAPABILITIES: Capabilities = Capabilities {
     clock: ClockOf::Caller,
     durable_on_reply: true,
@@ -63,17 +65,18 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     presence: PresenceBy::Session,
 };
 
-/// The port that ZooKeeper listens on unless told otherwise.
+/// Default port of ZooKeeper.
 pub(crate) const PORT: u16 = 2181;
 pub(crate) const FORM: &str = "zookeeper://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH";
 /// The folder of ephemeral nodes, one for each member with a session.
 const SESSIONS: &str = "session";
-/// The folders that there always are.
+/// Folders that always exist.
 const FOLDERS: [&str; 5] = ["member", "pool", "slot", "source", SESSIONS];
-/// ZooKeeper counts the writes of a node in 31 bits, which a source whose numbers are taken one at a time uses
-/// up in weeks: a node that comes near is made anew, by the same step, and counts from the start.
+/// Version at which a node is replaced. ZooKeeper counts the writes of a node in 31 bits, which a
+/// source that reserves one number at a time uses up in weeks. The same step then deletes the node
+/// and creates it, and its version restarts.
 const VERSION_MAX: i32 = 1 << 30;
-/// How many nodes are read at once: an answer has at most a mebibyte.
+/// Most nodes in one read: a reply has at most a mebibyte.
 const READ_MAX: usize = 500;
 
 /// One namespace in an ensemble.
@@ -84,7 +87,7 @@ struct Zookeeper {
     base: String,
     label: String,
     closed: AtomicBool,
-    /// A node with this version is not written, but made anew.
+    /// Version at which a node is replaced instead of written.
     version_max: i32,
     /// Folders that were seen or made.
     folders: Mutex<HashSet<String>>,
@@ -103,7 +106,7 @@ impl std::fmt::Debug for Zookeeper {
 ///
 /// # Errors
 /// `Invalid` for an impossible URL or namespace, or a wrong password; `NoRight` without the
-/// rights; `Unavailable` when no server answers.
+/// permissions; `Unavailable` when no server responds.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
     let label = crate::label("ZooKeeper", url);
@@ -158,7 +161,7 @@ impl Zookeeper {
         mode.with_acls(acls)
     }
 
-    /// Makes what there always is.
+    /// Makes the nodes that always exist.
     async fn prepare(&self) -> Answer<()> {
         let client = self.client().await?;
         for folder in FOLDERS {
@@ -184,14 +187,14 @@ impl Zookeeper {
         Ok(())
     }
 
-    /// Gives a member the node that says that its session lives.
+    /// Makes the node that shows that a member's session is live.
     async fn show_session(&self, client: &Client, member: &str) -> Answer<()> {
         let path = path(&self.base, &format!("{SESSIONS}/{member}"));
         if let Some(stat) = within(client.check_stat(&path)).await.map_err(Failure::Backend)? {
             if stat.ephemeral_owner == client.session_id().0 {
                 return Ok(());
             }
-            // Of a session before this one, which would take the node along when it ends.
+            // The node belongs to an earlier session, which would delete it when it ends.
             gone(within(client.delete(&path, None)).await)?;
         }
         match within(client.create(&path, b"", &self.options(CreateMode::Ephemeral))).await {
@@ -202,13 +205,14 @@ impl Zookeeper {
         }
     }
 
-    /// Says what a batch rests on, and what it changes.
+    /// Adds a batch's conditions and changes.
     fn fill(&self, writer: &mut MultiWriter<'_>, batch: &Batch) -> Result<(), Error> {
         let options = self.options(CreateMode::Persistent);
         for (key, expected) in &batch.expected {
             let path = path(&self.base, key);
             match (batch.changes.get(key), *expected) {
-                // There is no check that a node is missing. Where that matters, it is created.
+                // ZooKeeper has no check that a node is missing. Where that matters, the node is
+                // created.
                 (None, 0) => {}
                 (None, expected) => writer.add_check_version(&path, version(expected))?,
                 (Some(Some(value)), 0) => writer.add_create(&path, value.as_bytes(), &options)?,
@@ -228,7 +232,7 @@ impl Zookeeper {
         Ok(())
     }
 
-    /// What has to stand before a batch, and is no part of it.
+    /// Makes the folders and session nodes that a batch needs; they are not part of the batch.
     async fn make_ready(&self, client: &Client, batch: &Batch) -> Answer<()> {
         for (key, value) in &batch.changes {
             let (folder, node) = name::split(key);
@@ -242,7 +246,7 @@ impl Zookeeper {
         Ok(())
     }
 
-    /// Nodes that are gone by now are left out.
+    /// Reads nodes; missing ones are left out.
     async fn read(&self, client: &Client, keys: &[String]) -> Answer<Vec<(Entry, Stat)>> {
         let mut reader = client.new_multi_reader();
         for key in keys {
@@ -267,12 +271,13 @@ impl Zookeeper {
 fn entry(key: &str, data: Vec<u8>, stat: Stat) -> Answer<Entry> {
     let value = String::from_utf8(data)
         .map_err(|_| Failure::Damaged(format!("the value of key {key} is no text")))?;
-    // Versions begin at 0, which means "none" here. That of what is written most begins anew after 32 bits.
+    // Versions begin at 0, which means "none" here. The version of a very often written node
+    // restarts after 32 bits.
     let version = u64::from(stat.version.cast_unsigned()) + 1;
     Ok(Entry { key: key.into(), value, version, written: number(stat.mzxid)? })
 }
 
-/// The version of a node that an entry was made of.
+/// Returns the version of the node from which an entry was made.
 fn version(of_entry: u64) -> i32 {
     u32::try_from(of_entry.saturating_sub(1)).unwrap_or(u32::MAX).cast_signed()
 }
@@ -281,7 +286,7 @@ fn number(zxid: i64) -> Answer<u64> {
     u64::try_from(zxid).map_err(|_| Failure::Damaged(format!("the transaction {zxid}")))
 }
 
-/// What is to be deleted may be gone already.
+/// Accepts a node that was deleted already.
 fn gone(deleted: Result<(), Error>) -> Answer<()> {
     match deleted {
         Ok(()) | Err(Error::NoNode) => Ok(()),
@@ -311,7 +316,8 @@ impl Keys for Zookeeper {
         self.label.clone()
     }
 
-    /// A server may be behind what another has answered: one that is asked to agrees with the ensemble first.
+    /// Brings this server up to date with the ensemble first, since it may lag behind another
+    /// server's replies.
     async fn catch_up(&self) -> Answer<()> {
         within(self.client().await?.sync(&path(&self.base, WRITES))).await.map_err(Failure::Backend)
     }
@@ -422,8 +428,8 @@ mod tests {
         assert!(CAPABILITIES.shown_in(include_str!("mod.rs")));
     }
 
-    /// A node that was written as often as it may be goes on under a version from the start, and whoever read
-    /// it before is told that others were faster.
+    /// A node written as often as allowed continues with a restarted version, and a writer that
+    /// read it before gets `Lost`.
     #[tokio::test]
     #[cfg_attr(not(feature = "real-servers"), ignore = "needs ZooKeeper: --features real-servers")]
     async fn versions_do_not_run_out() {

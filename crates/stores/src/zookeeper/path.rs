@@ -1,7 +1,7 @@
-//! Where keys stand in the tree.
+//! Paths of keys in the tree.
 
-/// A key's path below `base`. The names `.` and `..` have a meaning in paths, so they are written
-/// otherwise; no name has a percent sign.
+/// Returns a key's path below `base`. The names `.` and `..` have a meaning in paths, so they are
+/// encoded; no name has a percent sign.
 pub(super) fn path(base: &str, key: &str) -> String {
     let mut path = base.to_owned();
     for part in key.split('/') {
@@ -15,7 +15,7 @@ pub(super) fn path(base: &str, key: &str) -> String {
     path
 }
 
-/// The name that a node stands for.
+/// Returns the name that a node encodes.
 pub(super) fn name(node: &str) -> String {
     node.replace("%2E", ".")
 }
