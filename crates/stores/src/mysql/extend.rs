@@ -1,6 +1,7 @@
-//! An extend in one message, which the server reads once and keeps. What takes least differs (measured:
-//! bench/README.md): MySQL has compound statements only within procedures, and waits for a reader of each answer of
-//! several statements; an `UPDATE` over several tables makes a temporary table, which takes MariaDB long.
+//! An extension in one message, which the server parses once and keeps. The fastest form differs
+//! (measured: bench/README.md). MySQL has compound statements only within procedures, and waits for
+//! the client to read each result of several statements. An `UPDATE` over several tables makes a
+//! temporary table, which is slow in MariaDB.
 
 use snowmint_coord::Extend;
 use snowmint_coord::verbs::{Failure, Seen};
@@ -10,7 +11,7 @@ use sqlx::{MySql as Database, Row as _};
 use super::{ISOLATION, MySql, NOW_MS, SERVER, SETTINGS, TIMEOUTS, is_lost};
 use crate::sql::{Value, bound, extending};
 
-/// How the one message is put.
+/// Form of the one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
     /// One compound statement of short ones: MariaDB from 10.6, which can keep it.
@@ -19,12 +20,12 @@ pub(super) enum Message {
     Joined,
 }
 
-/// As every step that writes, both lock the store's row first. What a statement that writes reads of other rows is
-/// the newest. The count of writes is answered as the number that was inserted last, 0 if nothing was written. The row
-/// is locked by the write itself, and a write too many is taken back: a statement less where it is done, as it nearly
-/// always is.
+/// Like every step that writes, both forms lock the store's row first. A writing statement reads
+/// the newest version of other rows. The write count is returned as the last inserted number, 0 if
+/// nothing was written. The write itself locks the row, and an unneeded write is rolled back. This
+/// saves a statement in the usual case, where the extension succeeds.
 ///
-/// On a connection that commits nothing by itself the transaction begins with the first of them.
+/// The connection does not autocommit, so the transaction begins with the first statement.
 const COMPOUND: &str = "BEGIN NOT ATOMIC
     UPDATE snowmint_store SET row_changes = row_changes + 1, writes = LAST_INSERT_ID(writes + 1)
     WHERE id = ?12 AND writes >= ?8 AND server = {SERVER};
@@ -43,7 +44,8 @@ const COMPOUND: &str = "BEGIN NOT ATOMIC
     END IF;
     END";
 
-/// Each table is found by what the one before it says, and so is not looked at, nor locked, before that.
+/// Each table is found by values of the table before it, so it is neither read nor locked before
+/// that.
 const JOINED: &str = "UPDATE snowmint_store
     STRAIGHT_JOIN snowmint_slot ON snowmint_slot.namespace = ?1 AND snowmint_slot.pool = ?2
         AND snowmint_slot.slot = ?3 * snowmint_store.only_one
@@ -59,18 +61,18 @@ const JOINED: &str = "UPDATE snowmint_store
         AND COALESCE(snowmint_namespace.catalog_version, 0) = ?9";
 
 impl MySql {
-    /// The count of writes after it; none where it was not done.
+    /// Returns the write count after the extension; none if nothing was done.
     pub(super) async fn extend_in_one(
         &self,
         item: &Extend,
         seen: &Seen,
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
         let values = extending::values(&self.namespace, item, seen)?;
-        // After an error in the middle it is within a transaction, and is not put back.
+        // After an error inside a transaction, the connection is not returned to the pool.
         let mut connection = self.own.take().await.map_err(Failure::Backend)?;
         let writes = match self.message.send(&mut connection, &values).await {
             Ok(writes) => writes,
-            // The rows of the tables know a request again that has happened.
+            // The verb over rows recognizes a repeated request that was already applied.
             Err(error) if is_lost(&error) => return Ok(None),
             Err(error) => return Err(Failure::Backend(error)),
         };
@@ -80,7 +82,7 @@ impl MySql {
 }
 
 impl Message {
-    /// By what the server says to `VERSION()`.
+    /// Returns the form for a server with this `VERSION()`.
     pub(super) fn of(version: &str) -> Self {
         let mut numbers = version.split(['.', '-']).map(|number| number.parse().unwrap_or(0));
         let first_two = [numbers.next(), numbers.next()].map(Option::unwrap_or_default);
@@ -88,7 +90,7 @@ impl Message {
         if keeps_compounds { Self::Compound } else { Self::Joined }
     }
 
-    /// What a connection for it is told first.
+    /// Returns the first statements on a connection for this form.
     pub(super) const fn settings(self) -> &'static [&'static str] {
         match self {
             Self::Compound => &[TIMEOUTS, ISOLATION, "SET SESSION autocommit = 0"],
@@ -96,7 +98,7 @@ impl Message {
         }
     }
 
-    /// The number that was inserted last.
+    /// Sends the message and returns the last inserted number.
     async fn send(
         self,
         connection: &mut MySqlConnection,
@@ -123,7 +125,7 @@ impl Message {
     }
 }
 
-/// The statement with a question mark for each `?1`, `?2`, …, and the values in the order in which it asks for them.
+/// Returns the statement with a question mark for each `?1`, `?2`, …, and the values in that order.
 fn asked(statement: &str, values: &[Value]) -> (String, Vec<Value>) {
     let mut parts = statement.split('?');
     let mut text = parts.next().unwrap_or_default().to_owned();

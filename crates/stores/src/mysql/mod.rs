@@ -8,32 +8,35 @@
 //! | presence by | a record that is renewed |
 //!
 //! **Atomic step.** A verb that writes is one transaction that begins by locking the store's row,
-//! so writers queue up and each sees all that was committed before it. A verb that reads sees one
-//! snapshot. The tables are InnoDB's. A wait for the lock ends after ten seconds, and the server
-//! ends a session, and its transaction, whose client is silent for thirty.
+//! so writers queue and each sees everything committed before it. A verb that reads sees one
+//! snapshot. The tables are InnoDB's. A wait for the lock ends after ten seconds. After thirty
+//! seconds of silence from a client, the server ends its session and transaction.
 //!
-//! **Durability.** A server with `innodb_flush_log_at_trx_commit` other than 1 is refused: it can
-//! lose what it acknowledged.
+//! **Durability.** A server with `innodb_flush_log_at_trx_commit` other than 1 is rejected: it can
+//! lose acknowledged writes.
 //!
-//! **Failover.** Which server it is, is kept beside the marks, and compared in each step that writes:
-//! `server_uuid` of MySQL, which lies in the data directory; `server_id` of MariaDB, which its
-//! configuration says and which must differ among replicas. (MariaDB's `server_uid` is made of the
-//! network card's address: each new container would look like a failover.) A promoted replica may
-//! lack what was acknowledged, and so may tables that were carried to another server by a dump, so
-//! nothing is granted until `snowmint worker fast-forward` has moved the store forward (windows that
-//! are open are minted to their end). Where replication is synchronous, a promoted replica lacks
-//! nothing: say `?failover=synchronous` in the URL, and any server of the same product is taken as
-//! it is. Not told by the server, but by every handle and journal that remembers more changes: a
-//! copy that is put back on the same server, or on another MariaDB with the same `server_id`.
+//! **Failover.** The server's ID is stored with the marks, and each step that writes compares it.
+//! MySQL has a `server_uuid` in its data directory. MariaDB has a `server_id` in its configuration,
+//! which must differ among replicas. (MariaDB's `server_uid` is made of the network card's address:
+//! each new container would look like a failover.)
 //!
-//! **Rights.** The tables are made by whoever opens the store first, who needs CREATE, ALTER and INDEX;
-//! later, SELECT, INSERT, UPDATE and DELETE on them are enough.
+//! A promoted replica may lack acknowledged writes, and so may tables moved to another server by a
+//! dump. Then nothing is granted until `snowmint worker fast-forward` has moved the store forward;
+//! open windows are minted to their end. With synchronous replication a promoted replica lacks
+//! nothing: set `?failover=synchronous` in the URL, and any server of the same product is accepted.
+//!
+//! The server's ID does not show a copy restored on the same server, or on another MariaDB with the
+//! same `server_id`. Every handle and journal that has seen a higher write count detects such a
+//! copy.
+//!
+//! **Permissions.** The first user that opens the store makes the tables, and needs CREATE, ALTER
+//! and INDEX; later, SELECT, INSERT, UPDATE and DELETE on them are enough.
 //!
 //! **URL.** `mysql://USER:PASSWORD@HOST:PORT/DATABASE?ssl-mode=VERIFY_IDENTITY&ssl-ca=FILE`;
-//! without `ssl-mode`, TLS is used where the server offers it and not verified.
+//! without `ssl-mode`, TLS is used if the server offers it, without verification.
 //!
-//! **A lost reply.** Whether a commit whose answer was lost has happened is not known; the verbs say
-//! how each may be repeated. Lost connections are made anew by the next verb.
+//! **A lost reply.** If the reply to a commit is lost, its outcome is unknown; each verb documents
+//! how it may be repeated. The next verb reopens a lost connection.
 
 mod extend;
 mod failure;
@@ -62,7 +65,7 @@ pub(crate) use failure::explain;
 use failure::{NO_SUCH_TABLE, is_lost, number};
 pub(crate) use session::MySqlSession;
 
-/// What MySQL can do.
+/// Capabilities of MySQL.
 pub const CAPABILITIES: Capabilities = Capabilities {
     clock: ClockOf::Store,
     durable_on_reply: true,
@@ -70,20 +73,20 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     presence: PresenceBy::Record,
 };
 
-/// Its clock, in Unix milliseconds: read when the row is, not when the statement began to wait for it.
-/// Sessions are in UTC, so that no hour comes twice.
+/// Expression for the server's clock in Unix milliseconds. It is evaluated when the row is read,
+/// not when the statement began to wait for it. Sessions are in UTC, so that no hour occurs twice.
 const NOW_MS: &str = "CAST(FLOOR(UNIX_TIMESTAMP(SYSDATE(3)) * 1000) AS SIGNED)";
 
-/// Which server it is. Each product runs its own of these comments and skips the other's; before
-/// them stands what both understand:
+/// Expression for the server's ID. Each product runs its own of these comments and skips the
+/// other's; the part before them is common to both:
 /// <https://mariadb.com/docs/server/reference/sql-structure/sql-language-structure/comment-syntax>.
 const SERVER: &str =
     "CONCAT(/*!80000 'mysql/', @@server_uuid */ /*M! 'mariadb/', CAST(@@server_id AS CHAR) */)";
 
-/// What a URL is.
+/// Form of a URL.
 const FORM: &str = "mysql://USER@HOST:PORT/DATABASE";
 
-/// What the driver makes of a URL's parameters, and `failover`, which is taken out before.
+/// URL parameters that the driver accepts, and `failover`, which is removed before.
 const PARAMETERS: &[&str] = &[
     "failover",
     "ssl-mode",
@@ -102,8 +105,8 @@ const PARAMETERS: &[&str] = &[
     "time-zone",
 ];
 
-/// What each session is set to: `wait_timeout` in seconds also ends a transaction whose client is
-/// silent.
+/// Settings of each session: `wait_timeout` in seconds also ends a transaction with a silent
+/// client.
 const TIMEOUTS: &str = "SET SESSION wait_timeout = 30, SESSION innodb_lock_wait_timeout = 10";
 const ISOLATION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
 const SETTINGS: &[&str] = &[TIMEOUTS, ISOLATION];
@@ -120,14 +123,16 @@ struct MySql {
     message: Message,
 }
 
-/// Opens the store in the database at `url` for one namespace, and makes its tables if there are
-/// none, and they may be made.
+/// Opens the store in the database at `url` for one namespace, and makes its tables if they are
+/// missing and may be made.
 ///
 /// # Errors
-/// `Invalid` for an impossible URL or namespace, a wrong password or a missing database;
-/// `NoRight` without the rights; `UnsafeStore` when the server is set to lose what it
-/// acknowledged; `Unsupported` when a newer Snowmint made the tables; `NotFound` without tables, if none may be made;
-/// `Unavailable` when it does not answer.
+/// - `Invalid` for an impossible URL or namespace, a wrong password or a missing database.
+/// - `NoRight` without the permissions.
+/// - `UnsafeStore` when the server is set to lose acknowledged writes.
+/// - `Unsupported` when a newer Snowmint made the tables.
+/// - `NotFound` without tables, if they must not be made.
+/// - `Unavailable` when the server does not respond.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
     let label = label("MySQL", url);
@@ -141,24 +146,24 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     Ok(Arc::new(StoreOver::over(MySql { pool, own, namespace, label, failover, message })))
 }
 
-/// Connections to a database, which are made when they are needed.
+/// Returns connections to a database, opened on first use.
 pub(crate) fn pool(url: &str, label: &str) -> Result<MySqlPool, ErrorKind> {
     connections(url, label, SETTINGS)
 }
 
-/// Those for extends that are put so.
+/// Returns the connections for extensions in this form.
 fn own(url: &str, label: &str, message: Message) -> Result<Own<sqlx::MySql>, ErrorKind> {
     Ok(Own::made_by(connections(url, label, message.settings())?))
 }
 
-/// Connections, each of which is told these first.
+/// Returns connections that each begin with these statements.
 fn connections(
     url: &str,
     label: &str,
     settings: &'static [&'static str],
 ) -> Result<MySqlPool, ErrorKind> {
     parameters::check::<MySqlConnectOptions>(url, label, PARAMETERS)?;
-    // What the parser says may show the password.
+    // The parser's message may contain the password.
     let options = MySqlConnectOptions::from_str(url)
         .map_err(|_| ErrorKind::Invalid { what: format!("{label}: no URL of the form {FORM}") })?;
     if options.get_database().is_none_or(str::is_empty) {

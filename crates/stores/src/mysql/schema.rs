@@ -1,6 +1,6 @@
-//! The tables, and what a server must be set to.
+//! The tables, and the required settings of a server.
 //!
-//! MySQL makes each table in a transaction of its own, so every statement here may be repeated, and
+//! MySQL makes each table in a separate transaction, so every statement here may be repeated, and
 //! the version is written last.
 
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ use super::session::MySqlSession;
 use crate::sql::making::{Steps, bring_to_newest, newest, not_brought, number, text, version};
 use crate::sql::{Session as _, Values};
 
-/// What each version of the tables adds to the one before. Never change an entry that was
-/// released; append. Texts compare byte by byte: `Orders` is not `orders`.
+/// Statements that each version of the tables adds to the one before. Never change a released
+/// entry; append. Texts compare byte by byte: `Orders` is not `orders`.
 const STEPS: Steps = &[
     &[
         "CREATE TABLE IF NOT EXISTS snowmint_store (
@@ -105,17 +105,18 @@ const STEPS: Steps = &[
     ],
 ];
 
-/// Waits up to half a minute for other processes that make the tables of this database. MySQL's locks have names of
-/// 64 characters at most, as databases have; two with one beginning wait for each other, which does no harm.
+/// Waits up to half a minute for other processes that make the tables of this database. MySQL
+/// limits names of locks to 64 characters, like those of databases. Two databases with an equal
+/// prefix wait for each other, which is harmless.
 const LOCK: &str = "SELECT CAST(GET_LOCK(LEFT(CONCAT('snowmint.', DATABASE()), 64), 30) AS SIGNED)";
 const UNLOCK: &str = "DO RELEASE_LOCK(LEFT(CONCAT('snowmint.', DATABASE()), 64))";
 
 const TABLES: &str = "SELECT COUNT(*) FROM information_schema.tables
     WHERE table_schema = DATABASE() AND table_name = 'snowmint_schema'";
 
-/// Checks the server's settings, and brings the tables to the newest version. Another process may do
-/// the same at the same time. Without `make` they are only looked at. Answers how an extend is put to
-/// this server.
+/// Checks the server's settings, and brings the tables to the newest version. Another process may
+/// do the same at the same time. Without `make_them` the tables are only checked. Returns the
+/// message form of extensions for this server.
 pub(super) async fn prepare(
     pool: &MySqlPool,
     label: &str,
@@ -144,28 +145,30 @@ pub(super) async fn prepare(
 }
 
 async fn make(session: &mut MySqlSession, label: &str) -> Result<(), Failure<sqlx::Error>> {
-    // What was seen before the lock was had is old, and MariaDB ends a transaction that writes where others have
-    // written since it looked (`innodb_snapshot_isolation`).
+    // The reads before the lock are old. MariaDB also ends a transaction that writes rows changed
+    // since its first read (`innodb_snapshot_isolation`).
     session.run("COMMIT".into(), Vec::new()).await.map_err(Failure::Backend)?;
     let found = version(session, TABLES).await?;
     if found == newest(STEPS) {
         return Ok(());
     }
     bring_to_newest(session, label, STEPS, found).await?;
-    // Others may look as soon as the lock is given back.
+    // Other processes may read as soon as the lock is released.
     session.run("COMMIT".into(), Vec::new()).await.map_err(Failure::Backend)?;
     Ok(())
 }
 
-/// What the server must be set to. With a binary log, a crash rolls back what that lacks, so it must be as durable:
+/// Required settings of the server. With a binary log, a crash rolls back transactions that the log
+/// lacks, so the log must be equally durable:
 /// <https://dev.mysql.com/doc/refman/8.4/en/replication-options-binary-log.html#sysvar_sync_binlog>.
 const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN
     ('innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'log_bin', 'sync_binlog')";
-/// MySQL alone can do without: <https://dev.mysql.com/doc/refman/8.4/en/innodb-redo-log.html>.
+/// Only MySQL can disable the redo log:
+/// <https://dev.mysql.com/doc/refman/8.4/en/innodb-redo-log.html>.
 const REDO_LOG: &str = "SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_enabled'";
 
-/// Refuses a server that is set to lose what it acknowledged. (`innodb_doublewrite` may be off: a page that a crash
-/// has torn is noticed by its checksum.)
+/// Rejects a server that is set to lose acknowledged writes. (`innodb_doublewrite` may be off: a
+/// checksum shows a page torn by a crash.)
 pub(super) async fn check_settings(
     session: &mut MySqlSession,
     label: &str,
@@ -186,7 +189,7 @@ pub(super) async fn check_settings(
     }
 }
 
-/// Its name, its value, and what it must be.
+/// Returns a wrong setting's name, its value, and the required value.
 fn wrong_setting(found: &BTreeMap<String, String>) -> Option<(&'static str, &str, &'static str)> {
     let value = |name| found.get(name).map_or("", String::as_str);
     let is_on = |name| ["ON", "1"].contains(&value(name).to_uppercase().as_str());
@@ -213,7 +216,7 @@ mod tests {
     use super::super::pool;
     use super::*;
 
-    /// They have looked before they had the lock: what they saw then is old.
+    /// The waiting process read before it had the lock: its first read is old.
     #[tokio::test]
     #[cfg_attr(not(feature = "real-servers"), ignore = "needs MariaDB: --features real-servers")]
     async fn those_who_wait_for_the_lock_see_what_was_made_meanwhile() {
@@ -240,7 +243,7 @@ mod tests {
             (&[("innodb_flush_log_at_trx_commit", "1")][..], None),
             (&[], Some("innodb_flush_log_at_trx_commit")),
             (&[("innodb_flush_log_at_trx_commit", "2")], Some("innodb_flush_log_at_trx_commit")),
-            // MariaDB's defaults, and what becomes of them with a binary log.
+            // MariaDB's defaults, and their effect with a binary log.
             (&[("log_bin", "OFF"), ("sync_binlog", "0"), ("innodb_flush_method", "fsync")], None),
             (&[("log_bin", "ON"), ("sync_binlog", "0")], Some("sync_binlog")),
             (&[("log_bin", "ON"), ("sync_binlog", "100")], Some("sync_binlog")),

@@ -16,7 +16,7 @@ impl MySqlSession {
     pub(crate) async fn begin(pool: &MySqlPool, access: Access) -> Result<Self, sqlx::Error> {
         let begin = match access {
             Access::Read => "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
-            // The snapshot is taken by the first read after the store's row is locked.
+            // The first read after the lock on the store's row takes the snapshot.
             Access::Write | Access::Forward => "START TRANSACTION",
         };
         Ok(Self(network::begin(pool, begin, is_lost).await?))

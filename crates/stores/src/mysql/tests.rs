@@ -5,7 +5,7 @@ use super::failure::ENDED_FOR_SILENCE;
 use super::*;
 use crate::sql::{Value, making};
 
-/// What a session is told that shall be ended soon.
+/// Statement for a session that the server is to end soon.
 const SOON: &str = "SET SESSION wait_timeout = 1";
 
 #[test]
@@ -21,7 +21,8 @@ async fn a_bad_url_shows_no_password() {
     assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
 }
 
-/// Nobody is asked: a server without a database answers, and what it answers reads as damage.
+/// The URL is rejected without a connection: a server without a database sends replies that read as
+/// damage.
 #[tokio::test]
 async fn a_url_without_a_database_is_refused_for_that() {
     for url in
@@ -34,7 +35,7 @@ async fn a_url_without_a_database_is_refused_for_that() {
     }
 }
 
-/// A slip in the name of a parameter would leave the server unverified, and nobody would know.
+/// A typo in the name of a parameter would leave the server unverified, without a warning.
 #[tokio::test]
 async fn a_parameter_that_would_be_passed_over_is_refused() {
     for (parameters, said) in [
@@ -61,7 +62,7 @@ async fn opened(server: &Server) -> MySql {
     MySql { pool, own, namespace, label, failover, message }
 }
 
-/// As those of a machine that slept: the pool takes them for well.
+/// Like sessions of a machine that slept: the pool considers them healthy.
 #[tokio::test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs MariaDB: --features real-servers")]
 async fn sessions_that_were_silent_for_too_long_are_made_anew() {
@@ -75,7 +76,7 @@ async fn sessions_that_were_silent_for_too_long_are_made_anew() {
     step.run(SOON.into(), Vec::new()).await.unwrap();
     drop(idle);
     store.own.put(own);
-    // Until nobody is connected but who asks.
+    // Waits until only this test's own connection is left.
     let begun = BootTimer.elapsed();
     let others = pool(&server.url(), "it").unwrap();
     let alone = "SELECT COUNT(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID()
@@ -110,7 +111,7 @@ async fn sessions_that_were_silent_for_too_long_are_made_anew() {
     store.define(&new).await.unwrap();
 }
 
-/// Both by the number that we know them by, on either product.
+/// Checks both errors by their numbers, on either product.
 #[tokio::test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs MariaDB: --features real-servers")]
 async fn who_waits_for_long_or_in_a_circle_may_try_again() {
@@ -124,7 +125,7 @@ async fn who_waits_for_long_or_in_a_circle_may_try_again() {
     one.fetch(lock("snowmint_store"), Vec::new()).await.unwrap();
     let waited = two.fetch(lock("snowmint_store"), Vec::new()).await.unwrap_err();
 
-    // In a circle nobody waits, however long they may.
+    // A deadlock ends the wait, however long the wait may be.
     let long = "SET SESSION innodb_lock_wait_timeout = 60".to_owned();
     two.run(long, Vec::new()).await.unwrap();
     two.fetch(lock("snowmint_schema"), Vec::new()).await.unwrap();
@@ -139,7 +140,7 @@ async fn who_waits_for_long_or_in_a_circle_may_try_again() {
     }
 }
 
-/// What another has changed when an extend comes to its turn.
+/// Change made by another process before an extension gets the lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Changed {
     Nothing,
@@ -151,7 +152,8 @@ enum Changed {
     Store,
 }
 
-/// Whoever holds the store's row is in nobody's way, and an extend that has waited for it sees what was done.
+/// The holder of the store's row blocks nothing else, and an extension that waited for it sees the
+/// changes.
 #[tokio::test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs MariaDB: --features real-servers")]
 async fn an_extend_waits_for_its_turn_and_then_sees_the_newest() {
@@ -166,7 +168,7 @@ async fn an_extend_waits_for_its_turn_and_then_sees_the_newest() {
          INSERT INTO snowmint_slot VALUES
              ('default', 'workers', 7, 2, 5, 10, '{holder}', 'a', 1, 1, 1, 1, 0)"
     ));
-    // MariaDB can do both.
+    // MariaDB supports both forms.
     let mut messages = vec![store.message, Message::Joined];
     messages.dedup();
     for message in messages {
@@ -192,7 +194,7 @@ async fn an_extend_waits_for_its_turn_and_then_sees_the_newest() {
             let interfere = async {
                 for tries in 0.. {
                     assert!(tries < 400, "nobody waits");
-                    // What is asked again within 100 ms is answered as before.
+                    // A repeated query within 100 ms gets the old result.
                     BootTimer.sleep_ms(150).await;
                     if waiting(&store).await > 0 {
                         break;
@@ -232,7 +234,7 @@ async fn an_extend_waits_for_its_turn_and_then_sees_the_newest() {
     }
 }
 
-/// How many wait for a row.
+/// Returns the count of transactions that wait for a row.
 async fn waiting(store: &MySql) -> u64 {
     let mut session = MySqlSession::begin(&store.pool, Access::Read).await.unwrap();
     let query = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";

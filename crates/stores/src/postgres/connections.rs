@@ -1,4 +1,4 @@
-//! Connections to a database, and what stands between it and us.
+//! Connections to a database, and poolers in front of it.
 
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_MS, LOCK_WAIT_MS};
 use crate::sql::parameters;
 
-/// What the driver makes of a URL's parameters, and those of ours, which are taken out before.
+/// URL parameters that the driver accepts, and Snowmint's own, which are removed before.
 const PARAMETERS: &[&str] = &[
     "failover",
     POOLER,
@@ -36,12 +36,14 @@ const PARAMETERS: &[&str] = &[
     "options",
 ];
 
-/// The parameter of a URL that says what stands in front of the server.
+/// URL parameter for the pooler in front of the server.
 pub(super) const POOLER: &str = "pooler";
 const TRANSACTION: &str = "transaction";
 
-/// The user, or the database, may have it off; what is stronger than `on` stays. It is set in any case, since what a session
-/// has not set itself follows the server's files while it lasts. For the session (`false`), or for the transaction (`true`).
+/// Raises `synchronous_commit` to `on`, since the user or the database may have turned it off;
+/// stronger values stay. The session always sets a value, because an unset value follows later
+/// changes in the server's files. The argument is `false` for the session, `true` for the
+/// transaction.
 macro_rules! stronger {
     ($of_transaction:literal) => {
         concat!(
@@ -53,8 +55,8 @@ macro_rules! stronger {
     };
 }
 
-/// What each of our sessions is set to. A pooler may give each transaction another of the server's sessions, which
-/// others have set as they like: there every transaction is set so, by the message that begins it.
+/// Settings of a transaction behind a pooler, set by the message that begins it. A pooler may give
+/// each transaction another session of the server, with settings that other clients left.
 macro_rules! begin {
     ($isolation:literal) => {
         concat!(
@@ -66,15 +68,17 @@ macro_rules! begin {
     };
 }
 
-/// Connections to a database, which are made when they are needed. Clones share them.
+/// Connections to a database, opened on first use. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Connections {
     pub(super) pool: PgPool,
-    /// Whether each transaction may be given another of the server's sessions.
+    /// Whether each transaction may get another session of the server.
     pub(super) by_transaction: bool,
 }
 
 impl Connections {
+    /// Returns connections to the database at a URL.
+    ///
     /// # Errors
     /// `Invalid` for an impossible URL.
     pub(crate) fn to(url: &str, label: &str) -> Result<Self, ErrorKind> {
@@ -88,7 +92,7 @@ impl Connections {
                 return Err(ErrorKind::Invalid { what });
             }
         };
-        // What the parser says may show the password.
+        // The parser's message may contain the password.
         let options = PgConnectOptions::from_str(&url).map_err(|_| ErrorKind::Invalid {
             what: format!("{label}: no URL of the form postgres://USER@HOST:PORT/DATABASE"),
         })?;
@@ -98,7 +102,7 @@ impl Connections {
             .acquire_timeout(Duration::from_millis(ACQUIRE_TIMEOUT_MS))
             .test_before_acquire(false);
         let pool = if by_transaction {
-            // A pooler takes no settings of the session but the usual ones.
+            // A pooler accepts only the usual session settings.
             pool.connect_lazy_with(options.extra_float_digits(None))
         } else {
             let options = options.options([
@@ -113,7 +117,7 @@ impl Connections {
         Ok(Self { pool, by_transaction })
     }
 
-    /// What begins a transaction.
+    /// Returns the message that begins a transaction.
     pub(super) const fn begin(&self, access: Access) -> &'static str {
         match (access, self.by_transaction) {
             (Access::Read, false) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
@@ -123,7 +127,7 @@ impl Connections {
         }
     }
 
-    /// Where they lead.
+    /// Returns the connection options.
     pub(crate) fn options(&self) -> Arc<PgConnectOptions> {
         self.pool.connect_options()
     }
@@ -133,13 +137,14 @@ impl Connections {
     }
 }
 
-/// Whether an error says that a pooler gives each transaction another session, which the URL does not say.
+/// Returns whether an error shows a pooler that gives each transaction another session, without
+/// `pooler` in the URL.
 pub(super) fn is_of_pooler(error: &sqlx::Error) -> bool {
     let Some(error) = error.as_database_error() else { return false };
     match error.code().as_deref() {
         // PgBouncer: "unsupported startup parameter: options".
         Some("08P01") => error.message().contains("startup parameter"),
-        // A prepared statement is not there, or there already: it was made in another session.
+        // A prepared statement is missing or exists already: it was made in another session.
         Some("26000" | "42P05") => true,
         _ => false,
     }

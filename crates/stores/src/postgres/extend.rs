@@ -1,4 +1,4 @@
-//! An extend in one statement.
+//! An extension in one statement.
 
 use snowmint_coord::Extend;
 use snowmint_coord::verbs::{Failure, Seen};
@@ -8,8 +8,9 @@ use super::{NOW_MS, Postgres, SERVER};
 use crate::sql::network::{Boxed, is_lost};
 use crate::sql::{bound, extending, read};
 
-/// As every step that writes, it has the store's row first. That row is as it was when the statement began:
-/// so nobody ended a step meanwhile, and what the statement sees of the other rows is the newest.
+/// Like every step that writes, the statement locks the store's row first. It succeeds only if that
+/// row did not change since the statement began. Then no other step ended meanwhile, and the
+/// statement sees the newest version of the other rows.
 const EXTEND: &str = "WITH store AS (
     UPDATE snowmint_store SET writes = writes + 1, row_changes = row_changes + 1
     WHERE id = $12 AND writes >= $8 AND writes = (SELECT writes FROM snowmint_store)
@@ -24,13 +25,13 @@ UPDATE snowmint_slot SET mark = $6, extend_request = $7, changes = changes + 1 F
 WHERE namespace = $1 AND pool = $2 AND slot = $3 RETURNING store.writes";
 
 impl Postgres {
-    /// The count of writes after it; none where it was not done.
+    /// Returns the write count after the extension; none if nothing was done.
     pub(super) async fn extend_in_one(
         &self,
         item: &Extend,
         seen: &Seen,
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
-        // A server that does not say who it is compares with nothing.
+        // A server that does not report its identity is not compared.
         let server = match self.mute {
             Some(_) => String::new(),
             None => format!("AND server = {SERVER}"),
@@ -42,7 +43,7 @@ impl Postgres {
         let row: Boxed<'_, _> = Box::pin(async { query.fetch_optional(&mut connection).await });
         let row = match row.await {
             Ok(row) => row,
-            // The rows know a request again that has happened.
+            // The verb over rows recognizes a repeated request that was already applied.
             Err(error) if is_overtaken(&error) || is_lost(&error) => return Ok(None),
             Err(error) => return Err(Failure::Backend(error)),
         };
@@ -53,7 +54,8 @@ impl Postgres {
     }
 }
 
-/// Where the database's transactions are stricter than ours, one that waited for another fails.
+/// Returns whether the statement lost to another transaction. A database with a stricter isolation
+/// level fails a transaction that waited for another.
 fn is_overtaken(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     code.is_some_and(|code| code == "40001")

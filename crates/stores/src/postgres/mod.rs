@@ -8,37 +8,40 @@
 //! | presence by | a record that is renewed |
 //!
 //! **Atomic step.** A verb that writes is one transaction that begins by locking the store's row,
-//! so writers queue up and each sees all that was committed before it. A verb that reads sees one
-//! snapshot. Nobody holds the queue up for long: the server ends a transaction whose client is
-//! silent for five seconds, and a wait for the lock after ten.
+//! so writers queue and each sees everything committed before it. A verb that reads sees one
+//! snapshot. No client blocks the queue for long: the server ends a transaction after five seconds
+//! of silence from its client, and a wait for the lock after ten.
 //!
-//! **Durability.** A server with `fsync` or `full_page_writes` off is refused. Each session asks
-//! for `synchronous_commit = on` at least.
+//! **Durability.** A server with `fsync` or `full_page_writes` off is rejected. Each session
+//! requires at least `synchronous_commit = on`.
 //!
-//! **Failover.** The system's identifier and its timeline are kept beside the marks, and compared in
-//! each step that writes. Both stay through restarts. A promoted replica, and a recovery to a point
-//! in time, begin a new timeline; tables that were carried to another server by a dump find another
-//! identifier. Replicas lag, so any of these may lack what was acknowledged, and nothing tells from
-//! the inside whether it does: nothing is granted until `snowmint worker fast-forward` has moved the
-//! store forward (windows that are open are minted to their end). Where every failover goes to a
-//! synchronous replica, which lacks nothing, say `?failover=synchronous` in the URL: then a new
-//! timeline is taken as it is. A recovery to a point in time is, too: move the store forward after it.
-//! A copy of the whole data directory that is put back under the same timeline is not told by the
-//! server, but by every handle and journal that remembers more changes.
+//! **Failover.** The system's identifier and its timeline are stored with the marks, and each step
+//! that writes compares them. Both survive restarts. A promoted replica and a point-in-time
+//! recovery begin a new timeline; tables moved to another server by a dump meet another identifier.
+//! Replicas lag, so any of these may lack acknowledged writes, and the server itself cannot detect
+//! the loss. Then nothing is granted until `snowmint worker fast-forward` has moved the store
+//! forward; open windows are minted to their end.
 //!
-//! **Rights.** The tables are made in the first schema of the search path by whoever opens the store
-//! first, who needs CREATE there; later, SELECT, INSERT, UPDATE and DELETE on them are enough. All may
-//! call `pg_control_system`, `pg_current_wal_lsn` and `pg_walfile_name` unless that was taken away, or
-//! a service does without them; then the server is not compared, which `snowmint doctor` says.
+//! If every failover goes to a synchronous replica, which lacks nothing, set
+//! `?failover=synchronous` in the URL: a new timeline is then accepted. A point-in-time recovery is
+//! accepted too: move the store forward after it. A restored copy of the whole data directory has
+//! the same timeline, so the server does not show it. Every handle and journal that has seen a
+//! higher write count detects it.
+//!
+//! **Permissions.** The first user that opens the store makes the tables in the first schema of the
+//! search path, and needs CREATE there; later, SELECT, INSERT, UPDATE and DELETE on them are
+//! enough. All users may call `pg_control_system`, `pg_current_wal_lsn` and `pg_walfile_name`,
+//! unless that permission was revoked or a hosted service lacks them. The server is then not
+//! compared, which `snowmint doctor` reports.
 //!
 //! **URL.** `postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE`;
-//! without `sslmode`, TLS is used where the server offers it and not verified. Behind a pooler that
-//! gives each transaction another session, as PgBouncer in transaction mode, say `pooler=transaction`:
-//! then what a session is set to is said with each transaction, no statement is prepared for longer,
-//! and an extend takes a transaction, where it else is one statement.
+//! without `sslmode`, TLS is used if the server offers it, without verification. Behind a pooler
+//! that gives each transaction another session, like PgBouncer in transaction mode, set
+//! `pooler=transaction`. Session settings are then sent with each transaction, prepared statements
+//! do not outlive it, and an extension takes a transaction instead of one statement.
 //!
-//! **A lost reply.** Whether a commit whose answer was lost has happened is not known; the verbs say
-//! how each may be repeated. Lost connections are made anew by the next verb.
+//! **A lost reply.** If the reply to a commit is lost, its outcome is unknown; each verb documents
+//! how it may be repeated. The next verb reopens a lost connection.
 
 mod connections;
 mod extend;
@@ -60,7 +63,7 @@ pub(crate) use connections::Connections;
 use connections::is_of_pooler;
 pub(crate) use session::PostgresSession;
 
-/// What PostgreSQL can do.
+/// Capabilities of PostgreSQL.
 pub const CAPABILITIES: Capabilities = Capabilities {
     clock: ClockOf::Store,
     durable_on_reply: true,
@@ -68,18 +71,18 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     presence: PresenceBy::Record,
 };
 
-/// Its clock, in Unix milliseconds.
+/// Expression for the server's clock in Unix milliseconds.
 const NOW_MS: &str = "CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)";
 
-/// The system and its timeline, which a name of a log file begins with; nothing on a replica. What
-/// `pg_control_checkpoint` says of the timeline is older, right after a promotion.
+/// Expression for the system and its timeline, the prefix of a log file's name; NULL on a replica.
+/// The timeline in `pg_control_checkpoint` is older right after a promotion.
 const SERVER: &str = "CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL ELSE
     (SELECT system_identifier FROM pg_catalog.pg_control_system()) || '/'
     || CAST(CAST('x' || left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8) AS bit(32))
        AS bigint) END";
 
-/// The errors by which a server says that it does not tell that: a right that was taken away, a function that a
-/// service does without. Any other says nothing about it.
+/// Errors of a server that does not report its identity: a revoked permission, or a function that a
+/// hosted service lacks. Other errors mean something else.
 const MUTE: [&str; 2] = ["42501", "42883"];
 
 /// One namespace in a database.
@@ -91,20 +94,22 @@ struct Postgres {
     namespace: String,
     label: String,
     failover: Failover,
-    /// Why the server does not say who it is.
+    /// Reason why the server does not report its identity.
     mute: Option<String>,
-    /// The URL says that failovers lose nothing, and the server waits for no replica.
+    /// Whether the URL declares failovers lossless although the server waits for no replica.
     is_unreplicated: bool,
 }
 
-/// Opens the store in the database at `url` for one namespace, and makes its tables if there are
-/// none, and they may be made.
+/// Opens the store in the database at `url` for one namespace, and makes its tables if they are
+/// missing and may be made.
 ///
 /// # Errors
-/// `Invalid` for an impossible URL or namespace, a wrong password or a missing database;
-/// `NoRight` without the rights; `UnsafeStore` when the server is set to lose what it
-/// acknowledged; `Unsupported` when a newer Snowmint made the tables; `NotFound` without tables, if none may be made;
-/// `Unavailable` when it does not answer.
+/// - `Invalid` for an impossible URL or namespace, a wrong password or a missing database.
+/// - `NoRight` without the permissions.
+/// - `UnsafeStore` when the server is set to lose acknowledged writes.
+/// - `Unsupported` when a newer Snowmint made the tables.
+/// - `NotFound` without tables, if they must not be made.
+/// - `Unavailable` when the server does not respond.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
     let label = label("PostgreSQL", url);
@@ -192,7 +197,8 @@ impl Backend for Postgres {
         _now: UnixMillis,
         seen: &Seen,
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
-        // What is asked outside of a transaction has whatever settings others have left in the session.
+        // A statement outside a transaction runs with the settings that other clients left in the
+        // session.
         if self.connections.by_transaction {
             return Ok(None);
         }
@@ -220,7 +226,8 @@ impl Backend for Postgres {
     }
 }
 
-/// Where a manager of replicas sets the names, they may be empty for a while, in which it promotes none.
+/// Returns the warning for a server without replicas. A replication manager that sets the names may
+/// leave them empty for a while, in which it promotes no replica.
 fn unreplicated(label: &str) -> String {
     format!(
         "{label}: the URL says failover=synchronous, and synchronous_standby_names is empty, so a replica that is promoted \
@@ -228,10 +235,10 @@ fn unreplicated(label: &str) -> String {
     )
 }
 
-/// What is said of a table that is not there.
+/// SQLSTATE of a missing table.
 const UNDEFINED_TABLE: &str = "42P01";
 
-/// Says PostgreSQL's error in the words of the domain, by SQLSTATE:
+/// Maps PostgreSQL's error to an error of the domain, by SQLSTATE:
 /// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Error {
     if is_of_pooler(&error) {
@@ -255,9 +262,10 @@ pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Erro
         code if code.starts_with("28") => {
             ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
         }
-        // Tables are dropped and made anew, as while a dump is loaded: a plan that fits no more, or a key not there yet.
+        // Tables are being dropped and recreated, as during the load of a dump: a plan is out of
+        // date, or a key is still missing.
         "0A000" | "42P10" => ErrorKind::Unavailable { what },
-        // Connections, resources, deadlocks and other conflicts, locks, shut-downs.
+        // Connections, resources, deadlocks and other conflicts, locks, shutdowns.
         code if ["08", "53", "40", "55", "57", "25P03"]
             .iter()
             .any(|class| code.starts_with(class)) =>
@@ -286,7 +294,7 @@ mod tests {
         assert!(!format!("{refused:?}").contains("secret"), "{refused:?}");
     }
 
-    /// A slip in the name of a parameter would leave the server unverified, and nobody would know.
+    /// A typo in the name of a parameter would leave the server unverified, without a warning.
     #[tokio::test]
     async fn a_parameter_that_would_be_passed_over_is_refused() {
         for (parameters, said) in [
@@ -294,7 +302,7 @@ mod tests {
             ("sslmode=foo", "sslmode"),
             ("sslmode=verify-full&port=x", "port"),
             ("options[a=b", "options[a"),
-            // Perhaps the end of a password that had to be percent-encoded.
+            // Possibly the end of a password that had to be percent-encoded.
             ("secret@host/ids", "percent-encoded"),
         ] {
             let url = format!("postgres://root:secret@127.0.0.1:1/ids?{parameters}");

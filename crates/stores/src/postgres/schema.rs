@@ -1,4 +1,4 @@
-//! The tables, and what a server must be set to.
+//! The tables, and the required settings of a server.
 
 use snowmint_coord::verbs::{Access, Failure, set_to_lose};
 
@@ -7,8 +7,8 @@ use super::session::PostgresSession;
 use crate::sql::Session as _;
 use crate::sql::making::{Steps, bring_to_newest, newest, not_brought, text, version};
 
-/// What each version of the tables adds to the one before. Never change an entry that was
-/// released; append.
+/// Statements that each version of the tables adds to the one before. Never change a released
+/// entry; append.
 const STEPS: Steps = &[
     &[
         "CREATE TABLE snowmint_schema (
@@ -94,15 +94,16 @@ const STEPS: Steps = &[
     &["ALTER TABLE snowmint_member ADD COLUMN status TEXT NOT NULL DEFAULT ''"],
 ];
 
-/// Takes the lock under which tables are made, by a number of our own, until the transaction ends.
+/// Takes the lock for making tables, under a number of Snowmint's own, until the transaction ends.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(8317986272711994996)";
 
-/// Reads rows, where a function that looks a name up may answer from before the wait for the lock.
+/// Query that reads rows, because a function that looks up a name may return a result from before
+/// the wait for the lock.
 const TABLES: &str = "SELECT COUNT(*) FROM pg_tables
     WHERE tablename = 'snowmint_schema' AND schemaname = ANY (current_schemas(false))";
 
 /// Checks the server's settings, and brings the tables to the newest version in one transaction.
-/// Another process may do the same at the same time. Without `make` they are only looked at.
+/// Another process may do the same at the same time. Without `make` the tables are only checked.
 pub(super) async fn prepare(
     connections: &Connections,
     label: &str,
@@ -125,7 +126,7 @@ pub(super) async fn prepare(
     session.commit().await.map_err(Failure::Backend)
 }
 
-/// Whether a commit is acknowledged before any replica has it.
+/// Returns whether a commit is acknowledged before any replica has it.
 pub(super) async fn waits_for_no_replica(
     session: &mut PostgresSession,
 ) -> Result<bool, Failure<sqlx::Error>> {

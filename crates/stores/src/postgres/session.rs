@@ -14,7 +14,7 @@ use crate::sql::{Session, Upsert, Value, bound, read};
 /// One transaction; dropped, it rolls back.
 pub(crate) struct PostgresSession {
     transaction: Transaction<'static, Postgres>,
-    /// Whether statements may be prepared for longer than the transaction.
+    /// Whether prepared statements may outlive the transaction.
     prepares: bool,
 }
 
@@ -60,7 +60,7 @@ impl Session for PostgresSession {
     }
 }
 
-/// The statement with `$1`, `$2`, … for its question marks; none stands in a text.
+/// Returns the statement with `$1`, `$2`, … for its question marks; none may be inside a text.
 fn numbered(statement: &str) -> String {
     let mut parts = statement.split('?');
     let mut numbered = parts.next().unwrap_or_default().to_owned();
