@@ -1,15 +1,16 @@
-//! An extend in one round trip: the rule of [`decide_extend`](snowmint_coord::lease::decide_extend) as the
-//! condition of one statement. Where it does not hold nothing is done, and the rows say why.
+//! An extension in one round trip: the rule of
+//! [`decide_extend`](snowmint_coord::lease::decide_extend) as the condition of one statement. If it
+//! does not hold, nothing is done, and the verb over rows returns the reason.
 
 use snowmint_coord::Extend;
 use snowmint_coord::verbs::Seen;
 
 use super::{Done, Value, Values};
 
-/// What the statement is told, in the order of its places `?1` to `?12`.
+/// Count of the statement's places, `?1` to `?12`.
 pub(crate) const PLACES: usize = 12;
 
-/// The values for the places.
+/// Returns the values for the places, in order.
 pub(crate) fn values(namespace: &str, item: &Extend, seen: &Seen) -> Done<[Value; PLACES]> {
     Ok([
         Value::text(namespace),
@@ -27,7 +28,7 @@ pub(crate) fn values(namespace: &str, item: &Extend, seen: &Seen) -> Done<[Value
     ])
 }
 
-/// The count of writes in the row that the statement answers.
+/// Parses the write count from the statement's row.
 pub(crate) fn writes(row: Vec<Value>) -> Done<u64> {
     Values::of(row).number()
 }

@@ -1,27 +1,27 @@
-//! How the tables of a server come to be, or to be newer.
+//! Creation and upgrade of the tables of a server.
 
 use snowmint_coord::verbs::Failure;
 use snowmint_coord::{ErrorKind, random};
 
 use super::{Done, Session, Upsert, Value, Values, damaged};
 
-/// What each version of the tables adds to the one before. Never change an entry that was released;
-/// append, and only what an older server that goes on meanwhile need not know.
+/// Statements that each version of the tables adds to the one before. Never change a released
+/// entry; append, and only changes that an older server still running can ignore.
 pub(crate) type Steps = &'static [&'static [&'static str]];
 
-/// The number of a query that answers one.
+/// Returns the number that a query yields.
 pub(crate) async fn number<S: Session>(session: &mut S, query: &str) -> Done<u64> {
     let mut rows = session.fetch(query.to_owned(), Vec::new()).await.map_err(Failure::Backend)?;
     Values::of(rows.pop().ok_or_else(|| damaged("no answer"))?).number()
 }
 
-/// The text of a query that answers one.
+/// Returns the text that a query yields.
 pub(crate) async fn text<S: Session>(session: &mut S, query: &str) -> Done<String> {
     let mut rows = session.fetch(query.to_owned(), Vec::new()).await.map_err(Failure::Backend)?;
     Values::of(rows.pop().ok_or_else(|| damaged("no answer"))?).text()
 }
 
-/// The version of the tables; 0 when there are none. `tables` counts those named
+/// Returns the version of the tables; 0 when there are none. The query `tables` counts those named
 /// `snowmint_schema`.
 pub(crate) async fn version<S: Session>(session: &mut S, tables: &str) -> Done<u64> {
     if number(session, tables).await? == 0 {
@@ -31,19 +31,20 @@ pub(crate) async fn version<S: Session>(session: &mut S, tables: &str) -> Done<u
     number(session, query).await
 }
 
-/// The version of tables that all steps have made.
+/// Returns the version of tables after all steps.
 pub(crate) fn newest(steps: Steps) -> u64 {
-    // A handful of steps, counted by a literal of each store.
+    // A handful of steps, from a literal of each store.
     u64::try_from(steps.len()).unwrap_or(u64::MAX)
 }
 
-/// The steps that tables of version `found` lack.
+/// Returns the steps that tables of version `found` lack.
 pub(crate) fn missing(label: &str, found: u64, steps: Steps) -> Result<Steps, ErrorKind> {
     let known = usize::try_from(found).ok().and_then(|done| steps.get(done..));
     known.ok_or_else(|| too_new(label, found, newest(steps)))
 }
 
-/// What is said of tables that are not of the newest version, when none may be made or changed.
+/// Returns the error for tables that are not of the newest version, when none may be made or
+/// changed.
 pub(crate) fn not_brought(label: &str, found: u64, steps: Steps) -> ErrorKind {
     let newest = newest(steps);
     let what = match found {
@@ -64,7 +65,7 @@ fn too_new(label: &str, found: u64, newest: u64) -> ErrorKind {
     ErrorKind::Unsupported { what }
 }
 
-/// Takes the steps that are missing. Nobody else does so meanwhile.
+/// Runs the missing steps. The caller excludes other processes meanwhile.
 pub(crate) async fn bring_to_newest<S: Session>(
     session: &mut S,
     label: &str,

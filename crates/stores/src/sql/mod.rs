@@ -1,19 +1,25 @@
-//! The tables of all SQL stores: what a row of each means, and how rows become values.
+//! The tables of all SQL stores: the meaning of their rows, and conversion of rows to values.
 //!
 //! | table | one row is |
 //! |---|---|
 //! | `snowmint_schema` | the version of these tables |
-//! | `snowmint_store` | this store: `id`, and how many durable changes it has seen (`writes`); on servers also which `server` has it |
-//! | `snowmint_namespace` | a namespace: version of its catalog; mark and term of the slots that have no row (zero until an operator moves it forward); `lead_until`, up to which claims may lead the clock |
-//! | `snowmint_member` | a member that has joined: who it is, and its last renewal |
-//! | `snowmint_pool` | a pool's shape; without reuse, also the `next` number that nobody had |
-//! | `snowmint_slot` | a slot that was claimed: everything below `mark` is promised; only `term` may move it; `holder` is the member that has it, NULL once released |
+//! | `snowmint_store` | this store: its `id`, its write count `writes`, on servers also its `server` |
+//! | `snowmint_namespace` | a namespace: `catalog_version`, `mark`, `term` and `lead_until` |
+//! | `snowmint_member` | a member that has joined, and its last renewal |
+//! | `snowmint_pool` | a pool's shape; without reuse, also the `next` number that was never assigned |
+//! | `snowmint_slot` | a claimed slot: everything below `mark` is promised |
 //! | `snowmint_source` | a source's definition; everything below its `mark` is handed out; deleted ones stay |
-//! | `snowmint_note` | a text: the `starts` of the store, under no namespace; of a namespace, why it is in `doubt`, the `journals` that have joined, and what is `known` by their reports |
+//! | `snowmint_note` | a text: `starts`, or of a namespace `doubt`, `journals` or `known` |
 //!
-//! Names are kept per namespace; times are Unix milliseconds by the clock that the store goes by.
-//! The rows that hold marks count their `changes`, and the store's row counts them all
-//! (`row_changes`): rows of different age do not add up.
+//! The `mark` and `term` of a namespace are those of slots without a row: zero until an operator
+//! moves the namespace forward. Claims may lead the clock up to its `lead_until`. Only the `term`
+//! of a slot may move its mark; its `holder` is a member, or NULL once released. The note `starts`
+//! belongs to the store and has no namespace. The notes of a namespace are the reason for its
+//! `doubt`, the `journals` that have joined, and what their reports made `known`.
+//!
+//! Names are unique in a namespace; times are Unix milliseconds by the store's reference clock. The
+//! rows with marks count their `changes`, and the store's row has the total (`row_changes`): the
+//! sums differ if rows of different age are mixed.
 
 pub(crate) mod extending;
 pub(crate) mod making;
@@ -38,7 +44,7 @@ use snowmint_core::UnixMillis;
 use server::{Failover, Server};
 pub(crate) use value::{Value, Values, bound, read};
 
-/// How a dialect says that an insert of a row that is there changes it.
+/// A dialect's form of an insert that updates an existing row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Upsert {
     /// `ON CONFLICT … DO UPDATE SET column = excluded.column` (SQLite, PostgreSQL).
@@ -47,26 +53,26 @@ pub(crate) enum Upsert {
     OnDuplicateKey,
 }
 
-/// A transaction of a database, as far as these tables need one. Dropped before its end, it rolls
-/// back.
+/// A database transaction, to the extent that these tables need one. Dropped before its end, it
+/// rolls back.
 #[async_trait]
 pub(crate) trait Session: Send + Sized {
-    /// How it inserts or updates.
+    /// Form of insert-or-update.
     const UPSERT: Upsert;
-    /// What a cast to 64 bits with a sign is called.
+    /// Name of the signed 64-bit type in a cast.
     const INTEGER: &str;
 
-    /// Runs a statement with `?` for each value, and says how many rows it touched.
+    /// Runs a statement with `?` for each value, and returns the count of rows touched.
     async fn run(&mut self, statement: String, values: Vec<Value>) -> Result<u64, sqlx::Error>;
-    /// The rows of a query with `?` for each value.
+    /// Returns the rows of a query with `?` for each value.
     async fn fetch(
         &mut self,
         query: String,
         values: Vec<Value>,
     ) -> Result<Vec<Vec<Value>>, sqlx::Error>;
-    /// Makes it durable.
+    /// Commits the transaction.
     async fn commit(self) -> Result<(), sqlx::Error>;
-    /// Forgets it.
+    /// Rolls the transaction back.
     async fn roll_back(self) -> Result<(), sqlx::Error>;
 }
 
@@ -74,49 +80,51 @@ pub(crate) trait Session: Send + Sized {
 pub(crate) struct Tx<S> {
     pub(crate) session: S,
     namespace: String,
-    /// As it was when the step began.
+    /// Identity of the store when the step began.
     identity: StoreIdentity,
     clock: Option<UnixMillis>,
-    /// How many more changes the rows that hold marks have seen.
+    /// Changes to rows with marks in this step.
     row_changes: i64,
-    /// The server that is to be kept as the one with the newest marks.
+    /// Server to store as the one with the newest marks.
     server: Option<String>,
-    /// Why another server's marks could not be written, in a step that only reads.
+    /// Error that a write would get because another server has the marks; only in a step that
+    /// reads.
     misplaced: Option<ErrorKind>,
 }
 
-/// What the query that begins a step reads of the store's row: always its identity and its writes,
-/// then in this order what is said here.
+/// Columns that the first query of a step reads from the store's row: always its identity and its
+/// write count, then in this order the following.
 #[derive(Debug)]
 pub(crate) struct Opening<'a> {
     pub(crate) query: &'a str,
     pub(crate) access: Access,
-    /// The store's time in Unix milliseconds.
+    /// Whether the store's time is read, in Unix milliseconds.
     pub(crate) clock: bool,
-    /// The server that is kept, and the one at hand; and how the two are compared.
+    /// Rule and label for comparing the stored server with the present one; none if they are not
+    /// read.
     pub(crate) server: Option<(Failover, &'a str)>,
 }
 
 type Done<T> = Result<T, Failure<sqlx::Error>>;
 
-/// A table, as far as its rows are written whole.
+/// A table, for writing whole rows.
 struct Table {
     name: &'static str,
     keys: &'static [&'static str],
     columns: &'static [&'static str],
-    /// Whether its rows hold marks, and so count their changes.
+    /// Whether its rows have marks, and so count their changes.
     counted: bool,
 }
 
-/// Rows of one statement: far below what any database allows, with a dozen values each.
+/// Rows in one statement: far below the limit of any database, with a dozen values each.
 const ROWS_AT_ONCE: usize = 500;
 
 impl<S: Session> Tx<S> {
-    /// The step in `session`, which has just begun.
+    /// Returns the step in `session`, which has just begun.
     pub(crate) async fn begin(mut session: S, namespace: &str, opening: Opening<'_>) -> Done<Self> {
         let rows = session.fetch(opening.query.to_owned(), Vec::new()).await;
         let mut rows = rows.map_err(Failure::Backend)?;
-        // As while a dump is loaded, which fills one table after the other.
+        // Occurs during the load of a dump, which fills one table after the other.
         let empty = || Failure::Refused(emptied("the database", "the store's row is missing"));
         let row = rows.pop().ok_or_else(empty)?;
         let mut row = Values::of(row);
@@ -156,7 +164,7 @@ impl<S: Session> Tx<S> {
         Ok(self.fetch(query, values).await?.pop())
     }
 
-    /// Writes rows whole: the namespace, then keys and columns in the table's order.
+    /// Writes whole rows: the namespace, then keys and columns in the table's order.
     async fn upsert(&mut self, table: &Table, rows: Vec<Vec<Value>>) -> Done<()> {
         if table.counted {
             self.row_changes =
@@ -210,7 +218,8 @@ impl Table {
     }
 }
 
-/// What the rows that hold marks have counted by themselves, as the type `integer`.
+/// Returns the query for the total of the changes counted by rows with marks, as the type
+/// `integer`.
 pub(crate) fn counted_changes(integer: &str) -> String {
     let sum = |table: &str| format!("(SELECT COALESCE(SUM(changes), 0) FROM snowmint_{table})");
     let sums = ["namespace", "pool", "slot", "source"].map(sum).join(" + ");

@@ -1,4 +1,4 @@
-//! What the SQL stores behind a network share.
+//! Connections and errors of the SQL stores behind a network.
 
 use std::pin::Pin;
 
@@ -6,27 +6,28 @@ use snowmint_coord::{BootTimer, Error, ErrorKind, Timer as _};
 use sqlx::pool::PoolConnection;
 use sqlx::{ConnectOptions as _, Database, Pool, Transaction};
 
-/// Connections of one handle: a node sends little, and rarely two things at once.
+/// Most connections of one handle: a node sends little, and rarely two statements at once.
 pub(crate) const CONNECTIONS_MAX: u32 = 4;
-/// Connections that were idle this long are made anew: below the `wait_timeout` of our sessions of MySQL.
+/// Idle time after which a connection is replaced, in milliseconds: below the `wait_timeout` of our
+/// MySQL sessions.
 pub(crate) const IDLE_KEPT_MS: u64 = 20_000;
-/// How long a verb waits for a connection.
+/// Longest wait of a verb for a connection, in milliseconds.
 pub(crate) const ACQUIRE_TIMEOUT_MS: u64 = 10_000;
-/// How long the last try takes, which is for saying why there was none.
+/// Duration of the last try, which finds the reason for the failure, in milliseconds.
 const LAST_TRY_MS: u64 = 1_000;
-/// How long a verb waits for the writers before it.
+/// Longest wait of a verb for the writers before it, in milliseconds.
 pub(crate) const LOCK_WAIT_MS: u64 = 10_000;
-/// How long the server lets a client be silent in the middle of a transaction, which holds all other
-/// writers up.
+/// Longest silence that the server allows a client inside a transaction, which blocks all other
+/// writers, in milliseconds.
 pub(crate) const IDLE_MS: u64 = 5000;
 
-/// Boxed: the compiler cannot prove of sqlx's own futures, once they are part of longer ones, that
-/// they are `Send`.
+/// A boxed future: the compiler cannot prove that sqlx's own futures are `Send` once they are part
+/// of longer ones.
 pub(crate) type Boxed<'t, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::Error>> + Send + 't>>;
 
-/// Begins a transaction. A connection of the pool that the server has closed meanwhile is found by this, its
-/// first statement: to ask it before, as pools do, would cost every step one more round trip. All of them may be
-/// such, also those that others are about to give back.
+/// Begins a transaction. This first statement detects a pooled connection that the server has
+/// closed. Testing it before, as pools do, would cost every step one more round trip. All
+/// connections may be closed, including those about to return to the pool.
 pub(crate) async fn begin<DB: Database>(
     pool: &Pool<DB>,
     statement: &'static str,
@@ -42,20 +43,21 @@ pub(crate) async fn begin<DB: Database>(
     begin_to_its_end(pool, statement).await
 }
 
-/// Whoever waits for it: of a transaction that is given up while it begins, sqlx does not know that there is one.
-/// Its connection would go back to the pool within it, and what is asked next there be a part of it.
+/// Begins a transaction even if the caller stops waiting. If a call is cancelled while its
+/// transaction begins, sqlx does not know of the transaction. The connection would return to the
+/// pool inside it, and the next statement would become part of it.
 async fn begin_to_its_end<DB: Database>(
     pool: &Pool<DB>,
     statement: &'static str,
 ) -> Result<Transaction<'static, DB>, sqlx::Error> {
     let pool = pool.clone();
     let begun: Boxed<'static, _> = Box::pin(async move { pool.begin_with(statement).await });
-    // Nobody cancels it, and it does not panic; the runtime may end.
+    // The task is never cancelled and does not panic, but the runtime may end.
     tokio::spawn(begun).await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 
-/// What keeps connections from being made, where a pool says only that it waited for one: it tries again until its
-/// time is up when nobody listens, as a server may that starts.
+/// Returns the error that prevents connections. The pool reports only a timeout: if nothing
+/// listens, as during a server's start, it retries until its time is up.
 async fn why_none<DB: Database>(pool: &Pool<DB>) -> sqlx::Error {
     let options = pool.connect_options();
     let connecting: Boxed<'static, DB::Connection> =
@@ -64,7 +66,7 @@ async fn why_none<DB: Database>(pool: &Pool<DB>) -> sqlx::Error {
         biased;
         connected = connecting => match connected {
             Err(error) => error,
-            // There are connections, and others have all of them.
+            // Connections work, but other callers have all of them.
             Ok(_) => sqlx::Error::PoolTimedOut,
         },
         () = BootTimer.sleep_ms(LAST_TRY_MS) => sqlx::Error::Io(std::io::Error::new(
@@ -74,7 +76,7 @@ async fn why_none<DB: Database>(pool: &Pool<DB>) -> sqlx::Error {
     }
 }
 
-/// A connection of the pool, or why there is none.
+/// Acquires a connection from the pool, or returns the reason for the failure.
 pub(crate) async fn acquire<DB: Database>(
     pool: &Pool<DB>,
 ) -> Result<PoolConnection<DB>, sqlx::Error> {
@@ -85,15 +87,15 @@ pub(crate) async fn acquire<DB: Database>(
     }
 }
 
-/// Whether this was the connection's end, and another may do better. What was asked may have happened.
+/// Returns whether the connection ended and another may succeed. The request may have been applied.
 pub(crate) fn is_lost(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
         | sqlx::Error::Protocol(_)
         | sqlx::Error::WorkerCrashed => true,
-        // The server shuts down, or has ended the session, as one that was silent for too long: PostgreSQL's words,
-        // and MariaDB's.
+        // The server shuts down, or has ended the session, for example after too long a silence:
+        // PostgreSQL's codes, then MariaDB's.
         sqlx::Error::Database(error) => {
             let code = error.code().unwrap_or_default();
             ["57P", "08", "25P03", "70100"].iter().any(|class| code.starts_with(class))
@@ -102,7 +104,7 @@ pub(crate) fn is_lost(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Says an error that has no code of the database's.
+/// Maps an error that has no code of the database.
 pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Error {
     let what = label.to_owned();
     let kind = match &error {

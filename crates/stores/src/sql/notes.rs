@@ -8,7 +8,8 @@ const NOTES: Table =
     Table { name: "snowmint_note", keys: &["name"], columns: &["text"], counted: false };
 
 impl<S: Session> Tx<S> {
-    /// The history is that of all namespaces: they share the store's row.
+    /// Returns the namespace of a note. The history belongs to all namespaces: they share the
+    /// store's row.
     fn namespace_of(&self, note: &str) -> &str {
         if note == STARTS { "" } else { &self.namespace }
     }
@@ -17,7 +18,7 @@ impl<S: Session> Tx<S> {
         let query = "SELECT text FROM snowmint_note WHERE namespace = ? AND name = ?";
         let values = vec![Value::text(self.namespace_of(name)), Value::text(name)];
         let Some(mut row) = self.fetch_one(query, values).await? else { return Ok(None) };
-        // Each start has its count.
+        // 0, because each start records its own write count.
         Ok(Some((row.text()?, 0)))
     }
 

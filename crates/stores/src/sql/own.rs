@@ -1,5 +1,5 @@
-//! Connections for steps of one message. A pool asks a connection whether it is well before it hands it out
-//! and after it was given back, which takes longer than such a step.
+//! Connections for steps of one message. A pool tests a connection before handing it out and after
+//! its return, which takes longer than such a step.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,22 +10,22 @@ use sqlx::{Connection as _, Database, Pool};
 
 use super::network::{IDLE_KEPT_MS, acquire};
 
-/// Connections outside of any transaction: what is asked over them is done when it is answered.
+/// Connections outside any transaction: a statement is committed before its reply.
 pub(crate) struct Own<DB: Database> {
-    /// Makes them, and gets none back.
+    /// Opens the connections, and gets none back.
     makes: Pool<DB>,
-    /// Those that nobody uses, and since when; the last is the one that was used last.
+    /// Idle connections, each with the time of its last use; the last one was used last.
     kept: Mutex<Vec<(DB::Connection, ElapsedMillis)>>,
 }
 
 impl<DB: Database> Own<DB> {
-    /// By this pool of its own.
+    /// Returns connections from this pool, which must have no other users.
     pub(crate) const fn made_by(makes: Pool<DB>) -> Self {
         Self { makes, kept: Mutex::new(Vec::new()) }
     }
 
-    /// Takes one away. Whatever ends before it is [put](Self::put) back closes it, and the server forgets what
-    /// was not committed.
+    /// Takes a connection. If the user ends before it [puts](Self::put) the connection back, the
+    /// connection closes, and the server rolls back everything uncommitted.
     pub(crate) async fn take(&self) -> Result<DB::Connection, sqlx::Error> {
         if self.makes.is_closed() {
             return Err(sqlx::Error::PoolClosed);
@@ -37,7 +37,7 @@ impl<DB: Database> Own<DB> {
         Ok(acquire(&self.makes).await?.detach())
     }
 
-    /// Puts it back, well and outside of any transaction.
+    /// Puts back a healthy connection outside any transaction.
     pub(crate) fn put(&self, connection: DB::Connection) {
         self.fresh().push((connection, BootTimer.elapsed()));
     }
@@ -46,12 +46,12 @@ impl<DB: Database> Own<DB> {
         self.makes.close().await;
         let kept = std::mem::take(&mut *self.kept());
         for (connection, _) in kept {
-            // It is gone in any case.
+            // The connection is lost in any case.
             let _ = connection.close().await;
         }
     }
 
-    /// Without those that were idle for too long.
+    /// Locks the connections after removing those that were idle for too long.
     fn fresh(&self) -> MutexGuard<'_, Vec<(DB::Connection, ElapsedMillis)>> {
         let mut kept = self.kept();
         let now = BootTimer.elapsed();

@@ -1,15 +1,15 @@
-//! The parameters of a URL. The drivers pass over those that they do not know, so a slip in the name of one would be
-//! found by nobody, and the server not be verified.
+//! The parameters of a URL. The drivers ignore unknown parameters, so a typo in a name would stay
+//! unnoticed and could leave the server unverified.
 
 use std::str::FromStr;
 
 use snowmint_coord::ErrorKind;
 
-/// Refuses a parameter that is none of these, and a value of which the driver (`O`) makes nothing. What may be a
+/// Rejects an unknown parameter, and a value that the driver (`O`) cannot parse. Text that may be a
 /// part of a password is not shown.
 ///
 /// # Errors
-/// `Invalid`, with the parameter, or the list of those that there are.
+/// `Invalid`, with the parameter or the list of known ones.
 pub(crate) fn check<O: FromStr>(url: &str, label: &str, known: &[&str]) -> Result<(), ErrorKind> {
     let invalid = |what: String| Err(ErrorKind::Invalid { what: format!("{label}: {what}") });
     if url.contains('#') {
@@ -34,14 +34,14 @@ pub(crate) fn check<O: FromStr>(url: &str, label: &str, known: &[&str]) -> Resul
             let known = known.join(", ");
             return invalid(format!("the URL has no parameter {name}: there are {known}"));
         }
-        // Alone, so that it is this one that is wrong.
+        // Parsed alone, so that an error is due to this parameter.
         if value.is_empty() || O::from_str(&format!("{scheme}://localhost/?{parameter}")).is_err() {
             return invalid(format!("the value of the URL's parameter {name} is not possible"));
         }
     }
     Ok(())
 }
-/// Takes a parameter of ours out of a URL. The last one counts.
+/// Removes one of Snowmint's own parameters from a URL. The last value counts.
 pub(crate) fn take(url: &str, name: &str) -> (Option<String>, String) {
     let Some((place, parameters)) = url.split_once('?') else { return (None, url.to_owned()) };
     let mut value = None;

@@ -143,7 +143,7 @@ impl<S: Session> Rows for Tx<S> {
         self.note_is_elsewhere(name).await
     }
 
-    /// Who writes has the store's row alone.
+    /// Returns the count after this step: a writing step has locked the store's row.
     fn begins_alone(&mut self) -> Option<u64> {
         Some(self.identity.writes.saturating_add(1))
     }

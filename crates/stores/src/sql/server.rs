@@ -1,34 +1,34 @@
-//! Which server has the tables: the witness for a promoted replica and for tables that were carried
-//! to another server, where what was acknowledged may be missing.
+//! The server that has the tables. It detects a promoted replica and tables moved to another
+//! server, which may lack acknowledged writes.
 //!
-//! It is kept in the store's row, as `SYSTEM/HISTORY`. The whole must be the same for anything to be
-//! written, until an operator moves the store forward. Somebody who says in the URL that a failover
-//! loses nothing ([`Failover::Synchronous`]) is content with the same system, and what is found is
-//! kept from then on. A server that does not say who it is compares with nothing.
+//! The store's row has it as `SYSTEM/HISTORY`. Both parts must match for any write, until an
+//! operator moves the store forward. If the URL declares failovers lossless
+//! ([`Failover::Synchronous`]), an equal system is enough, and the new value is stored from then
+//! on. A server that does not report its identity is not compared.
 
 use snowmint_coord::ErrorKind;
 use snowmint_coord::verbs::Access;
 
 use super::parameters;
 
-/// What the URL says of the server's replicas.
+/// The URL's statement on the server's replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failover {
-    /// A promoted one may lack what was acknowledged.
+    /// A promoted replica may lack acknowledged writes.
     Lossy,
-    /// A promoted one has all that was acknowledged.
+    /// A promoted replica has all acknowledged writes.
     Synchronous,
 }
 
-/// The parameter of a URL that says so.
+/// Name of the URL parameter.
 const PARAMETER: &str = "failover";
 const SYNCHRONOUS: &str = "synchronous";
 
 impl Failover {
-    /// Takes the parameter out of a URL.
+    /// Removes the parameter from a URL.
     ///
     /// # Errors
-    /// `Invalid` for a value that is not known.
+    /// `Invalid` for an unknown value.
     pub(crate) fn of_url(url: &str, label: &str) -> Result<(Self, String), ErrorKind> {
         let (said, url) = parameters::take(url, PARAMETER);
         let failover = match said.as_deref() {
@@ -43,17 +43,18 @@ impl Failover {
     }
 }
 
-/// What the tables and the server say of the server.
+/// The server by the tables and by its own report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Server {
-    /// The one whose marks were last taken for the newest; none before the first that said who it is.
+    /// Server last accepted as the one with the newest marks; none before the first that reported
+    /// its identity.
     pub(crate) kept: Option<String>,
-    /// The one at hand; none when it does not say.
+    /// Present server; none if it does not report its identity.
     pub(crate) found: Option<String>,
 }
 
 impl Server {
-    /// Whether the tables may be written, and then what is to be kept instead, if anything.
+    /// Checks that the tables may be written, and returns the server to store instead, if any.
     ///
     /// # Errors
     /// `OtherStore`.
@@ -80,7 +81,7 @@ impl Server {
     }
 }
 
-/// What a person is told when a server does not say who it is.
+/// Returns the warning for a server that does not report its identity.
 #[cfg(feature = "postgres")]
 pub(crate) fn mute(label: &str, why: &str) -> String {
     format!(
@@ -108,7 +109,7 @@ mod tests {
         let keep = |server: &str| Ok(Some(server.to_owned()));
         for (kept, found, access, failover, expected) in [
             (Some("7/1"), Some("7/1"), Write, Lossy, Ok(None)),
-            // Nobody knew it yet, or nobody says.
+            // Nothing is stored yet, or the server reports nothing.
             (None, Some("7/1"), Write, Lossy, keep("7/1")),
             (Some("7/1"), None, Write, Lossy, Ok(None)),
             (None, None, Forward, Lossy, Ok(None)),
@@ -116,9 +117,9 @@ mod tests {
             (Some("7/1"), Some("7/2"), Write, Lossy, Err("other_store")),
             (Some("7/1"), Some("7/2"), Write, Synchronous, keep("7/2")),
             (Some("7/1"), Some("7/2"), Forward, Lossy, keep("7/2")),
-            // Back to the old primary, which lacks what the new one acknowledged.
+            // Back to the old primary, which lacks the new primary's acknowledged writes.
             (Some("7/2"), Some("7/1"), Write, Lossy, Err("other_store")),
-            // Another server, to which the tables were carried.
+            // Another server, to which the tables were moved.
             (Some("7/1"), Some("8/1"), Write, Lossy, Err("other_store")),
             (Some("7/1"), Some("8/1"), Write, Synchronous, Err("other_store")),
             (Some("7/1"), Some("8/1"), Forward, Synchronous, keep("8/1")),

@@ -30,7 +30,7 @@ const SLOTS: Table = Table {
     counted: true,
 };
 
-/// How many slots one query names.
+/// Most slots in one query.
 const NAMED_MAX: usize = 500;
 
 const SELECT: &str = "SELECT pool, slot, term, floor, mark, holder, owner, claim_request,
@@ -126,7 +126,7 @@ impl<S: Session> Tx<S> {
             let values = vec![self.named(), Value::text(pool), Value::exact("slot", *slot)?];
             let counted = self.fetch_one(format!("SELECT changes {WHERE}"), values.clone()).await?;
             if let Some(mut counted) = counted {
-                // A row that goes takes its changes with it.
+                // The store's total must not include the changes of a deleted row.
                 self.row_changes = self.row_changes.saturating_sub(counted.changes()?);
                 self.run(format!("DELETE {WHERE}"), values).await?;
             }

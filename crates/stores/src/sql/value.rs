@@ -1,4 +1,4 @@
-//! Values on their way into and out of rows.
+//! Conversion of values to and from rows.
 
 use snowmint_coord::verbs::Failure;
 use snowmint_coord::{ErrorKind, Incarnation, Mark, Term};
@@ -25,7 +25,7 @@ impl Value {
         Self::Text(text.into())
     }
 
-    /// A number that must be kept as it is: columns have 63 bits and a sign.
+    /// Returns a number that must be stored exactly: columns have 63 bits and a sign.
     pub(crate) fn exact(what: &str, value: u64) -> Done<Self> {
         i64::try_from(value).map(Self::Integer).map_err(|_| {
             Failure::Refused(ErrorKind::Invalid {
@@ -34,13 +34,13 @@ impl Value {
         })
     }
 
-    /// A number that is only ever shown or compared: the highest that can be kept stands for all
-    /// above.
+    /// Returns a number that is only shown or compared: larger numbers are stored as the highest
+    /// possible one.
     pub(crate) fn capped(value: u64) -> Self {
         Self::Integer(i64::try_from(value).unwrap_or(i64::MAX))
     }
 
-    /// A number that is only compared for equality: its 64 bits are kept as they are.
+    /// Returns a number that is only compared for equality: its 64 bits are stored unchanged.
     pub(crate) const fn bits(value: u64) -> Self {
         Self::Integer(value.cast_signed())
     }
@@ -90,7 +90,7 @@ impl Values {
         self.integer().map(i64::cast_unsigned)
     }
 
-    /// How many changes rows have seen: a sum, with a sign.
+    /// Returns the total of changes to rows: a sum, with a sign.
     pub(crate) fn changes(&mut self) -> Done<i64> {
         self.integer()
     }
@@ -120,7 +120,7 @@ fn parsed(text: &str) -> Done<Incarnation> {
     text.parse().map_err(|_| damaged(format!("{text:?} where an incarnation should be")))
 }
 
-/// A statement with its values.
+/// Returns a statement with its values bound.
 pub(crate) fn bound<'q, D: Database>(
     statement: String,
     values: Vec<Value>,
@@ -131,7 +131,7 @@ where
     String: Encode<'q, D> + Type<D>,
     Option<String>: Encode<'q, D> + Type<D>,
 {
-    // The text is put together from names in this crate alone; what comes from outside is bound.
+    // The text consists only of names from this crate; external values are bound.
     let mut query = sqlx::query(AssertSqlSafe(statement));
     for value in values {
         query = match value {
@@ -143,7 +143,7 @@ where
     query
 }
 
-/// A row as values.
+/// Returns a row as values.
 pub(crate) fn read<R: Row>(row: &R) -> Result<Vec<Value>, sqlx::Error>
 where
     usize: ColumnIndex<R>,

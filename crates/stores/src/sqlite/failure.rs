@@ -1,4 +1,4 @@
-//! What SQLite's errors mean.
+//! Mapping of SQLite's errors to errors of the domain.
 
 use std::path::Path;
 
@@ -6,20 +6,20 @@ use snowmint_coord::{Error, ErrorKind, Retry};
 
 use super::file::BUSY_TIMEOUT_MS;
 
-/// When somebody who found the file busy may try again, in milliseconds.
+/// Time after which a caller that found the file busy may try again, in milliseconds.
 const BUSY_RETRY_MS: u64 = 20;
 
 pub(super) fn is_busy(error: &sqlx::Error) -> bool {
     matches!(primary_code(error), Some(5 | 6))
 }
 
-/// SQLite's primary result code: <https://www.sqlite.org/rescode.html>.
+/// Returns SQLite's primary result code: <https://www.sqlite.org/rescode.html>.
 fn primary_code(error: &sqlx::Error) -> Option<u32> {
     let code = error.as_database_error()?.code()?;
     code.parse::<u32>().ok().map(|extended| extended & 0xff)
 }
 
-/// Says SQLite's error in the words of the domain.
+/// Maps SQLite's error to an error of the domain.
 pub(super) fn explain(op: &'static str, path: &Path, error: sqlx::Error) -> Error {
     let what = path.display().to_string();
     let kind = match (&error, primary_code(&error)) {
@@ -29,16 +29,16 @@ pub(super) fn explain(op: &'static str, path: &Path, error: sqlx::Error) -> Erro
                 .with_retry(Retry::AfterMs(BUSY_RETRY_MS))
                 .with_source(error);
         }
-        // PERM, READONLY, CANTOPEN, AUTH
+        // PERM, READONLY, CANTOPEN, AUTH.
         (_, Some(3 | 8 | 14 | 23)) => ErrorKind::Unwritable { what },
         (_, Some(13)) => ErrorKind::StorageFull { what },
-        // CORRUPT, NOTADB; and values of another type than was written.
+        // CORRUPT, NOTADB; and values of an unexpected type.
         (_, Some(11 | 26))
         | (
             sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::RowNotFound,
             _,
         ) => ErrorKind::Corrupt { what },
-        // NOMEM, INTERRUPT, IOERR, PROTOCOL; and a connection that is gone.
+        // NOMEM, INTERRUPT, IOERR, PROTOCOL; and a lost connection.
         (_, Some(7 | 9 | 10 | 15))
         | (sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed | sqlx::Error::PoolClosed, _) => {
             ErrorKind::Unavailable { what }

@@ -22,10 +22,10 @@ use super::session::{Answer, SqliteSession, went_back};
 use crate::OPEN;
 use crate::sql::{Opening, Tx, Value, extending};
 
-/// How long one statement waits for the writers of other processes.
+/// Longest wait of one statement for the writers of other processes, in milliseconds.
 pub(super) const BUSY_TIMEOUT_MS: u64 = 10_000;
-/// Switching a new file to the write-ahead log can fail at once while another process does the
-/// same, whatever the timeout: how long to wait before trying again.
+/// Wait before opening is tried again, in milliseconds. Switching a new file to the write-ahead log
+/// can fail at once while another process does the same, whatever the timeout.
 const OPEN_RETRY_MS: u64 = 20;
 
 /// One namespace in a SQLite file, and this handle's connection to it.
@@ -40,7 +40,7 @@ pub(crate) struct File {
 #[derive(Debug)]
 pub(crate) enum State {
     Open(Live),
-    /// Lost, and to be made anew by the next verb.
+    /// Lost; the next verb reopens it.
     Broken,
     Closed,
 }
@@ -48,14 +48,15 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Live {
     pub(super) connection: SqliteConnection,
-    /// Which file it is, whatever the path names later.
+    /// Identity of the file, whatever the path names later.
     file_id: Option<FileId>,
-    /// Set when some rows are older than the store's row says, as (counted there, found).
+    /// Set when some rows are older than the store's row, as (total there, total found).
     pub(super) stale_rows: Option<(u64, u64)>,
 }
 
-/// SQLite keeps books on its locks in memory. A forked child has a copy of them and none of the locks, and
-/// writes where it must not ("How To Corrupt An SQLite Database File", 2.6).
+/// Rejects a forked process. SQLite records its locks in memory. A forked child has a copy of these
+/// records and none of the locks, and writes where it must not ("How To Corrupt An SQLite Database
+/// File", 2.6).
 fn refuse_forked() -> Result<()> {
     static FIRST: OnceLock<Home> = OnceLock::new();
     let here = Home::here()?;
@@ -77,12 +78,13 @@ impl File {
         refuse_forked()?;
         let path = absolute(path)?;
         let how = if make {
-            // Where that fails, SQLite says why. It gives its other files the same rights.
+            // If this fails, SQLite returns the reason. SQLite gives its other files the same
+            // permissions.
             let _ = private::make_file(&path);
             How::Make { new_id: random::incarnation()?.to_string() }
         } else {
             let is_none = match std::fs::metadata(&path) {
-                // It would be written to.
+                // An empty file would be written to.
                 Ok(file) => file.len() == 0,
                 Err(error) => error.kind() == std::io::ErrorKind::NotFound,
             };
@@ -110,7 +112,7 @@ impl File {
         Ok(Self { namespace: namespace.into(), path, pages_max, state })
     }
 
-    /// A whole transaction that answers the count of writes, or nothing where it changed nothing.
+    /// Runs a whole transaction that returns the write count, or nothing if it changed nothing.
     async fn at_once(
         &self,
         transaction: &str,
@@ -127,15 +129,15 @@ impl File {
         rows.into_iter().next().map(extending::writes).transpose()
     }
 
-    /// The connection, opened again if it was lost.
+    /// Returns the connection, reopened if it was lost.
     async fn connected(&self) -> Result<OwnedMutexGuard<State>, Failure<sqlx::Error>> {
         let mut state = Arc::clone(&self.state).lock_owned().await;
         match &*state {
             State::Closed => {
                 return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
             }
-            // Written to now, a file that was replaced or removed would take the change with it.
-            // Stale rows are looked at again, as somebody may have moved them forward.
+            // A write now would be lost with a file that was replaced or removed. Stale rows are
+            // read again, since an operator may have moved them forward.
             State::Open(live)
                 if live.file_id != FileId::of(&self.path) || live.stale_rows.is_some() =>
             {
@@ -144,7 +146,7 @@ impl File {
             State::Open(_) | State::Broken => {}
         }
         if matches!(*state, State::Broken) {
-            // Opening would say no more than that it cannot; making a new file would forget all.
+            // Opening would return no better reason, and a new file would forget everything.
             if !self.path.exists() {
                 let what = format!("{} (the file is gone)", self.label());
                 return Err(Failure::Refused(ErrorKind::Unavailable { what }));
@@ -173,7 +175,8 @@ impl Backend for File {
     }
 
     async fn begin(&self, access: Access) -> Result<Self::Rows, Failure<sqlx::Error>> {
-        // One message to the connection's thread instead of two: what wakes up an idle process most.
+        // One message to the connection's thread instead of two: messages are what wakes an idle
+        // process most.
         let query = match access {
             Access::Read => "BEGIN; SELECT id, writes FROM snowmint_store",
             Access::Write | Access::Forward => {
@@ -196,7 +199,7 @@ impl Backend for File {
         now: UnixMillis,
         seen: &Seen,
     ) -> Result<Option<u64>, Failure<sqlx::Error>> {
-        // The caller's clock counts.
+        // The caller's clock decides.
         if now < item.allowed_from() {
             return Ok(None);
         }
@@ -239,7 +242,7 @@ impl Backend for File {
 }
 
 impl Live {
-    /// Boxed for the reason that [`Answer`] gives.
+    /// Opens the connection; the future is boxed for the reason given at [`Answer`].
     fn open(
         path: PathBuf,
         pages_max: Option<u32>,
@@ -249,7 +252,7 @@ impl Live {
             .filename(&path)
             .create_if_missing(matches!(how, How::Make { .. }))
             .synchronous(SqliteSynchronous::Full)
-            // Where the system has it (macOS), fsync reaches the disk only so.
+            // Where the system has it (macOS), fsync reaches the disk only with this pragma.
             .pragma("fullfsync", "1")
             .pragma("checkpoint_fullfsync", "1")
             .busy_timeout(Duration::from_millis(BUSY_TIMEOUT_MS))
@@ -278,7 +281,7 @@ impl Live {
                 How::Look => schema::look(&mut connection, &label).await?,
                 How::Again => {}
             }
-            // In one transaction, or a change between the two would look like a difference.
+            // One transaction, or a change between the two reads would look like a difference.
             sqlx::query("BEGIN").execute(&mut connection).await.map_err(Failure::Backend)?;
             let stored = sqlx::query("SELECT row_changes FROM snowmint_store")
                 .fetch_one(&mut connection)
@@ -294,14 +297,14 @@ impl Live {
     }
 }
 
-/// What is done to a file when it is opened.
+/// Action on a file when it is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum How {
-    /// It is made, or brought to the newest version; `new_id` names the store if it is new.
+    /// Make it, or bring it to the newest version; `new_id` names the store if it is new.
     Make { new_id: String },
     /// Nothing: it must be ready.
     Look,
-    /// Nothing: this handle has had it open before.
+    /// Nothing: this handle had it open before.
     Again,
 }
 
@@ -310,7 +313,7 @@ enum How {
 struct FileId(u64, u64);
 
 impl FileId {
-    /// None when there is no file, or the system has no such numbers.
+    /// Returns none if there is no file, or if the system has no such numbers.
     fn of(path: &Path) -> Option<Self> {
         #[cfg(unix)]
         {
@@ -326,7 +329,7 @@ impl FileId {
     }
 }
 
-/// The path from the root, so that a change of the working directory changes nothing.
+/// Returns the path from the root, so that a change of the working directory has no effect.
 fn absolute(path: &Path) -> Result<PathBuf> {
     let shown = path.display();
     if path.to_str().is_none_or(|text| text.is_empty() || text.contains('\0')) {

@@ -7,19 +7,20 @@
 //! | safe over failover | no |
 //! | presence by | a record that is renewed |
 //!
-//! **Storage.** Write-ahead log with `synchronous=FULL`: a change is on disk before it is answered.
-//! Each handle has one connection; each verb that writes is one `BEGIN IMMEDIATE` transaction, so
-//! that writers of all processes queue up, for ten seconds at most. Keep the file on a local disk:
-//! the locks of network file systems cannot be trusted. Copy it only with all handles closed, or
-//! with SQLite's own backup; a copied or restored file goes with its `-wal` file or without any.
+//! **Storage.** Write-ahead log with `synchronous=FULL`: a change is on disk before the reply. Each
+//! handle has one connection. Each verb that writes is one `BEGIN IMMEDIATE` transaction, so
+//! writers of all processes queue, for ten seconds at most. Keep the file on a local disk: locks of
+//! network file systems cannot be trusted. Copy it only with all handles closed, or with SQLite's
+//! own backup. Keep a copied or restored file together with its `-wal` file, or without any.
 //!
-//! The tables are those of all SQL stores, each in its own words; times are by the callers' clocks.
+//! The tables are those of all SQL stores, in SQLite's dialect; times are by the callers' clocks.
 //!
-//! **Going back.** Each handle remembers the highest `writes` it has seen, and looks before each
-//! change whether the file at its path is still the one that it opened. The rows that hold marks
-//! count their `changes`, and the store's row counts them all (`row_changes`): a file that was put
-//! back beside a `-wal` file that is not its own has old rows under a new store row, and the counts
-//! differ. All of these are refused until an operator moves the store forward, each namespace of it.
+//! **Store rollback.** Each handle remembers the highest `writes` it has seen. Before each change
+//! it checks that the file at its path is still the one that it opened. The rows with marks count
+//! their `changes`, and the store's row has the total (`row_changes`). A file restored next to the
+//! `-wal` file of another state has old rows under a new store row, so the totals differ. In all
+//! these cases the file is rejected until an operator moves the store forward, each namespace of
+//! it.
 
 mod at_once;
 mod failure;
@@ -36,7 +37,7 @@ use snowmint_coord::{Capabilities, ClockOf, PresenceBy, Result, Store};
 use crate::Settings;
 use file::File;
 
-/// What a SQLite file can do.
+/// Capabilities of a SQLite file.
 pub const CAPABILITIES: Capabilities = Capabilities {
     clock: ClockOf::Caller,
     durable_on_reply: true,
@@ -44,18 +45,21 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     presence: PresenceBy::Record,
 };
 
-/// Opens the file at `path` for one namespace, and makes it if there is none and it may be made; its
+/// Opens the file at `path` for one namespace, and makes it if it is missing and may be made; its
 /// directory must exist.
 ///
 /// # Errors
-/// `Invalid` for an impossible path or namespace, `Unwritable`, `StorageFull`, `Corrupt` when the
-/// file is damaged or no SQLite file, `Unsupported` when a newer Snowmint made it, `NotFound` when
-/// there is none and none may be made, `Unavailable` when other processes keep it busy.
+/// - `Invalid` for an impossible path or namespace.
+/// - `Unwritable`, `StorageFull`.
+/// - `Corrupt` when the file is damaged or not a SQLite file.
+/// - `Unsupported` when a newer Snowmint made it.
+/// - `NotFound` when it is missing and must not be made.
+/// - `Unavailable` when other processes keep it busy.
 pub async fn open(path: &Path, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     Ok(Arc::new(open_with(path, namespace, settings, None).await?))
 }
 
-/// As [`open`], where the file may have `pages_max` pages of 4 KiB.
+/// Opens like [`open`], with at most `pages_max` pages of 4 KiB in the file.
 async fn open_with(
     path: &Path,
     namespace: &str,

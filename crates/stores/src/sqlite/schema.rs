@@ -1,4 +1,4 @@
-//! The tables, and how older files come to have them.
+//! The tables, and the upgrade of older files.
 
 use snowmint_coord::verbs::Failure;
 use sqlx::AssertSqlSafe;
@@ -8,8 +8,8 @@ use super::session::SqliteSession;
 use crate::sql::making::{Steps, missing, newest, not_brought};
 use crate::sql::{Session as _, counted_changes as query};
 
-/// What each version of the tables adds to the one before. Never change an entry that was released;
-/// append, and only what an older server that goes on meanwhile need not know.
+/// Statements that each version of the tables adds to the one before. Never change a released
+/// entry; append, and only changes that an older server still running can ignore.
 pub(super) const STEPS: Steps = &[
     &[
         "CREATE TABLE snowmint_store (
@@ -91,7 +91,7 @@ pub(super) const STEPS: Steps = &[
 ];
 
 /// Brings the file to the newest version, in one transaction; `new_id` names the store if it is
-/// made now. Another process may do the same at the same time. `steps` are [`STEPS`], but in tests.
+/// new. Another process may do the same at the same time. `steps` are [`STEPS`], except in tests.
 pub(super) async fn prepare(
     connection: &mut SqliteConnection,
     path: &str,
@@ -138,7 +138,7 @@ pub(super) async fn prepare(
     Ok(())
 }
 
-/// Refuses tables that are not of the newest version.
+/// Rejects tables that are not of the newest version.
 pub(super) async fn look(
     connection: &mut SqliteConnection,
     path: &str,
@@ -150,11 +150,11 @@ pub(super) async fn look(
     Err(Failure::Refused(not_brought(path, found, STEPS)))
 }
 
-/// How many changes the rows that hold marks have seen, by their own counts.
+/// Returns the total of changes that the rows with marks have counted.
 ///
-/// The store's row counts them as well, and is part of every change. If the two differ, then some
-/// pages of the file are older than others: it was put back without the `-wal` file that belongs to
-/// it, and another one, newer, was found beside it.
+/// The store's row has the same total, and every change updates it. If the two differ, some pages
+/// of the file are older than others: it was restored without its own `-wal` file, next to a newer
+/// one.
 pub(super) async fn counted_changes(
     connection: &mut SqliteConnection,
 ) -> Result<i64, Failure<sqlx::Error>> {
@@ -164,7 +164,7 @@ pub(super) async fn counted_changes(
     Ok(counted)
 }
 
-/// The version of the tables; 0 when there are none.
+/// Returns the version of the tables; 0 when there are none.
 async fn version(connection: &mut SqliteConnection) -> Result<u64, Failure<sqlx::Error>> {
     let table =
         "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = 'snowmint_schema'";
@@ -177,6 +177,6 @@ async fn version(connection: &mut SqliteConnection) -> Result<u64, Failure<sqlx:
         .fetch_one(&mut *connection)
         .await
         .map_err(Failure::Backend)?;
-    // Only a hand has made it negative.
+    // Only a manual change makes it negative.
     Ok(u64::try_from(version).unwrap_or(u64::MAX))
 }

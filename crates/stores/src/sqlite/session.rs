@@ -13,19 +13,19 @@ use tokio::sync::OwnedMutexGuard;
 use super::file::State;
 use crate::sql::{Session, Upsert, Value, bound, read};
 
-/// Boxed: the compiler cannot prove of sqlx's own futures, once they are part of longer ones, that
-/// they are `Send`.
+/// A boxed future: the compiler cannot prove that sqlx's own futures are `Send` once they are part
+/// of longer ones.
 pub(super) type Answer<'q, T> = Pin<Box<dyn Future<Output = T> + Send + 'q>>;
 
-/// One transaction, holding the handle's connection. Dropped before its end (when the caller goes
-/// away in the middle) it takes the connection with it, which rolls back.
+/// One transaction, holding the handle's connection. Dropped before its end, for example when the
+/// caller is cancelled, it closes the connection, which rolls back.
 pub(crate) struct SqliteSession {
     state: OwnedMutexGuard<State>,
     ended: bool,
 }
 
 impl SqliteSession {
-    /// One that begins with its first statement.
+    /// Returns a transaction that begins with its first statement.
     pub(super) const fn new(state: OwnedMutexGuard<State>) -> Self {
         Self { state, ended: false }
     }
@@ -44,8 +44,8 @@ impl SqliteSession {
         Box::pin(async move { Ok(query.execute(self.connection()?).await?.rows_affected()) })
     }
 
-    /// Statements that are a whole transaction, in one message to the connection's thread: the rows that
-    /// any of them answers.
+    /// Runs statements that are a whole transaction, in one message to the connection's thread, and
+    /// returns all their rows.
     pub(super) async fn at_once(
         mut self,
         statements: &str,
@@ -100,7 +100,7 @@ impl Session for SqliteSession {
     }
 }
 
-/// A file whose rows are older than its store's row says.
+/// Returns the error for a file with rows older than its store's row.
 pub(super) fn went_back(label: &str, (seen, found): (u64, u64)) -> Failure<sqlx::Error> {
     Failure::Refused(ErrorKind::StoreWentBack {
         witness: format!("the number of changes to rows of {label}"),

@@ -162,7 +162,7 @@ async fn a_newer_file_is_refused() {
     assert!(refused.to_string().contains("version 99"), "{refused}");
 }
 
-/// Two versions at once: one that is running, and a newer one that is started beside it.
+/// Two versions at once: a running one, and a newer one started next to it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_older_server_goes_on_while_a_newer_one_brings_the_file_forward() {
     const NEWER: crate::sql::making::Steps = &[
@@ -204,7 +204,7 @@ async fn an_older_server_goes_on_while_a_newer_one_brings_the_file_forward() {
         options.busy_timeout(std::time::Duration::from_secs(30)).connect().await.unwrap();
     let id = || random::incarnation().unwrap().to_string();
     schema::prepare(&mut newer, "ids.db", id(), NEWER).await.ok().unwrap();
-    // Once is enough.
+    // A second call changes nothing.
     schema::prepare(&mut newer, "ids.db", id(), NEWER).await.ok().unwrap();
     let seen = older.list().await.unwrap().definitions.len();
     wait_for(seen + 20).await;
@@ -212,13 +212,13 @@ async fn an_older_server_goes_on_while_a_newer_one_brings_the_file_forward() {
     let taken = load.await.unwrap();
     assert!(taken.is_sorted_by(|before, next| before.1 < next.0), "{taken:?}");
 
-    // Nobody older is started any more; whoever ran goes on until it is stopped.
+    // No older process can start any more; a running one continues until it is stopped.
     let refused = open(&folder.file(), "default", Settings::default()).await.unwrap_err();
     assert_eq!(refused.kind().code(), "unsupported");
     for part in ["version 4", "newer Snowmint", "versions up to 3", "ids.db"] {
         assert!(refused.to_string().contains(part), "{part}: {refused}");
     }
-    // And back: what the newer one left is what the older one had.
+    // The newer version's steps left the older version's rows unchanged.
     assert_eq!(older.get("numbers").await.unwrap().spec, "{}");
     newer.close().await.unwrap();
     older.close().await.unwrap();
@@ -253,15 +253,16 @@ async fn a_file_that_was_put_back_is_refused_until_it_is_moved_forward() {
     assert_eq!(reserve_ten(&store, &orders).await.unwrap().first, 11);
 }
 
-/// What a kill and a careless restore leave: the old file, and the log of changes made after a
-/// checkpoint that the old file has not seen.
+/// The state after a kill and a careless restore: the old file, and the log of changes after a
+/// checkpoint that the old file lacks.
 #[tokio::test]
 async fn old_rows_under_a_newer_log_are_noticed() {
     let folder = Folder::new();
     let [backup, log] = ["backup.db", "log"].map(|name| folder.0.join(name));
     let store = opened(&folder).await;
     let bills = store.define(&source("bills", "{}")).await.unwrap();
-    // So many in between that the two lie on pages of their own, and no page is split later.
+    // Enough rows between the two sources that each is on a separate page, and no page is split
+    // later.
     for number in 0..60 {
         store.define(&source(&format!("filler-{number}"), &"x".repeat(300))).await.unwrap();
     }
@@ -291,7 +292,7 @@ async fn old_rows_under_a_newer_log_are_noticed() {
     assert_eq!(reserve_ten(&opened(&folder).await, &bills).await.unwrap().first, 11);
 }
 
-/// The counts by which old rows are noticed hold whatever the verbs do.
+/// The totals that reveal old rows stay equal under every verb.
 #[tokio::test]
 async fn a_file_opens_again_after_every_verb() {
     let folder = Folder::new();
