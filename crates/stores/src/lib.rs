@@ -1,8 +1,8 @@
-//! Where marks live: one module per store, one feature each.
+//! Stores for marks: one module per store, one feature each.
 //!
-//! A store loads what the rules of [`snowmint_coord`] need, calls them, and writes what they answer,
-//! all in one atomic step of its own. It adds durability, and nothing to the rules; the contract
-//! suite of the test kit holds every store to them.
+//! A store loads the rows that the rules of [`snowmint_coord`] need, calls the rules, and writes
+//! their results, all in one atomic step of its own. It adds durability, and nothing to the rules;
+//! the contract suite of the test kit checks every store against them.
 //!
 //! | URL | feature | |
 //! |---|---|---|
@@ -58,14 +58,14 @@ mod tls;
 #[cfg(feature = "zookeeper")]
 pub mod zookeeper;
 
-/// How a store is used.
+/// Settings of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How often a step is tried that the writes of others overtake, at least once: in Redis, etcd and
-    /// ZooKeeper; the others let writers queue up. 64.
+    /// Most attempts of a step when other writers win; at least 1, default 64. Applies to Redis,
+    /// etcd and ZooKeeper; the other stores queue writers.
     pub tries: u32,
-    /// Whether a store is made, or its tables brought to the newest version, where that is not done yet.
-    /// Without, nothing is written when it is opened: one that is not made is `NotFound`. True.
+    /// Whether opening makes a missing store and brings its tables to the newest version; default
+    /// true. If false, opening writes nothing, and a missing store is `NotFound`.
     pub make: bool,
 }
 
@@ -75,10 +75,10 @@ impl Default for Settings {
     }
 }
 
-/// [`open_with`] the usual settings.
+/// Calls [`open_with`] with the default settings.
 ///
 /// # Errors
-/// As [`open_with`].
+/// Same as [`open_with`].
 pub fn open<'a>(url: &'a str, namespace: &'a str) -> BoxFuture<'a, Result<Arc<dyn Store>>> {
     open_with(url, namespace, Settings::default())
 }
@@ -89,9 +89,11 @@ pub fn open<'a>(url: &'a str, namespace: &'a str) -> BoxFuture<'a, Result<Arc<dy
 /// exist. `memory:` is a new store each time.
 ///
 /// # Errors
-/// `Invalid` for a bad URL, an unknown scheme (the message lists the known) or a bad namespace;
-/// `Unsupported` when the store is not built in; `NotFound` when it is not made yet and must not be;
-/// what the store says when it cannot be opened.
+/// - `Invalid` for a bad URL, an unknown scheme (the message lists the known schemes) or a bad
+///   namespace.
+/// - `Unsupported` when the store is not built in.
+/// - `NotFound` when it does not exist yet and must not be made.
+/// - The store's error when it cannot be opened.
 pub fn open_with<'a>(
     url: &'a str,
     namespace: &'a str,
@@ -136,15 +138,15 @@ pub fn open_with<'a>(
 }
 
 const OPEN: &str = "open store";
-/// Longer than any scheme that somebody may have meant.
+/// More bytes than any known scheme has.
 const SCHEME_BYTES_MAX: usize = 20;
 
 fn check_namespace(namespace: &str) -> Result<()> {
     check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))
 }
 
-/// The URL as it may be shown: without user, password and parameters, whether slashes follow the scheme or
-/// not. The address of a server stays as it is.
+/// Returns the URL without user, password and parameters, with or without slashes after the scheme.
+/// The plain address of a server stays unchanged.
 #[must_use]
 pub fn shown(url: &str) -> String {
     let after_scheme = url.find(':').map_or(0, |colon| colon + 1);
@@ -154,7 +156,8 @@ pub fn shown(url: &str) -> String {
     }
     let (slashes, rest) = rest.strip_prefix("//").map_or(("", rest), |rest| ("//", rest));
     let (place, parameters) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
-    // It ends a password that has a question mark, or belongs to a parameter: nobody knows which.
+    // The `@` ends a password with a question mark, or is part of a parameter: the text does not
+    // show which.
     if parameters.contains('@') {
         return format!("{scheme}{slashes}(not shown)");
     }
@@ -162,19 +165,19 @@ pub fn shown(url: &str) -> String {
     format!("{scheme}{slashes}{hosts}")
 }
 
-/// A store in messages.
+/// Returns the label of a store in messages.
 fn label(product: &str, url: &str) -> String {
     format!("{product} at {}", shown(url))
 }
 
-/// What is said of a store that is not there yet, and must not be made.
+/// Returns the error for a store that does not exist yet and must not be made.
 fn not_made(label: &str) -> ErrorKind {
     ErrorKind::NotFound { what: format!("store in {label} yet: the first start makes it") }
 }
 
 #[cfg(feature = "sqlite")]
 async fn open_sqlite(path: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
-    // `sqlite://PATH` is what other programs write; the path begins after the slashes.
+    // `sqlite://PATH` is the form of other programs; the path begins after the slashes.
     let path = path.strip_prefix("//").unwrap_or(path);
     // Other programs read parameters there; here they would be a part of the file's name.
     if path.contains('?') {
@@ -206,7 +209,7 @@ fn not_built_in(product: Product) -> Error {
     Error::new(OPEN, ErrorKind::Unsupported { what })
 }
 
-/// Says what begins the URL at most: what has no scheme may be a password.
+/// Quotes at most the scheme of the URL: a text without a scheme may be a password.
 fn unknown_scheme(url: &str) -> String {
     let is_scheme = |text: &str| {
         text.len() <= SCHEME_BYTES_MAX
@@ -240,7 +243,7 @@ mod tests {
         assert_eq!(refused("memory:", "a/b").await.kind().code(), "invalid");
     }
 
-    /// It would make a file of that name.
+    /// The parameters would become part of the name of a new file.
     #[cfg(feature = "sqlite")]
     #[tokio::test]
     async fn a_file_has_no_parameters() {
@@ -296,7 +299,7 @@ mod tests {
     }
 }
 
-/// The examples of the README, which are tested as those of this crate.
+/// The examples of the README, tested like those of this crate.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

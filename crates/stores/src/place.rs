@@ -1,26 +1,26 @@
-//! What the URL of a store with several servers says.
+//! Parsing of the URL of a store with several servers.
 
 use snowmint_coord::ErrorKind;
 
-/// Where servers are, and as whom to speak to them. Its `Debug` would show a password: there is none.
+/// Addresses of servers, and the user. It has no `Debug`, which would show a password.
 #[derive(Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) scheme: String,
-    /// `host:port` of each.
+    /// `host:port` of each server.
     pub(crate) servers: Vec<String>,
     /// User and password.
     pub(crate) user: Option<(String, String)>,
-    /// What stands between the servers and a question mark: empty, or from a slash on, without one
-    /// at the end.
+    /// Text between the servers and a question mark: empty, or beginning with a slash and ending
+    /// without one.
     pub(crate) path: String,
     pub(crate) parameters: Vec<(String, String)>,
 }
 
 impl Place {
-    /// Reads `SCHEME://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH?NAME=VALUE&…`.
+    /// Parses `SCHEME://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH?NAME=VALUE&…`.
     ///
     /// # Errors
-    /// `Invalid`, with the `form` that is right, and without what may be a password.
+    /// `Invalid`, with the right `form`, and without text that may be a password.
     pub(crate) fn parse(url: &str, port: u16, label: &str, form: &str) -> Result<Self, ErrorKind> {
         let refused =
             |what: &str| ErrorKind::Invalid { what: format!("{label}: {what}; a URL is {form}") };

@@ -1,4 +1,4 @@
-//! Which product a URL names.
+//! Products that a URL names.
 
 /// A kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,14 +6,14 @@ pub(crate) enum Product {
     Sqlite,
     Postgres,
     MySql,
-    /// A server, or a cluster of them.
+    /// A server or a cluster.
     Redis,
     Etcd,
     ZooKeeper,
     Memory,
 }
 
-/// All schemes. The first of a product is the one that messages and documents name.
+/// All schemes. Messages and documents use the first scheme of a product.
 const SCHEMES: &[(&str, Product)] = &[
     ("sqlite", Product::Sqlite),
     ("postgres", Product::Postgres),
@@ -30,26 +30,26 @@ const SCHEMES: &[(&str, Product)] = &[
     ("memory", Product::Memory),
 ];
 
-/// What the URLs of stores begin with, also of those that are not built in.
+/// Returns the schemes of all store URLs, including stores that are not built in.
 pub fn schemes() -> impl Iterator<Item = &'static str> {
     SCHEMES.iter().map(|(scheme, _)| *scheme)
 }
 
-/// Whether a text is the URL of a store, and not the address of a server.
+/// Returns whether a text is the URL of a store rather than the address of a server.
 #[must_use]
 pub fn is_url(text: &str) -> bool {
     Product::of(text).is_some()
 }
 
 impl Product {
-    /// The product that a URL names by its scheme.
+    /// Returns the product that a URL names by its scheme.
     pub(crate) fn of(url: &str) -> Option<Self> {
         let (scheme, _) = url.split_once(':')?;
         let (_, product) = SCHEMES.iter().find(|(known, _)| *known == scheme)?;
         Some(*product)
     }
 
-    /// The feature that builds it in, if it takes one.
+    /// Returns the feature that builds the product in, if it needs one.
     pub(crate) const fn feature(self) -> Option<&'static str> {
         match self {
             Self::Sqlite => Some("sqlite"),
@@ -63,7 +63,7 @@ impl Product {
     }
 }
 
-/// All schemes with the feature that each takes, for messages.
+/// Returns all schemes, each with the feature that it needs, for messages.
 pub(crate) fn known() -> String {
     let known = SCHEMES.iter().map(|(scheme, product)| match product.feature() {
         Some(feature) => format!("{scheme}: (feature `{feature}`)"),

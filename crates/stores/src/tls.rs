@@ -4,20 +4,21 @@ use std::path::Path;
 
 use snowmint_coord::ErrorKind;
 
-/// What is in them, as PEM. Its `Debug` would show a key: there is none.
+/// Contents of the files, as PEM. There is no `Debug`, which would show a key.
 #[derive(Default)]
 pub(crate) struct Files {
-    /// Whom to trust. Without, the system's authorities.
+    /// Trusted authorities; if none, those of the system.
     pub(crate) ca: Option<Vec<u8>>,
-    /// The own certificate, and its key.
+    /// Our own certificate, and its key.
     pub(crate) identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Files {
-    /// Reads those that the parameters `ca`, `cert` and `key` name.
+    /// Reads the files that the parameters `ca`, `cert` and `key` name.
     ///
     /// # Errors
-    /// `Invalid` for any other parameter, a file that cannot be read, and a certificate without its key.
+    /// `Invalid` for any other parameter, a file that cannot be read, and a certificate without its
+    /// key.
     pub(crate) fn read<'a>(
         scheme: &str,
         parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
