@@ -1,4 +1,4 @@
-//! Sources that a real Redis mints: one script for each number, whatever happens to the server.
+//! Sources that a real Redis mints: one script for each number, under any failure of the server.
 
 use redis::aio::MultiplexedConnection;
 use snowmint_coord::{
@@ -24,10 +24,10 @@ async fn define(store: &dyn Store) -> Definition {
     store.define(&new).await.unwrap()
 }
 
-/// How far numbers may lead the server's clock: longer than a machine stands still.
+/// Longest lead of numbers over the server's clock: longer than a machine stalls.
 const LEAD_MS: u64 = 60_000;
 
-/// Takes numbers by the server's clock; a caller's would be far off.
+/// Takes numbers by the server's clock; the caller's clock in the request is far off.
 async fn take(store: &dyn Store, source: &Definition, length: u64) -> Result<Segment> {
     let ticks = Ticks::of(&LAYOUT, 0, LEAD_MS, UnixMillis::ZERO);
     let within = Some(Bounds::Now(ticks));
@@ -35,7 +35,7 @@ async fn take(store: &dyn Store, source: &Definition, length: u64) -> Result<Seg
     store.reserve(&Reserve { source: "orders".into(), length, definition_version, within }).await
 }
 
-/// The same, waiting for ticks and for a server that is away.
+/// Does the same, waiting for ticks and for an unreachable server.
 async fn take_soon(store: &dyn Store, source: &Definition, length: u64) -> Segment {
     let begun = BootTimer.elapsed();
     while BootTimer.elapsed().since(begun) < 60_000 {
@@ -56,7 +56,7 @@ fn tick_of(number: u64) -> u64 {
     number >> 10
 }
 
-/// How often the server has run each of these commands for clients.
+/// Returns how often the server has run each of these commands for clients.
 async fn ran(hand: &mut MultiplexedConnection, commands: &[&str]) -> Vec<u64> {
     let stats: String = redis::cmd("INFO").arg("commandstats").query_async(hand).await.unwrap();
     let count = |command: &&str| {
@@ -79,7 +79,7 @@ async fn one_number_is_one_round_trip_and_leaves_no_key_behind() {
         redis::cmd("DBSIZE").query_async(hand).await.unwrap()
     };
     let keys = size(&mut hand).await;
-    // Within scripts the server counts commands, too: of these, one of each.
+    // The server also counts commands within scripts: of these, one each.
     let commands = ["evalsha", "eval", "script|load", "hincrby", "hset", "hget", "hgetall"];
     let before = ran(&mut hand, &commands).await;
     let mut last = 0;
@@ -93,7 +93,7 @@ async fn one_number_is_one_round_trip_and_leaves_no_key_behind() {
     assert_eq!(grown, [200, 0, 0, 200, 200, 200, 0]);
     assert_eq!(size(&mut hand).await, keys);
 
-    // So it is for numbers without time.
+    // The same holds for numbers without time.
     let next = |length| Reserve {
         source: "orders".into(),
         length,
@@ -150,7 +150,7 @@ async fn a_restart_and_a_kill_repeat_nothing() {
         let away = take(&*store, &source, 1).await.unwrap_err();
         assert_eq!(away.kind().code(), "unavailable", "{away:?}");
         server.start();
-        // By whoever was there before, and by one who comes now.
+        // By the store that was open before, and by one that opens now.
         let other = snowmint_stores::open(&server.url(), "default").await.unwrap();
         for store in [&store, &other] {
             let taken = take_soon(&**store, &source, 100).await;
@@ -236,7 +236,7 @@ async fn mint(node: &Node, source: &str, count: u32) -> Vec<u64> {
     }
 }
 
-/// Twenty clients of two servers, who want far more than the milliseconds hold.
+/// Twenty clients of two servers want far more numbers than the milliseconds hold.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn twenty_clients_of_two_servers_share_each_millisecond() {
     let server = Redis::start(&["--appendfsync", "always"]);
@@ -262,7 +262,7 @@ async fn twenty_clients_of_two_servers_share_each_millisecond() {
         assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "each client's increase");
         all.extend(ids);
     }
-    // The machine's clock may be set back meanwhile: what was handed out before is led then.
+    // The machine's clock may be set back meanwhile: numbers handed out before then lead it.
     let passed_ms = BootTimer.elapsed().since(boot);
     let ended = UnixMillis::new(now_ms()).max(begun.saturating_add(passed_ms));
     let layout = Layout::REDIS;
@@ -283,7 +283,7 @@ fn now_ms() -> u64 {
     SystemClock.unix_ms().get()
 }
 
-/// A store has one number for good: who is told another is refused.
+/// A store has one worker number for good: another number is rejected.
 #[tokio::test]
 async fn another_worker_number_for_the_same_store_is_refused() {
     let server = Redis::start(&[]);

@@ -1,5 +1,5 @@
-//! Connections of stores behind a network: those that a server has ended while nobody used them are found by
-//! whoever comes next, and nobody is told of it; those of calls that were given up are as good as any.
+//! Connections of stores behind a network. The next call detects connections that a server ended
+//! while idle, and its caller gets no error. Connections of abandoned calls stay usable.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use snowmint_core::UnixMillis;
 use snowmint_testkit::servers::Server;
 use tokio::time::timeout;
 
-/// No clock of a server is before it, so no mark leads.
+/// A past time: no server's clock is behind it, so no mark leads.
 const NOW: UnixMillis = UnixMillis::new(1_700_000_000_000);
 
-/// A process that holds a number to mint with.
+/// Joins a member that holds a worker number.
 pub(crate) async fn holder(store: &Arc<dyn Store>) -> Lease {
     let member = Incarnation::new(7);
     let presence = Presence { sample: NOW, renewals: 0, ttl_ms: 600_000 };
@@ -40,7 +40,7 @@ pub(crate) async fn holder(store: &Arc<dyn Store>) -> Lease {
     store.claim(&claim, NOW).await.unwrap().remove(0)
 }
 
-/// Moves the mark on from there.
+/// Moves the mark from there and returns the new one.
 pub(crate) async fn extend(
     store: &Arc<dyn Store>,
     lease: &Lease,
@@ -60,8 +60,8 @@ pub(crate) async fn extend(
     store.extend(&[item], NOW).await.unwrap().remove(0).unwrap().mark
 }
 
-/// Calls that are given up while the server stands still leave nothing behind: what is answered afterwards is
-/// done, for everybody.
+/// Checks that calls abandoned while the server is frozen leave nothing behind: every later call
+/// that returns is done, for all members.
 pub(crate) async fn outlive_calls_that_are_given_up(server: Server) {
     let url = server.url();
     let open = || snowmint_stores::open(&url, "default");
@@ -101,7 +101,7 @@ pub(crate) async fn are_made_anew(mut server: Server) {
     let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
     let lease = holder(&store).await;
     let extend = async |from: Mark, request| extend(&store, &lease, from, request).await;
-    // Twice: the first looks at the rows, and the second knows what they say.
+    // Twice: the first call reads the rows, and the second uses the remembered ones.
     let mark = extend(lease.mark, 1).await;
     let mark = extend(mark, 2).await;
     // Several connections.
@@ -125,7 +125,7 @@ pub(crate) async fn are_made_anew(mut server: Server) {
     let before = store.identity().await.unwrap().writes;
     server.stop();
     server.start();
-    // By the connection of its own, which is gone as well.
+    // The separate connection for extensions is lost as well.
     extend(mark, 4).await;
     assert_eq!(store.identity().await.unwrap().writes, before + 1);
     store.close().await.unwrap();

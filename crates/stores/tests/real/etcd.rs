@@ -66,7 +66,7 @@ async fn a_worker_of_more_clock_values_than_a_transaction_takes_is_refused() {
     node.define("six", &layout(6)).await.unwrap();
     node.source("six").await.unwrap().try_mint().unwrap();
 
-    // Somebody else may have defined it.
+    // Another program may have defined such a source.
     let pool = Pool { name: "many".into(), slots: 256, group: 128, reuse: Reuse::Recycle };
     let claim = ClaimRequest {
         pool,

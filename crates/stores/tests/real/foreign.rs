@@ -1,4 +1,4 @@
-//! Two systems draw from one table while both serve, and one of them after that.
+//! Two systems allocate from one table while both serve; after that, only one of them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use snowmint_testkit::servers::Mysql;
 use sqlx::Row as _;
 use sqlx::mysql::{MySqlPool, MySqlPoolOptions};
 
-/// Drawers of each system.
+/// Allocating tasks of each system.
 const EACH: usize = 10;
-/// Numbers of one step there.
+/// Numbers of one step of the other system.
 const STEP: i64 = 50;
 
 const TABLES: &str = "
@@ -29,7 +29,7 @@ const TABLES: &str = "
         last_fetch_time bigint NOT NULL) ENGINE=InnoDB;
     INSERT INTO cosid VALUES ('orders', 1000, 0);";
 
-/// The numbers of one step, taken as the servers of that system take them: their own statements.
+/// Returns the numbers of one step, allocated by the other system's own statements.
 async fn theirs(peer: Peer, pool: &MySqlPool) -> Result<Vec<u64>, sqlx::Error> {
     let mut step = pool.begin().await?;
     let max: i64 = match peer {
@@ -37,7 +37,7 @@ async fn theirs(peer: Peer, pool: &MySqlPool) -> Result<Vec<u64>, sqlx::Error> {
             let update = "UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = ?";
             sqlx::query(update).bind("orders").execute(&mut *step).await?;
             let select = "SELECT max_id FROM leaf_alloc WHERE biz_tag = ?";
-            // Leaf's numbers lie below the mark.
+            // Leaf's numbers are below the mark.
             sqlx::query(select).bind("orders").fetch_one(&mut *step).await?.get::<i64, _>(0) - 1
         }
         Peer::Cosid => {
@@ -67,13 +67,13 @@ async fn theirs(peer: Peer, pool: &MySqlPool) -> Result<Vec<u64>, sqlx::Error> {
     Ok((number(max - STEP + 1)..=number(max)).collect())
 }
 
-/// As long as the table lets it.
+/// Allocates until the table prevents it.
 async fn draw_theirs(peer: Peer, pool: MySqlPool, steps: Arc<AtomicUsize>) -> (Vec<u64>, String) {
     let mut drawn = Vec::new();
     loop {
         match theirs(peer, &pool).await {
             Ok(numbers) => drawn.extend(numbers),
-            // Two of MariaDB's transactions that stand in each other's way: as their servers, once more.
+            // Two of MariaDB's transactions in conflict: the other system's servers try again too.
             Err(error) if error.to_string().contains("try restarting") => {}
             Err(error) if error.to_string().contains("Record has changed") => {}
             Err(error) => return (drawn, error.to_string()),
@@ -94,7 +94,7 @@ async fn draw_ours(source: Source, stop: Arc<AtomicBool>) -> Vec<u64> {
     while !stop.load(Ordering::SeqCst) {
         drawn.extend(ours(&source).await);
     }
-    // And some more, when all have been told.
+    // Some more after the cutover.
     drawn.extend(ours(&source).await);
     drawn
 }
@@ -106,7 +106,8 @@ async fn node(store: &Arc<dyn Store>, peer: Peer, url: &str) -> Node {
     Node::open(Arc::clone(store), settings, Parts::system()).await.unwrap()
 }
 
-/// Ten of each draw at once; then nobody can draw there any more, and ours go on above all.
+/// Ten tasks of each system allocate at once; after the cutover the other system's fail, and ours
+/// continue above all earlier numbers.
 async fn both_serve(peer: Peer) {
     let server = Mysql::start(&[]);
     server.run(TABLES);
@@ -161,7 +162,7 @@ async fn both_serve(peer: Peer) {
     assert!(numbers.iter().all(|id| *id > highest && seen.insert(*id)), "{highest} {numbers:?}");
     assert!(after > 0 && seen.iter().all(|id| *id > 1000), "nothing that was handed out before");
 
-    // Again is no error, and changes nothing.
+    // Repeating the cutover succeeds, and changes nothing.
     let again = shared.freeze("orders").await.unwrap();
     assert_eq!(again.highest(), None);
     again.end().await.unwrap();

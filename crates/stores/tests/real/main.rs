@@ -1,6 +1,6 @@
-//! Every store keeps the contract, on real servers that these tests start. They wait for disks most of
-//! the time, so they are one program, which runs several at once. Without the feature `real-servers` it is
-//! SQLite alone, which needs no server.
+//! Every store keeps the contract, on real servers that these tests start. The tests mostly wait
+//! for disks, so they are one program, which runs several at once. Without the feature
+//! `real-servers` they cover only SQLite, which needs no server.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 #![cfg_attr(
     not(all(

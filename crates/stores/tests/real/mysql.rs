@@ -1,4 +1,5 @@
-//! The store in MySQL and MariaDB keeps the contract, on a real server: MariaDB, or MySQL by `ci/mysql`.
+//! The store in MySQL and MariaDB keeps the contract, on a real server: MariaDB, or MySQL by
+//! `ci/mysql`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -59,7 +60,7 @@ async fn open(url: &str) -> Arc<dyn Store> {
     snowmint_stores::open(url, "default").await.unwrap()
 }
 
-/// Writes something: a definition.
+/// Writes a definition.
 async fn define(store: &Arc<dyn Store>, name: &str) -> Result<()> {
     let new = NewDefinition {
         name: name.into(),
@@ -109,7 +110,7 @@ async fn a_server_is_known_by_its_certificate() {
     assert!(format!("{refused:?}").contains("TLS"), "{refused:?}");
 }
 
-/// Also in a database with the longest name that there may be.
+/// Covers a database with the longest possible name too.
 #[tokio::test]
 async fn a_user_needs_a_password_and_little_else_with_and_without_tls() {
     let server = Mysql::start_with_tls();
@@ -128,7 +129,7 @@ async fn a_user_needs_a_password_and_little_else_with_and_without_tls() {
         server.run(&format!(
             "CREATE USER {user} IDENTIFIED BY 'a word'; GRANT {rights} ON {database}.* TO {user}"
         ));
-        // MySQL asks for the whole password the first time, and knows it again the second.
+        // MySQL requires the whole password the first time, and recognizes it the second time.
         for time in ["first", "second"] {
             let store = open(&url(user, "a%20word", mode)).await;
             define(&store, &format!("{user}-{time}")).await.unwrap();
@@ -138,7 +139,7 @@ async fn a_user_needs_a_password_and_little_else_with_and_without_tls() {
         assert_eq!(refused.kind().code(), "invalid", "{refused:?}");
         assert!(!format!("{refused:?}").contains("another"), "{refused:?}");
     }
-    // MySQL takes back only what is there.
+    // MySQL revokes only existing permissions.
     let rest = "SELECT, INSERT, DELETE";
     for (lost, named) in [("UPDATE", "UPDATE command denied"), (rest, "Access denied")] {
         server.run(&format!("REVOKE {lost} ON {database}.* FROM plain"));
@@ -154,7 +155,7 @@ async fn a_user_needs_a_password_and_little_else_with_and_without_tls() {
     let plain = url("plain", "a%20word", "DISABLED");
     let refused = snowmint_stores::open(&plain, "default").await.unwrap_err();
     assert_eq!(refused.kind().code(), "invalid", "{refused:?}");
-    // MariaDB does not say why.
+    // MariaDB does not report the reason.
     let told = refused.to_string().contains("without TLS");
     assert_eq!(told, server.name() == "MySQL", "{refused}");
 }

@@ -1,5 +1,5 @@
-//! What opening does on every server: it makes a store once, a look makes none, a server that is not there is
-//! said in time, and one that was emptied is another store.
+//! Opening on every server: it makes a store once, and makes none if only checking. A missing
+//! server is reported in time, and an emptied server is another store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use snowmint_core::UnixMillis;
 use snowmint_stores::Settings;
 use snowmint_testkit::contract::Factory;
 
-/// How often a busy server is tried, for ten seconds each time.
+/// Most tries on a busy server, of ten seconds each.
 const OPEN_TRIES: u32 = 6;
 
 /// A server, as the contract reaches it.
 pub(crate) struct Reached {
     pub(crate) name: &'static str,
     pub(crate) url: String,
-    /// The server's clock is a witness: the contract's time has to pass there.
+    /// Whether the server's clock is a time reference: the contract's time then has to pass there.
     pub(crate) own_clock: bool,
 }
 
@@ -31,7 +31,7 @@ impl Factory for Reached {
     }
 
     async fn open(&self, namespace: &str) -> Arc<dyn Store> {
-        // Sixteen handles at once want a connection each.
+        // Sixteen handles at once need a connection each.
         let mut last = None;
         for _ in 0..OPEN_TRIES {
             match snowmint_stores::open(&self.url, namespace).await {
@@ -49,7 +49,7 @@ impl Factory for Reached {
     }
 }
 
-/// On a server where nothing is made yet, and that stops when it is dropped.
+/// Checks a server without a store; `server` stops when it is dropped.
 pub(crate) async fn makes_a_store_once(url: String, server: impl Sized) {
     looking_finds_nothing(&url).await;
     let ids = sixteen_openers(&url).await;
@@ -61,8 +61,8 @@ pub(crate) async fn makes_a_store_once(url: String, server: impl Sized) {
     absence_is_said_in_time(&url).await;
 }
 
-/// Whoever runs when `empty` takes everything away, as whoever flushes a server does, is told so as whoever
-/// starts afterwards: this is another store.
+/// Checks that after `empty` removes everything, like a flush of the server, both a running process
+/// and a new one get `other_store`: this is another store.
 pub(crate) async fn is_another_when_emptied(url: &str, empty: impl AsyncFnOnce()) {
     let new = |name: &str| NewDefinition {
         name: name.into(),
@@ -98,7 +98,7 @@ pub(crate) async fn is_another_when_emptied(url: &str, empty: impl AsyncFnOnce()
     let after = started.identity().await.unwrap();
     let told = started.recall("the journal", &before).await.unwrap_err();
     assert_eq!(told.kind().code(), "other_store", "{told}");
-    // It is not empty any more, and still not the one that was there.
+    // The store is not empty any more, and still not the previous one.
     for refused in [
         renewed().await.unwrap_err(),
         running.define(&new("more")).await.unwrap_err(),
@@ -112,8 +112,8 @@ pub(crate) async fn is_another_when_emptied(url: &str, empty: impl AsyncFnOnce()
     started.define(&new("others")).await.unwrap();
 }
 
-/// A process over a store that `empty` takes everything from stops at its next renewal, and not only when its window
-/// is to be moved again, which here is minutes away.
+/// Checks that a process stops at its next renewal after `empty` removes everything from its store,
+/// instead of at the next extension of its window, which is minutes away here.
 pub(crate) async fn ends_minting_when_emptied(url: &str, empty: impl AsyncFnOnce()) {
     let settings = NodeSettings { window_ms: 600_000, ..NodeSettings::default() };
     let store = snowmint_stores::open(url, "default").await.unwrap();
@@ -123,7 +123,7 @@ pub(crate) async fn ends_minting_when_emptied(url: &str, empty: impl AsyncFnOnce
     source.mint(1, None, 30_000).await.unwrap();
     empty().await;
     until("it is not ready", || !node.readiness().ready && source.try_mint().is_err()).await;
-    // Whoever joins anew finds the same: nothing is minted until an operator was there.
+    // A member that rejoins gets the same error: nothing is minted until an operator acts.
     let mut refused = source.try_mint().unwrap_err();
     until("it knows why", || {
         refused = source.try_mint().unwrap_err();
@@ -136,7 +136,7 @@ pub(crate) async fn ends_minting_when_emptied(url: &str, empty: impl AsyncFnOnce
     }
 }
 
-/// Waits until something is so.
+/// Waits until the condition holds.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = BootTimer.elapsed();
     while !is_so() {
@@ -145,7 +145,7 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Does something again until it succeeds, for a minute.
+/// Repeats the attempt until it succeeds, for up to a minute.
 pub(crate) async fn at_last<T, E: std::fmt::Debug>(attempt: impl AsyncFn() -> Result<T, E>) -> T {
     let begun = BootTimer.elapsed();
     loop {
@@ -191,6 +191,6 @@ async fn absence_is_said_in_time(url: &str) {
         said.push(error.to_string());
         cause = error.source();
     }
-    // Nothing listens there, which is what an operator has to know.
+    // Nothing listens there, which an operator has to know.
     assert!(said.iter().any(|said| said.contains("onnection refused")), "{said:?}");
 }

@@ -1,4 +1,5 @@
-//! The PostgreSQL store behind a pooler that gives each transaction another of the server's sessions.
+//! The PostgreSQL store behind a pooler that gives each transaction another of the server's
+//! sessions.
 
 use std::sync::Arc;
 
@@ -19,11 +20,11 @@ async fn postgres_behind_a_pooler_of_transactions_keeps_the_contract() {
     contract::run(Reached { name: "postgres behind pgbouncer", url, own_clock: true }).await;
 }
 
-/// A store by way of a pooler, whose sessions others have set as they like, and a trigger by which a write fails that is not
-/// set as ours are.
+/// Opens a store behind a pooler with unsuitable session settings, and adds a trigger that fails
+/// writes without our settings.
 async fn seen_through_a_pooler() -> (PgBouncer, Arc<dyn Store>) {
     let server = Postgres::start(&[]);
-    // As for whoever else shares the sessions.
+    // The setting of other users that share the sessions.
     server.run("ALTER DATABASE postgres SET synchronous_commit = off");
     let pooler = PgBouncer::start(server, &[]);
     let url = format!("{}?pooler=transaction", pooler.url());
@@ -49,13 +50,14 @@ async fn each_transaction_is_set_as_it_must_be_whatever_the_session_is_set_to() 
     store.close().await.unwrap();
 }
 
-/// What it says is durable is what IDs rest on; without a pooler it is a statement outside of any transaction.
+/// An extension must be durable because IDs depend on it; without a pooler it is a statement
+/// outside any transaction.
 #[tokio::test]
 async fn an_extend_is_set_as_any_transaction_is() {
     let (pooler, store) = seen_through_a_pooler().await;
     let lease = connections::holder(&store).await;
     let mut mark = lease.mark;
-    // The first looks at the rows, and those after it know what they say.
+    // The first call reads the rows, and the later ones could use the remembered ones.
     for request in 1..=4 {
         pooler.server.run("TRUNCATE seen");
         mark = connections::extend(&store, &lease, mark, request).await;
@@ -64,7 +66,8 @@ async fn an_extend_is_set_as_any_transaction_is() {
     store.close().await.unwrap();
 }
 
-/// Who does not know of the pooler is told, and not that the server is away, or that there is a defect.
+/// If the URL does not name the pooler, the error does, instead of reporting an unreachable server
+/// or a defect.
 #[tokio::test]
 async fn a_pooler_of_which_the_url_says_nothing_is_named() {
     for lines in [&[][..], &[ALLOWED]] {
@@ -73,7 +76,7 @@ async fn a_pooler_of_which_the_url_says_nothing_is_named() {
         for _ in 0..20 {
             match snowmint_stores::open(&pooler.url(), "default").await {
                 Err(error) => refused = Some(error),
-                // Whoever is alone may get the same session again and again.
+                // A single caller may get the same session again and again.
                 Ok(store) => {
                     let mut all = tokio::task::JoinSet::new();
                     for _ in 0..8 {

@@ -56,7 +56,7 @@ async fn open(url: &str) -> Arc<dyn Store> {
     snowmint_stores::open(url, "default").await.unwrap()
 }
 
-/// Writes something: a definition.
+/// Writes a definition.
 pub(crate) async fn define(store: &Arc<dyn Store>, name: &str) -> Result<()> {
     let new = NewDefinition {
         name: name.into(),
@@ -111,7 +111,7 @@ async fn a_user_with_the_least_rights_can_use_the_store_and_without_some_it_says
     let server = Postgres::start(&[]);
     define(&open(&server.url()).await, "first").await.unwrap();
     server.run("CREATE USER least; GRANT USAGE ON SCHEMA public TO least");
-    // As the manual says.
+    // The permissions in the manual.
     let manual = include_str!("../../../../docs/stores.md");
     let (_, rights) =
         manual.split_once("GRANT SELECT, INSERT, UPDATE, DELETE ON snowmint_").unwrap();
@@ -134,7 +134,8 @@ async fn a_user_with_the_least_rights_can_use_the_store_and_without_some_it_says
     assert!(caution.contains("pg_control_system"), "{caution}");
 }
 
-/// Who a server is tells a promoted replica from it: only a missing right or function means that nobody can know.
+/// A server's identity reveals a promoted replica: only a missing permission or function counts as
+/// "unknown".
 #[tokio::test]
 async fn a_guard_that_could_not_be_asked_is_an_error() {
     let server = Postgres::start(&[]);
@@ -174,13 +175,14 @@ async fn a_server_is_known_by_its_certificate() {
     assert!(format!("{refused:?}").contains("TLS"), "{refused:?}");
 }
 
-/// What a session has not set itself follows the server's files, also while it lasts.
+/// A value that the session has not set follows changes in the server's files, even during the
+/// session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_stay_durable_when_the_server_reads_its_files_again() {
     for setting in ["off", "local"] {
         let server = Postgres::start(&[]);
         let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
-        // `work_mem` shows when a session has read them.
+        // `work_mem` shows when a session has read the files.
         server.run(
             "CREATE TABLE seen (durable text CHECK (durable = 'on'), work_mem text);
              CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -190,7 +192,7 @@ async fn sessions_stay_durable_when_the_server_reads_its_files_again() {
         );
         let lease = connections::holder(&store).await;
         let (mut mark, mut requests) = (lease.mark, 1..);
-        // The sessions that are to last.
+        // Opens the sessions that are to last.
         for request in requests.by_ref().take(3) {
             mark = connections::extend(&store, &lease, mark, request).await;
         }

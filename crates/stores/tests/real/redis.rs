@@ -37,7 +37,7 @@ async fn flush(server: &Redis) {
     tell(server, "FLUSHALL").await;
 }
 
-/// Has the server do something, as its administrator.
+/// Sends the server a command, as its administrator.
 pub(crate) async fn tell(server: &Redis, words: &str) {
     let client = redis::Client::open(server.url()).unwrap();
     let mut hand = client.get_multiplexed_async_connection().await.unwrap();
@@ -49,18 +49,19 @@ pub(crate) async fn tell(server: &Redis, words: &str) {
     let () = command.query_async(&mut hand).await.unwrap();
 }
 
-/// The rights of docs/stores.md.
+/// The permissions of docs/stores.md.
 const RIGHTS: &str = "resetchannels ~snowmint:* -@all +evalsha +eval +script|load +hget +hmget +hgetall +hset \
                       +hdel +hincrby +time +info +config|get";
 
-/// The store for a user with the documented rights, but for these.
+/// Opens the store for a user with the documented permissions except `lacks`.
 async fn open_without(server: &Redis, lacks: &str) -> snowmint_coord::Result<Arc<dyn Store>> {
     tell(server, &format!("ACL SETUSER ids reset on >word {RIGHTS} {lacks}")).await;
     let url = server.url().replacen("redis://", "redis://ids:word@", 1);
     snowmint_stores::open(&url, "default").await
 }
 
-/// It is no reason to move a store forward, and none to take the settings for right.
+/// Missing permission neither requires moving a store forward, nor lets the settings count as
+/// right.
 #[tokio::test]
 async fn a_user_who_may_not_see_the_settings_is_refused_for_that() {
     let server = Redis::start(&[]);
@@ -75,7 +76,7 @@ async fn a_user_who_may_not_see_the_settings_is_refused_for_that() {
 #[tokio::test]
 async fn a_user_who_lacks_a_right_is_told_which() {
     let server = Redis::start(&[]);
-    // Of what a script does, not every version says which command it was.
+    // For a command within a script, not every version names the command.
     let rights =
         [("evalsha", true), ("info", true), ("hset", false), ("hincrby", false), ("time", false)];
     for (right, is_named) in rights {
@@ -149,8 +150,8 @@ async fn a_restart_of_a_server_that_may_have_lost_something_is_another_store() {
     store.define(&new("bills")).await.unwrap();
 }
 
-/// Two versions at once: as soon as a newer one has written rows in its own form, one that does not know
-/// it goes no further, whether it was running or is started.
+/// Two versions at once: once a newer one has written rows in its own form, a process that does not
+/// know the form stops, whether it was running or is starting.
 #[tokio::test]
 async fn rows_of_a_newer_form_stop_those_who_do_not_know_it() {
     let server = Redis::start(&[]);
@@ -177,7 +178,7 @@ async fn rows_of_a_newer_form_stop_those_who_do_not_know_it() {
     let record = String::from_utf8(bytes).unwrap();
     assert!(record.contains("\"form\":2"), "{record}");
 
-    // A store that was made before forms were written down is of the first.
+    // A store without a stored form has the first form.
     hash(&["HSET", key, "store", &record.replace("\"form\":2,", "")]).await;
     running.define(&new("bills")).await.unwrap();
     snowmint_stores::open(&server.url(), "default").await.unwrap();
@@ -195,7 +196,7 @@ async fn rows_of_a_newer_form_stop_those_who_do_not_know_it() {
             assert!(refused.to_string().contains(part), "{part}: {refused}");
         }
     }
-    // And back, if the newer one is given up and its rows are taken away.
+    // Back again, if the newer version is abandoned and its rows are removed.
     hash(&["HSET", key, "store", &record]).await;
     running.define(&new("others")).await.unwrap();
 }
@@ -209,7 +210,7 @@ async fn a_restart_of_a_server_that_keeps_everything_is_not_noticed() {
     assert_eq!(opening::at_last(|| store.identity()).await, before);
 }
 
-/// What the program does that uses this library: the driver takes the cryptography of the whole process.
+/// Sets the cryptography provider of the whole process, which the driver uses, as a program would.
 fn choose_cryptography() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
@@ -230,7 +231,7 @@ async fn a_server_is_known_by_its_certificate() {
     assert!(format!("{refused:?}").to_lowercase().contains("certificate"), "{refused:?}");
     let refused = verified(Path::new("/nonexistent.pem"), "").await.unwrap_err();
     assert_eq!(refused.kind().code(), "invalid", "{refused:?}");
-    // It is signed by nobody whom this machine knows.
+    // This machine does not trust its signer.
     let refused = snowmint_stores::open(&server.url(), "default").await.unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
     let plain = server.url().replace("rediss:", "redis:");

@@ -1,5 +1,5 @@
-//! Redis where a replica can be promoted (`persistence=any`): the replica, and the old primary that is promoted once
-//! more without ever having stopped, may each lack what was acknowledged.
+//! Redis with a replica that can be promoted (`persistence=any`). Both the replica and the old
+//! primary, which is promoted again without a stop, may lack acknowledged writes.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use snowmint_testkit::proxy::Proxy;
 use snowmint_testkit::servers::{Redis, Server};
 use tokio::runtime::Builder;
 
-/// Has a server do something, and answers what it says.
+/// Sends a server a command, and returns its reply.
 async fn tell(server: &Server, words: &str) -> String {
     let client = redis::Client::open(server.url()).unwrap();
     let mut hand = client.get_multiplexed_async_connection().await.unwrap();
@@ -22,7 +22,7 @@ async fn tell(server: &Server, words: &str) -> String {
     command.query_async(&mut hand).await.unwrap()
 }
 
-/// Makes it a replica, and waits until it has all that the primary has.
+/// Makes a server a replica, and waits until it has everything that the primary has.
 async fn follow(replica: &Server, primary: &Server) {
     tell(replica, &format!("REPLICAOF 127.0.0.1 {}", primary.port())).await;
     let begun = BootTimer.elapsed();
@@ -51,7 +51,7 @@ async fn reserve(store: &Arc<dyn Store>, definition_version: u64) -> Result<Segm
     store.reserve(&reserve).await
 }
 
-/// Both one that ran all the time and one that starts are refused, each time that they ask.
+/// A running handle and a new one both get an error for each call.
 #[test]
 fn a_failover_and_one_back_are_each_another_store() {
     let start = || -> Server {
@@ -59,7 +59,7 @@ fn a_failover_and_one_back_are_each_another_store() {
     };
     let (first, second) = (start(), start());
     let proxy = Proxy::start(first.port());
-    // The proxy has a runtime of its own, and so starts and ends in none.
+    // The proxy has its own runtime, and so must start and end outside any other.
     let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(fail_over_and_back(&proxy, &first, &second));
 }
@@ -76,7 +76,7 @@ async fn fail_over_and_back(proxy: &Proxy, first: &Server, second: &Server) {
         follow(promoted, other).await;
         tell(promoted, "REPLICAOF NO ONE").await;
         if when == "after the failover" {
-            // It lacks this.
+            // The promoted replica lacks this write.
             reserve(&running, version).await.unwrap();
         }
         proxy.lead_to(promoted.port());
@@ -96,13 +96,13 @@ async fn fail_over_and_back(proxy: &Proxy, first: &Server, second: &Server) {
     }
     let operator = snowmint_stores::open(&url, "default").await.unwrap();
     operator.fast_forward(&FastForward::default()).await.unwrap();
-    // It had seen what was lost, and is told once that this was recovered.
+    // The running handle had seen the lost writes, and gets one error for the recovery.
     let told = reserve(&running, version).await.unwrap_err();
     assert_eq!(told.kind().code(), "store_went_back", "{told}");
     reserve(&running, version).await.unwrap();
 }
 
-/// The connection to the server before is found to be gone first.
+/// Repeats a call until the lost connection to the previous server is detected.
 async fn at_last<T>(ask: impl AsyncFn() -> Result<T>) -> Result<T> {
     let begun = BootTimer.elapsed();
     loop {

@@ -1,14 +1,15 @@
-//! A server that an operator sets to lose what it acknowledges, while somebody mints: the next renewal is refused with
-//! the setting's name, and the first after it was set right again is not.
+//! A server that an operator sets to lose acknowledged writes while a member mints. The next
+//! renewal gets an error with the setting's name, and the first renewal after the correction
+//! succeeds.
 
 use snowmint_coord::{BootTimer, Incarnation, Member, Presence, Timer as _};
 use snowmint_core::UnixMillis;
 use snowmint_testkit::servers::{Mysql, Postgres, Redis};
 
-/// No clock of a server is before it.
+/// A past time: no server's clock is behind it.
 const NOW: UnixMillis = UnixMillis::new(1_700_000_000_000);
 
-/// `set` gives a setting the value that is right, or one that is not.
+/// Checks that the setting is read again; `set` gives it the right value or a wrong one.
 async fn is_read_again(url: &str, setting: &str, set: impl AsyncFn(bool)) {
     let store = snowmint_stores::open(url, "default").await.unwrap();
     let presence = Presence { sample: NOW, renewals: 0, ttl_ms: 600_000 };
@@ -18,7 +19,7 @@ async fn is_read_again(url: &str, setting: &str, set: impl AsyncFn(bool)) {
     for is_right in [false, true] {
         set(is_right).await;
         let begun = BootTimer.elapsed();
-        // A server may take a moment to hear of it.
+        // A server may need a moment to apply the setting.
         let answer = loop {
             let answer = store.renew(incarnation, presence, NOW).await;
             let code = answer.as_ref().map_or_else(|error| error.kind().code(), |()| "right");
@@ -54,7 +55,7 @@ async fn settings_of_redis_are_read_again() {
     }
 }
 
-/// A server that begins a log says so at once, and has one only when the first is written.
+/// A server that begins a log reports it at once, but has a log only once the first is written.
 #[tokio::test]
 async fn a_log_that_redis_has_begun_counts_once_it_is_written() {
     let server = Redis::start(&[]);
@@ -70,7 +71,7 @@ async fn a_log_that_redis_has_begun_counts_once_it_is_written() {
     };
     crate::redis::tell(&server, "CONFIG SET appendonly no").await;
     unsafe_for("appendonly no").await;
-    // As a large store: a second for each key.
+    // Simulates a large store: a second for each key.
     crate::redis::tell(&server, "CONFIG SET rdb-key-save-delay 1000000").await;
     crate::redis::tell(&server, "CONFIG SET appendonly yes").await;
     unsafe_for("until its log is first written").await;

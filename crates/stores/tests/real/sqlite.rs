@@ -1,7 +1,7 @@
-//! The SQLite store keeps the contract, between processes and over `kill -9` too.
+//! The SQLite store keeps the contract, also between processes and after `kill -9`.
 //!
-//! The processes are this very program, started again for one of its tests, which then finds
-//! [`CHILD_FILE`] set and does the child's part.
+//! The processes are this same program, started again for one of its tests, which then finds
+//! [`CHILD_FILE`] set and runs the child's part.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -20,9 +20,9 @@ use snowmint_testkit::contract::{
     self, Factory, every_verb_is_refused_by_an_older_state, every_verb_is_refused_by_another_store,
 };
 
-/// The file that a child process works on.
+/// Environment variable with the file that a child process works on.
 const CHILD_FILE: &str = "SNOWMINT_TEST_CHILD_FILE";
-/// The wall clock that a child process believes in.
+/// Environment variable with the wall clock of a child process.
 const CHILD_NOW_MS: &str = "SNOWMINT_TEST_CHILD_NOW_MS";
 
 /// A folder that is removed with its contents.
@@ -113,14 +113,14 @@ fn start_child(test: &str, url: &str, now_ms: u64) -> Child {
         .unwrap()
 }
 
-/// The numbers that a child acknowledged under `word`, from its whole lines.
+/// Returns the numbers that a child acknowledged under `word`, from its whole lines.
 fn acknowledged(output: &str, word: &str) -> Vec<u64> {
     let whole = output.rfind('\n').map_or("", |end| &output[..end]);
     let of_line = |line: &str| line.strip_prefix(word)?.strip_prefix(' ')?.parse().ok();
     whole.lines().filter_map(of_line).collect()
 }
 
-/// Each on a line of its own, though the test harness may have begun one.
+/// Prints each number on a separate line, though the test harness may have begun one.
 fn say(word: &str, number: u64) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("\n{word} {number}\n").as_bytes()).unwrap();
@@ -145,7 +145,7 @@ async fn take(store: &dyn Store, length: u64, definition_version: u64) -> snowmi
     store.reserve(&reserve).await.unwrap()
 }
 
-/// Says each number that it took, as soon as the store has answered.
+/// Prints each number that it took, as soon as the store has replied.
 async fn reserve_as_child(url: &str) {
     let store = open(url, "default").await;
     let version = store.define(&numbers()).await.unwrap().version;
@@ -175,7 +175,7 @@ async fn processes_share_one_file() {
     assert!(every_one_once, "{} numbers, or one twice", taken.len());
 }
 
-/// Moves marks until it is killed, and says each as soon as the store has answered.
+/// Moves marks until it is killed, and prints each as soon as the store has replied.
 async fn extend_as_child(url: &str) {
     let now_ms: u64 = std::env::var(CHILD_NOW_MS).unwrap().parse().unwrap();
     let now = UnixMillis::new(now_ms);
@@ -204,7 +204,7 @@ async fn extend_as_child(url: &str) {
     let lease = store.claim(&claim, now).await.unwrap().remove(0);
     say("term", lease.term.get());
     let mut mark = lease.mark;
-    // Ends by itself should the parent be gone; the parent is far quicker.
+    // Ends by itself if the parent is gone; the parent is far quicker.
     for _ in 0..100_000 {
         let item = Extend {
             pool: lease.pool.clone(),
@@ -235,7 +235,7 @@ async fn no_acknowledged_mark_is_lost_by_kill_nine() {
     let mut taken = Vec::new();
     let mut marks = 0;
     for round in 1..=ROUNDS {
-        // The presence of the one before has lapsed.
+        // The presence of the previous process has expired.
         let now_ms = round * 1_000_000;
         let mut child =
             start_child("no_acknowledged_mark_is_lost_by_kill_nine", &folder.url(), now_ms);
@@ -265,7 +265,7 @@ async fn no_acknowledged_mark_is_lost_by_kill_nine() {
     eprintln!("{ROUNDS} rounds, {marks} marks and {} numbers acknowledged", taken.len());
 }
 
-/// A folder that is mounted, or linked, in the place of another.
+/// Covers a folder that is mounted, or linked, in the place of another.
 #[tokio::test]
 async fn another_file_is_refused_by_every_verb() {
     for other_writes_more in [true, false] {
@@ -287,7 +287,7 @@ async fn another_file_is_refused_by_every_verb() {
     }
 }
 
-/// A copy of the folder, mounted or linked in its place.
+/// Covers a copy of the folder, mounted or linked in its place.
 #[tokio::test]
 async fn a_file_that_was_put_back_is_refused_by_every_verb() {
     for goes_on in [false, true] {
@@ -300,7 +300,8 @@ async fn a_file_that_was_put_back_is_refused_by_every_verb() {
         every_verb_is_refused_by_an_older_state(
             async || open(&url, "default").await,
             async || {
-                // By another process: one that closes a file gives up all that it has locked there.
+                // Copied by another process: a process that closes a file releases all its locks on
+                // it.
                 let copied = Command::new("cp").arg("-a").args([&one, &copy]).status().unwrap();
                 assert!(copied.success());
             },

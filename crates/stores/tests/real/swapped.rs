@@ -1,4 +1,5 @@
-//! A handle whose store is another one from one moment to the next, as when an address is given to another server.
+//! A handle with a store that is replaced by another at some moment, as when an address moves to
+//! another server.
 
 use snowmint_coord::{BootTimer, NewDefinition, Result, Timer as _};
 use snowmint_testkit::contract::{
@@ -8,12 +9,12 @@ use snowmint_testkit::proxy::Proxy;
 use snowmint_testkit::servers::{self, Server};
 use tokio::runtime::Builder;
 
-/// Behind one address, one after the other, and the other with more writes or with fewer.
+/// Runs two servers behind one address, one after the other; the second has more writes or fewer.
 fn servers_behind_an_address(start: impl Fn() -> Server) {
     let (one, two) = (start(), start());
     for (namespace, other_writes_more) in [("more", true), ("fewer", false)] {
         let proxy = Proxy::start(one.port());
-        // The proxy has a runtime of its own, and so starts and ends in none.
+        // The proxy has its own runtime, and so must start and end outside any other.
         Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
             let store = snowmint_stores::open(&one.url_by(proxy.port()), namespace).await.unwrap();
             let other = snowmint_stores::open(&two.url(), namespace).await.unwrap();
@@ -23,7 +24,7 @@ fn servers_behind_an_address(start: impl Fn() -> Server) {
     }
 }
 
-/// A server whose data are put back while it is down, under a handle that stays.
+/// Restores an older state of a server's data while it is down, under a handle that stays.
 fn data_put_back(mut server: Server) {
     for (namespace, goes_on) in [("stands", false), ("goes-on", true)] {
         let url = server.url();
@@ -46,13 +47,13 @@ fn data_put_back(mut server: Server) {
     }
 }
 
-/// A server that took over lacks what was written last; then the first one is back. What is only read there is no sign of a
-/// store that went back.
+/// Checks a server that took over and lacks the last writes; then the first one returns. Reading
+/// from the replica is not a sign of a store rollback.
 fn a_replica_that_lags(first: &str, replica: &str, copy: impl FnOnce()) {
     let (first_port, replica_port) = (port_of(first), port_of(replica));
     let proxy = Proxy::start(first_port);
     let url = first.replace(&format!(":{first_port}"), &format!(":{}", proxy.port()));
-    // The proxy has a runtime of its own, and so starts and ends in none.
+    // The proxy has its own runtime, and so must start and end outside any other.
     Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
         let store = snowmint_stores::open(&url, "default").await.unwrap();
         let define = async |name: &str| {
@@ -83,7 +84,7 @@ fn port_of(url: &str) -> u16 {
     place[..digits].parse().unwrap()
 }
 
-/// The connection to the server before is found to be gone first.
+/// Repeats a call until the lost connection to the previous server is detected.
 async fn soon(ask: impl AsyncFn() -> Result<()>) -> Result<()> {
     let begun = BootTimer.elapsed();
     loop {

@@ -31,7 +31,7 @@ async fn an_emptied_tree_is_another_store() {
         let url = server.url();
         let hosts = url.strip_prefix("zookeeper://").unwrap();
         let client = zookeeper_client::Client::connect(hosts).await.unwrap();
-        // Each with its parents before it, so from the last to the first.
+        // Parents come before their children, so nodes are deleted from last to first.
         let mut nodes = vec!["/snowmint".to_owned()];
         let mut seen = 0;
         while let Some(node) = nodes.get(seen).cloned() {
@@ -113,11 +113,11 @@ async fn a_session_that_ended_is_made_anew() {
     let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
     let member = joined(&store).await;
     server.freeze(true);
-    // Longer than the session: the client itself takes it for ended.
+    // Longer than the session: the client itself considers it ended.
     BootTimer.sleep_ms(15_000).await;
     server.freeze(false);
     opening::at_last(|| store.renew(member.incarnation, presence(1), NOW)).await;
-    // The server ends the old session, and with it the old node, at about this time.
+    // At about this time the server ends the old session, and with it the old node.
     for _ in 0..20 {
         store.renew(member.incarnation, presence(2), NOW).await.unwrap();
         assert!(store.members(NOW).await.unwrap()[0].live);
