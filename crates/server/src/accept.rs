@@ -1,4 +1,4 @@
-//! Accepts connections: as many as may be, and no more.
+//! Accepts connections, up to a limit.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -12,24 +12,25 @@ use crate::live::Live;
 use crate::roster::{Roster, Ticket, lock};
 use crate::tls::Tls;
 
-/// How long to wait when the system has no more file descriptors or memory for connections.
+/// Wait before the next `accept` when the system has no file descriptors or memory left.
 const EXHAUSTED_WAIT_MS: u64 = 100;
 
-/// What a listener needs besides its protocol.
+/// Context of a listener, apart from its protocol.
 #[derive(Clone, Debug)]
 pub(crate) struct Surroundings {
     pub(crate) timer: Arc<dyn Timer>,
     /// Becomes true when the server stops.
     pub(crate) closing: watch::Receiver<bool>,
-    /// How long connections may take to finish then is one of its limits.
+    /// Source of `limits.stop_max`, the time that connections get to finish when the server stops.
     pub(crate) live: Live,
-    /// What connections are encrypted with, if they are.
+    /// Encryption of connections; `None`: plain text.
     pub(crate) tls: Option<Tls>,
-    /// The connections of all listeners: they are made of the same.
+    /// Connections of all listeners, which share the file descriptors and the memory of the
+    /// process.
     pub(crate) rosters: Rosters,
 }
 
-/// The connections of all listeners. Clones share them.
+/// Connections of all listeners. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rosters(Arc<Mutex<Vec<Arc<Roster>>>>);
 
@@ -38,7 +39,7 @@ impl Rosters {
         lock(&self.0).push(Arc::clone(roster));
     }
 
-    /// Has some connections end, at rest if there are any, where there are most.
+    /// Ends some connections of the listener that has most, idle ones first.
     fn give_way(&self) {
         let most = lock(&self.0).iter().max_by_key(|roster| roster.counts().connected).cloned();
         if let Some(most) = most {
@@ -49,7 +50,7 @@ impl Rosters {
 
 /// Serves connections until the server stops; then lets them finish, for a bounded time.
 ///
-/// `refusal` is what a connection beyond the limit is told.
+/// `refusal` is the message that a connection beyond the limit gets.
 pub(crate) async fn serve<F>(
     listener: TcpListener,
     roster: Arc<Roster>,
@@ -72,7 +73,7 @@ pub(crate) async fn serve<F>(
                         if let Err(error) = stream.set_nodelay(true) {
                             tracing::debug!(%peer, %error, "TCP_NODELAY not set");
                         }
-                        // Names the task that is ended when a deadline passes.
+                        // Names the task that ends when a deadline passes.
                         let entry = Arc::clone(ticket.entry());
                         entry.set_task(connections.spawn(converse(stream, ticket)));
                     }
@@ -95,19 +96,19 @@ pub(crate) async fn serve<F>(
     }
 }
 
-/// Waits until the server stops. Its handle being gone is a stop as well.
+/// Waits until the server stops. A dropped handle is a stop as well.
 pub(crate) async fn stopping(closing: &mut watch::Receiver<bool>) {
     let _ = closing.wait_for(|&closing| closing).await;
 }
 
-/// Tells a connection why it is not wanted. It gets no memory and no time: what the socket does not
-/// take at once is not said.
+/// Sends a rejected connection the reason. It gets no memory and no time: bytes that the socket
+/// does not take immediately are lost.
 fn refuse(stream: &TcpStream, refusal: &[u8]) {
     let _ = stream.try_write(refusal);
 }
 
 async fn not_accepted(error: &io::Error, rosters: &Rosters, timer: &dyn Timer) {
-    // These concern the one connection, which has gone already.
+    // These errors concern the one connection, which has closed already.
     if matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted

@@ -1,4 +1,4 @@
-//! Starting and stopping.
+//! Start and stop of a server.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,26 +24,26 @@ use crate::tls::Tls;
 use crate::trace::Traces;
 use crate::{grpc, http, resp};
 
-/// What a server is made of. Either listener may be left out.
+/// Parts of a server. Either listener may be absent.
 pub struct Parts {
-    /// Who mints.
+    /// Node that mints.
     pub node: Node,
-    /// The store that is offered, over gRPC, to programs that mint beside themselves: the node's own, as a
-    /// rule. Without, nobody but the node uses it.
+    /// Store that clients reach over gRPC, normally the node's own. `None`: only the node uses the
+    /// store.
     pub offered: Option<Arc<dyn Store>>,
-    /// The sources that the configuration defines: a recovery defines those that the store has lost.
+    /// Sources that the configuration defines: a recovery defines those that the store has lost.
     pub configured: BTreeMap<String, SourceSpec>,
     /// Elapsed time, for limits.
     pub timer: Arc<dyn Timer>,
-    /// Where HTTP and gRPC are spoken.
+    /// Listener for HTTP and gRPC.
     pub http: Option<TcpListener>,
-    /// Where RESP is spoken.
+    /// Listener for RESP.
     pub resp: Option<TcpListener>,
-    /// Who may do what; none: everybody everything, within the limits.
+    /// Tokens and their rights; `None`: every caller may do everything, within the limits.
     pub access: Option<Access>,
-    /// What connections are encrypted with, on both listeners; none: they are not.
+    /// Encryption of both listeners; `None`: plain text.
     pub tls: Option<Tls>,
-    /// Where spans of requests go; none: there are none.
+    /// Exporter of request spans; `None`: no spans.
     pub traces: Option<Traces>,
 }
 
@@ -69,7 +69,7 @@ pub struct Handle {
 /// The node stays open: close it after [`Handle::stopped`].
 ///
 /// # Errors
-/// When a listener has no local address, which the system decides, or a setting is not possible.
+/// When a listener has no local address, which the system decides, or a setting is invalid.
 pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
     let Parts { node, offered, configured, timer, http, resp, access, tls, traces } = parts;
     let address =
@@ -132,30 +132,30 @@ pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
 }
 
 impl Handle {
-    /// Where HTTP and gRPC are spoken.
+    /// Returns the listen address of HTTP and gRPC.
     #[must_use]
     pub fn http(&self) -> Option<SocketAddr> {
         self.http
     }
 
-    /// Where RESP is spoken.
+    /// Returns the listen address of RESP.
     #[must_use]
     pub fn resp(&self) -> Option<SocketAddr> {
         self.resp
     }
 
-    /// What answers, for what changes while it runs.
+    /// Returns the service, for changes while the server runs.
     #[must_use]
     pub fn service(&self) -> &Service {
         &self.service
     }
 
-    /// Begins to stop: no new connections, requests in progress are finished.
+    /// Begins to stop: accepts no new connections and finishes requests in progress.
     pub fn stop(&self) {
         self.closing.send_replace(true);
     }
 
-    /// Waits until the server has stopped, after [`Handle::stop`]: for as long as the limit for a stop, at most.
+    /// Waits until the server has stopped, after [`Handle::stop`]: at most for `limits.stop_max`.
     pub async fn stopped(mut self) {
         if let Err(error) = (&mut self.task).await {
             tracing::error!(%error, "the server ended in a fault");

@@ -1,14 +1,15 @@
-//! Under which names the server is asked, and by the pages of which sites.
+//! Host names under which the server may be called, and the sites whose pages may call it.
 //!
-//! The problem: a browser sends what any page tells it to. Where nobody shows a token, a page of another site could
-//! define sources and take IDs; and a page whose name suddenly resolves to this server (DNS rebinding) could also read.
+//! The problem: a browser sends any request that a page asks for. Where tokens are not required, a
+//! page of another site could define sources and take IDs. A page whose name suddenly resolves to
+//! this server (DNS rebinding) could also read.
 //!
-//! What this module does: without tokens only requests are served that name an IP address, `localhost`, or a host
-//! that the configuration names: an attacker owns none of these. Whatever changes something must come from a page of
-//! the host that it names, if it comes from a page.
+//! This module's way: without tokens the server serves only requests that name an IP address,
+//! `localhost`, or a configured host: an attacker owns none of these. A request that changes
+//! something and comes from a page must come from a page of the host that it names.
 //!
-//! What it does not do: a `GET` without `Origin` and `Sec-Fetch-Site`, as browsers send it for pictures to addresses
-//! without TLS, is like that of any program.
+//! Its bounds: browsers send a `GET` without `Origin` and `Sec-Fetch-Site` for pictures, to
+//! addresses without TLS. It looks like a request of any program.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -20,34 +21,34 @@ use snowmint_wire::error::Code;
 use crate::access::is_of_another_site;
 use crate::service::{Error, shown};
 
-/// The longest name of a host, with a port.
+/// Longest name of a host, with a port.
 const AUTHORITY_BYTES_MAX: usize = 253 + ":65535".len();
 
-/// The hosts by whose names the server is asked.
+/// Hosts under whose names the server may be called.
 #[derive(Debug)]
 pub(crate) struct Hosts {
-    /// `HOST` or `HOST:PORT`, as they are configured.
+    /// `HOST` or `HOST:PORT`, as configured.
     names: Vec<String>,
     /// Whether requests that name any other host are served, too.
     serves_any: bool,
 }
 
 impl Hosts {
-    /// The hosts that are configured. If tokens are asked for, other hosts are served, too.
+    /// Creates the configured hosts. Where tokens are required, the server serves other hosts, too.
     pub(crate) fn new(names: &[String], asks_for_tokens: bool) -> Self {
         Self { names: names.to_vec(), serves_any: asks_for_tokens }
     }
 
-    /// Whether a request may be answered that names its host so.
+    /// Returns whether a request with this host may be served.
     pub(crate) fn serves(&self, authority: &[u8]) -> bool {
         authority_of(authority).is_ok_and(|authority| self.serves_host(&authority))
     }
 
-    /// Whether a request may be answered at all, by the host that it names.
+    /// Checks whether a request may be served at all, by the host that it names.
     ///
     /// # Errors
-    /// `BadRequest` where it names none as its version of HTTP has it, or several; `Misdirected` where it names
-    /// another one.
+    /// `BadRequest` for a missing host where its HTTP version requires it, or for several;
+    /// `Misdirected` for another host.
     pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), Error> {
         match named(request)? {
             Some(host) if !self.serves_host(&host) => {
@@ -62,10 +63,10 @@ impl Hosts {
         }
     }
 
-    /// Whether a request may change something, or take IDs, by the page that it comes from.
+    /// Checks whether a request may change something, or take IDs, by the page that it comes from.
     ///
     /// # Errors
-    /// `Forbidden` where that is a page of another site.
+    /// `Forbidden` for a page of another site.
     pub(crate) fn check_page<B>(&self, request: &Request<B>) -> Result<(), Error> {
         let refused = |message: String| Err(Error::new(Code::Forbidden, message));
         if is_of_another_site(request.headers()) {
@@ -74,7 +75,7 @@ impl Hosts {
             return refused(message.to_owned());
         }
         let origins = request.headers().get_all(ORIGIN);
-        // Programs send none.
+        // Programs send no `Origin`.
         if origins.iter().next().is_none() {
             return Ok(());
         }
@@ -101,7 +102,8 @@ impl Hosts {
             || self.names.iter().any(is_named)
     }
 
-    /// Whether a page of this origin belongs to the host that it asks. Another port is another site.
+    /// Returns whether a page of this origin belongs to the host that it calls. Another port is
+    /// another site.
     fn is_own(&self, origin: &HeaderValue, host: Option<&Authority>) -> bool {
         let origin = origin.to_str().unwrap_or_default();
         let Some(origin) = ["https://", "http://"].iter().find_map(|it| origin.strip_prefix(it))
@@ -113,7 +115,7 @@ impl Hosts {
     }
 }
 
-/// Whether a text can be one of `http.hosts`.
+/// Returns whether a text is valid in `http.hosts`.
 pub(crate) fn is_host(text: &str) -> bool {
     let is_name = |host: &str| {
         host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
@@ -125,7 +127,7 @@ pub(crate) fn is_host(text: &str) -> bool {
     })
 }
 
-/// An address as `Host` has it: of version 6 in brackets.
+/// Returns whether a host is an address in the form of `Host`: version 6 in brackets.
 fn is_ip(host: &str) -> bool {
     match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         Some(bare) => bare.parse::<Ipv6Addr>().is_ok(),
@@ -133,12 +135,12 @@ fn is_ip(host: &str) -> bool {
     }
 }
 
-/// The host that a request names; none where it need not name any.
+/// Returns the host that a request names; `None` where it may name none.
 fn named<B>(request: &Request<B>) -> Result<Option<Authority>, Error> {
     let (target, version) = (request.uri().authority(), request.version());
     let host = only_host(request.headers())?;
     match (target, host) {
-        // RFC 9112, 3.2: that of another version may come without.
+        // RFC 9112, 3.2: requests of other versions may omit it.
         (_, None) if version == Version::HTTP_11 => {
             Err(Error::bad_request("header Host is missing; HTTP/1.1 needs it once"))
         }
@@ -149,7 +151,7 @@ fn named<B>(request: &Request<B>) -> Result<Option<Authority>, Error> {
         {
             Err(Error::bad_request("header Host differs from :authority; send one of them"))
         }
-        // It was read with the target: this copies nothing.
+        // The target was parsed with the request: this copies nothing.
         (Some(target), _) => checked(Some(target.clone()), target.as_str().as_bytes()).map(Some),
         (None, Some(host)) => authority_of(host.as_bytes()).map(Some),
         (None, None) => Ok(None),
@@ -171,7 +173,7 @@ fn authority_of(text: &[u8]) -> Result<Authority, Error> {
     checked(is_short.then(|| Authority::try_from(text).ok()).flatten(), text)
 }
 
-/// An authority that can be a host's.
+/// Returns an authority that is valid for a host.
 fn checked(authority: Option<Authority>, text: &[u8]) -> Result<Authority, Error> {
     match authority {
         Some(authority) if text.len() <= AUTHORITY_BYTES_MAX && !text.contains(&b'@') => {

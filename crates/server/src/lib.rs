@@ -1,14 +1,15 @@
-//! Who answers: one service, and thin adapters that speak HTTP, gRPC and RESP.
+//! The server of Snowmint: one service, and thin adapters that speak HTTP, gRPC and RESP.
 //!
-//! The problem: a server for IDs is asked by everything, all the time, and by some who mean no good.
-//! Each protocol tempts its adapter to grow rules of its own, and each socket to grow a queue.
+//! The problem: everything in a deployment calls an ID server, all the time, and some callers are
+//! hostile. Each protocol tempts its adapter to grow rules of its own, and each socket to grow a
+//! queue.
 //!
-//! What this crate does: [`service`] holds every use case as a plain function on domain types; `http`,
-//! `grpc` and `resp` only translate. Every length, count, wait and number of connections has a limit, which
-//! is checked before the work is done. An idle connection holds no buffers.
+//! This crate's way: [`service`] holds every use case as a plain function on domain types; `http`,
+//! `grpc` and `resp` only translate. Every length, count, wait and number of connections has a
+//! limit, which is checked before the work is done. An idle connection holds no buffers.
 //!
-//! What it does not do: it knows no store and no configuration file. [`start`] takes listeners and a
-//! node that is already open, and closes neither the node nor the process.
+//! Its bounds: it knows no store and no configuration file. [`start`] takes listeners and a node
+//! that is already open, and closes neither the node nor the process.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod accept;
@@ -45,7 +46,7 @@ pub use service::{Error, Service, moved_to, recovery_body};
 pub use tls::{Pems, Tls, certificate_names};
 pub use trace::Traces;
 
-/// The examples of the README, which are tested as those of this crate.
+/// Examples of the README, tested as those of this crate.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

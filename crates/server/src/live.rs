@@ -1,4 +1,4 @@
-//! What may change while the server runs.
+//! Limits and switches that may change while the server runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use arc_swap::ArcSwap;
 use crate::config::Limits;
 use crate::trace::Traces;
 
-/// Limits and switches, as they are now. Clones share them.
+/// Current limits and switches. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Live {
     limits: Arc<ArcSwap<Limits>>,
     /// Whether each request gets a line in the log.
     access: Arc<AtomicBool>,
-    /// Where spans go, if there are any.
+    /// Exporter of spans, if any.
     traces: Option<Traces>,
 }
 
@@ -28,39 +28,39 @@ impl Live {
         }
     }
 
-    /// The limits for one request.
+    /// Returns the limits for one request.
     #[inline]
     pub(crate) fn limits(&self) -> Arc<Limits> {
         self.limits.load_full()
     }
 
-    /// Looks at one limit.
+    /// Reads one limit.
     #[inline]
     pub(crate) fn limit<T>(&self, of: impl FnOnce(&Limits) -> T) -> T {
         of(&self.limits.load())
     }
 
-    /// Other limits, from now on.
+    /// Replaces the limits from now on.
     pub(crate) fn set_limits(&self, limits: Limits) {
         self.limits.store(Arc::new(limits));
     }
 
-    /// Where spans go, if there are any.
+    /// Returns the exporter of spans, if any.
     #[inline]
     pub(crate) const fn traces(&self) -> Option<&Traces> {
         self.traces.as_ref()
     }
 
-    /// Whether anybody wants to know of each request.
+    /// Returns whether the access log or traces record each request.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
         self.traces.is_some() || self.logs_access()
     }
 
-    /// Whether each request gets a line in the log.
+    /// Returns whether each request gets a line in the log.
     #[inline]
     pub(crate) fn logs_access(&self) -> bool {
-        // It orders nothing: a request more or less is all the same.
+        // Relaxed: the flag orders nothing, and a request more or less in the log does not matter.
         self.access.load(Ordering::Relaxed)
     }
 

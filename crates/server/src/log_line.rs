@@ -1,29 +1,29 @@
-//! What is told of each request where that is wanted: a line in the log (`log.access`), and a span.
+//! Records of each request, where configured: a line in the log (`log.access`), and a span.
 
 use crate::live::Live;
 use crate::meter::Protocol;
 use crate::trace::{self, Span};
 
-/// The name by which a filter of the log may keep these lines apart.
+/// Target by which a log filter selects these lines.
 const TARGET: &str = "snowmint::access";
-/// The longest part of a request that is shown.
+/// Longest part of a request that is shown, in characters.
 const ASKED_CHARS_MAX: usize = 200;
 
-/// What an answer issued; passed along with the answer by the code that knows.
+/// IDs that a response issued; the handler that knows them attaches them to the response.
 #[derive(Clone, Debug)]
 pub(crate) struct Issued {
     pub(crate) source: String,
     pub(crate) count: u64,
 }
 
-/// One request and its answer.
+/// One request and its response.
 #[derive(Debug)]
 pub(crate) struct Line<'a> {
     pub(crate) protocol: Protocol,
     /// Method and path, or command.
     pub(crate) asked: &'a str,
     pub(crate) issued: Option<&'a Issued>,
-    /// What it was about, where nothing else says so.
+    /// Source that the request named, where `issued` is absent.
     pub(crate) source: Option<&'a str>,
     /// `ok`, or the code of the error.
     pub(crate) outcome: &'a str,
@@ -32,7 +32,7 @@ pub(crate) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// Writes it to the access log and the span, as far as they are on.
+    /// Writes the access log line and ends the span, where they are on.
     pub(crate) fn tell(&self, live: &Live) {
         if live.logs_access() {
             self.write();
@@ -42,7 +42,7 @@ impl Line<'_> {
         }
     }
 
-    /// What callers send cannot break a line.
+    /// Escapes the request: callers cannot break a line.
     fn write(&self) {
         let Line { protocol, asked, issued, source, outcome, micros, .. } = self;
         let protocol = protocol.name();

@@ -1,4 +1,4 @@
-//! The other servers of a namespace, to which requests are passed on.
+//! Peers: the other servers of a namespace, to which this server forwards requests.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -27,47 +27,48 @@ use crate::share::{Client as Asker, Share, Shares};
 use crate::tls::{Tls, no_tls};
 use crate::trace::Traces;
 
-/// Says that a request was passed on: the server that gets it answers or refuses, and passes it no further.
+/// Header of forwarded requests: the peer that gets one responds or rejects, and forwards it no
+/// further.
 pub(crate) const PASSED_ON: HeaderName = HeaderName::from_static("snowmint-passed-on");
 
-/// Why another server has not answered.
+/// Reasons why a peer rejected the request.
 const NOT_TAKEN: &str = "it does not take our token (peers.token)";
 const NOT_NAMED: &str = "it is not served under the name it announces (its http.hosts)";
 
-/// How often those who ask again when they are told to do so until another has taken over: once less than
-/// the clients of gRPC, which stop after five attempts whatever they are told.
+/// Retries of a caller until another member has taken over. The clients of gRPC stop after five
+/// attempts, whatever the response; this stays below.
 const ASKED_AGAIN: u64 = 3;
 
-/// How long a peer that is probed may take to respond.
+/// Time in which a probed peer must respond.
 const PROBE_MS: u64 = 1_000;
 
-/// How many addresses are kept of requests that were not answered, until they are looked at.
+/// Addresses of failed requests that are queued for a probe, at most.
 pub(crate) const UNANSWERED_MAX: usize = 16;
 
-/// Asks other servers. Clones share its connections.
+/// Client of the peers. Clones share its connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Peers {
-    /// Made anew when the certificates change.
+    /// Replaced when the certificates change.
     client: Arc<ArcSwap<Asking>>,
     tls: Option<Tls>,
     timer: Arc<dyn Timer>,
     live: Live,
-    /// Has what shows that we are a server.
+    /// Holder of the token that identifies this server as a peer.
     access: Option<Access>,
     traces: Option<Traces>,
-    /// How long one that died is missed until another has taken over.
+    /// Time until another member takes over from one that died.
     missed_ms: u64,
-    /// Where requests go unanswered.
+    /// Receives the addresses of peers that did not respond.
     unanswered: mpsc::Sender<String>,
-    /// Who waits for each of the others: a request takes a connection to it.
+    /// Requests in flight to each peer: each takes a connection.
     waiting: Arc<Mutex<HashMap<String, Arc<Shares>>>>,
 }
 
-/// Why another server was not asked, or has not answered.
+/// Reason why a peer was not called, or has not responded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NotAsked {
     pub(crate) why: String,
-    /// By how the two are set up: to ask again soon is in vain.
+    /// Whether the configuration of the two servers is the cause: a quick retry is useless.
     pub(crate) lasts: bool,
 }
 
@@ -83,7 +84,7 @@ impl fmt::Display for NotAsked {
     }
 }
 
-/// A client, and of which certificates it is.
+/// A client, and the generation of its certificates.
 #[derive(Clone, Debug)]
 struct Asking {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
@@ -95,7 +96,7 @@ impl Asking {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         connector.enforce_http(false);
-        // Without certificates of our own we have nobody to speak TLS with: all servers do, or none.
+        // All servers speak TLS or none does: without certificates of our own, no peer speaks TLS.
         let config = tls.map_or_else(no_tls, Tls::peers);
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(config)
@@ -122,7 +123,7 @@ impl Peers {
         Self { client, tls, timer, live, access, traces, missed_ms, unanswered, waiting }
     }
 
-    /// What to ask with.
+    /// Returns a client with the current certificates.
     fn asking(&self) -> Arc<Asking> {
         let asking = self.client.load_full();
         if self.tls.as_ref().is_none_or(|tls| tls.generation() == asking.generation) {
@@ -133,15 +134,16 @@ impl Peers {
         asking
     }
 
-    /// One request of this client waits for the server at this address, until what is answered is dropped.
+    /// Counts one request of a client in flight to the peer at this address, until the result is
+    /// dropped.
     ///
     /// # Errors
-    /// When it has more than its share of those that may.
+    /// When the client has more than its share of `limits.passed_on_max`.
     pub(crate) fn waits(&self, address: &str, asker: Asker) -> Result<Share, Error> {
         let most = self.live.limit(|limits| limits.passed_on_max.into());
         let mut waiting = lock(&self.waiting);
         if !waiting.contains_key(address) {
-            // Of servers that are there no more, nobody waits for any.
+            // Forget servers without requests in flight.
             waiting.retain(|_, shares| Arc::strong_count(shares) > 1);
         }
         let shares = waiting.entry(address.to_owned()).or_insert_with(|| Shares::new(most));
@@ -153,18 +155,18 @@ impl Peers {
         self.timer.as_ref()
     }
 
-    /// The same, to keep.
+    /// Returns the timer, to keep.
     pub(crate) fn shared_timer(&self) -> Arc<dyn Timer> {
         Arc::clone(&self.timer)
     }
 
-    /// What a caller is told whose request was for another that could not be asked.
+    /// Returns the error for a caller when the peer that had to serve it could not be reached.
     pub(crate) fn not_reached(&self, message: impl Into<String>) -> Error {
         let error = Error::new(Code::Unavailable, message);
         error.retry_in_ms(self.missed_ms.div_ceil(ASKED_AGAIN))
     }
 
-    /// The same, of a request that the owner of its key should have answered.
+    /// Returns the same error for a request that the section owner should have served.
     pub(crate) fn not_passed_on(&self, address: &str, why: &NotAsked) -> Unanswered {
         tracing::warn!(%address, %why, "a request could not be passed on");
         let error = self.not_reached(format!(
@@ -173,14 +175,14 @@ impl Peers {
         Unanswered { error, lasts: why.lasts }
     }
 
-    /// What shows another server that we are one.
+    /// Returns the credential that identifies this server to a peer.
     fn shown(&self) -> Option<Result<HeaderValue, String>> {
         let secret = self.access.as_ref()?.shown_to_peers()?;
         Some(secret.bearer().ok_or_else(|| "peers.token cannot be sent".to_owned()))
     }
 
-    /// The answer of the server at this address, such as `http://HOST:PORT`, to a request that is passed on; or why
-    /// there is none within twice `limits.wait_max`, of `bytes_max` bytes at most.
+    /// Forwards a request to the peer at this address, such as `http://HOST:PORT`, and returns its
+    /// response, of at most `bytes_max` bytes. Fails without one within twice `limits.wait_max`.
     pub(crate) async fn ask(
         &self,
         address: &str,
@@ -191,11 +193,11 @@ impl Peers {
         bytes_max: usize,
     ) -> Result<Response, NotAsked> {
         if self.tls.is_some() && !address.starts_with("https://") {
-            // Our token would be readable on the way.
+            // The token could be intercepted.
             return Err(NotAsked::lasting("it speaks no TLS, and this server does"));
         }
         if self.tls.is_none() && address.starts_with("https://") {
-            // We would take nobody's certificate.
+            // We would accept any certificate.
             return Err(NotAsked::lasting("it speaks TLS, and this server does not"));
         }
         let request = Request::builder()
@@ -221,7 +223,7 @@ impl Peers {
         tokio::select! {
             biased;
             answer = whole(asking.client.request(request), bytes_max) => match answer {
-                // That is about us, not about the caller.
+                // The status is about this server, not about the caller.
                 Ok(answer) => match refuses_us(answer.status()) {
                     Some(why) => {
                         tracing::warn!(%address, status = %answer.status(), "{why}");
@@ -238,12 +240,12 @@ impl Peers {
     }
 
     fn unanswered(&self, address: &str, why: String) -> NotAsked {
-        // One that finds no room is told with the next request.
+        // When the queue is full, the next failed request reports the peer.
         let _ = self.unanswered.try_send(address.to_owned());
         NotAsked { why, lasts: false }
     }
 
-    /// Whether the peer at this address responds at all, within [`PROBE_MS`].
+    /// Returns whether the peer at this address responds at all, within [`PROBE_MS`].
     pub(crate) async fn is_reached(&self, address: &str) -> bool {
         let asked = self.ask(address, Method::GET, "/livez", None, Vec::new(), 1 << 16);
         tokio::select! {
@@ -253,7 +255,8 @@ impl Peers {
         }
     }
 
-    /// How long another may take to answer. It may wait as long as we may; the rest is for the way there and back.
+    /// Returns the time in which a peer must respond: its own wait is as long as ours, and the rest
+    /// is for the network.
     fn within_ms(&self) -> u64 {
         self.live.limit(|limits| limits.wait_max.ms()).saturating_mul(2)
     }
@@ -261,19 +264,19 @@ impl Peers {
 
 #[cfg(test)]
 impl Peers {
-    /// Without certificates, tokens or traces, by the system's time.
+    /// Returns peers without certificates, tokens or traces, on the system's time.
     pub(crate) fn of_tests(live: Live) -> Self {
         let timer = Arc::new(snowmint_coord::BootTimer);
         Self::new(timer, live, None, None, None, 3_000, mpsc::channel(1).0)
     }
 }
 
-/// The most bytes of an answer with so many IDs, as text, or of an error.
+/// Returns the most bytes of a response with this many IDs, as text, or of an error.
 pub(crate) fn answer_bytes_max(ids: u64) -> usize {
     usize::try_from(ids).unwrap_or(usize::MAX).saturating_mul(64).saturating_add(1 << 16)
 }
 
-/// An answer to its end: one that has begun, and then hangs, is none.
+/// Reads a response to its end: one that hangs after its head counts as missing.
 async fn whole(answer: ResponseFuture, bytes_max: usize) -> Result<Response, String> {
     let (head, body) = answer.await.map_err(|error| error.to_string())?.into_parts();
     let body = to_bytes(Body::new(body), bytes_max).await;
@@ -282,8 +285,8 @@ async fn whole(answer: ResponseFuture, bytes_max: usize) -> Result<Response, Str
     Ok(Response::from_parts(head, Body::from(body)))
 }
 
-/// Why another server does not answer a server: our own token is none, or not that of a server; or the address that it
-/// announces is not among its names.
+/// Returns why a peer rejects this server: our token is unknown or not a server's, or the address
+/// that the peer announces is not among its names.
 fn refuses_us(status: StatusCode) -> Option<&'static str> {
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Some(NOT_TAKEN),
@@ -308,7 +311,7 @@ mod tests {
         Live::new(Limits { wait_max, ..Limits::default() }, false, None)
     }
 
-    /// One that is frozen takes connections, and may have begun to answer.
+    /// A frozen server accepts connections, and may have begun its response.
     #[tokio::test]
     async fn a_server_that_hangs_is_given_up_after_twice_the_longest_wait() {
         for said in ["", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{"] {
@@ -333,7 +336,7 @@ mod tests {
         }
     }
 
-    /// Another server that answers so, once.
+    /// Starts a server that responds once, with this status.
     async fn answering(status: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -366,7 +369,8 @@ mod tests {
         }
     }
 
-    /// Each request that waits takes a connection, so whoever asks for the keys of a server that hangs is bounded.
+    /// Each waiting request takes a connection, so requests for keys of a server that hangs have a
+    /// bound.
     #[tokio::test]
     async fn one_client_does_not_take_all_that_may_wait_for_a_server() {
         let live = Live::new(Limits { passed_on_max: 100, ..Limits::default() }, false, None);
@@ -379,11 +383,11 @@ mod tests {
         for part in ["limits.passed_on_max", "token greedy", "http://one:1"] {
             assert!(refused.message().contains(part), "{refused}");
         }
-        // Neither others nor other servers are concerned.
+        // Other clients and other servers are not affected.
         let other: Vec<_> = (0..11).map(|_| waits("http://one:1", "other").unwrap()).collect();
         let elsewhere: Vec<_> = (0..38).map(|_| waits("http://two:2", "greedy").unwrap()).collect();
         drop((greedy, other, elsewhere));
-        // Servers for which nobody waits are forgotten when another comes.
+        // Servers without requests in flight are forgotten when a new one comes.
         assert!(waits("http://three:3", "greedy").is_ok());
         assert_eq!(lock(&peers.waiting).len(), 1);
         live.set_limits(Limits { passed_on_max: 1, ..Limits::default() });

@@ -1,10 +1,11 @@
-//! Limits that callers share, so that none of them can use a limit up.
+//! Limits that callers share, so that no caller can use one up.
 //!
-//! The problem: a limit over all connections protects the memory of the server. By itself it lets one caller take all
-//! of it, after which everybody else is refused.
+//! The problem: a limit over all connections protects the memory of the server. By itself it lets
+//! one caller take all of it, after which every other caller is rejected.
 //!
-//! What this module does: it counts what each token uses, or each address without a token. Up to half of a limit is
-//! for anybody. Beyond that nobody gets more than a share, and callers without a token leave room for those with one.
+//! This module's way: it counts the use of each token, or of each address without a token. Any
+//! caller may use the first half of a limit. Beyond the half, no caller gets more than a share, and
+//! callers without a token leave room for those with one.
 
 use std::collections::HashMap;
 use std::collections::hash_map;
@@ -17,24 +18,24 @@ use crate::access::Caller;
 use crate::roster::{Entry, lock};
 use crate::share::Client;
 
-/// How much of something there may be at once.
+/// Bounds of one resource.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Over all callers.
+    /// Bound over all callers.
     pub(crate) all: usize,
-    /// One token's, or one address's, as soon as half of all is used.
+    /// Bound of one token or address, once half of `all` is used.
     pub(crate) share: usize,
-    /// One connection's.
+    /// Bound of one connection.
     pub(crate) connection: usize,
 }
 
-/// A limit, and what is used of it.
+/// A limit, and its use.
 #[derive(Debug)]
 pub(crate) struct Quota {
     bounds: Bounds,
-    /// The bound over all callers without a token.
+    /// Bound over all callers without a token.
     anonymous_max: usize,
-    /// As in `used`, to be looked at without a lock.
+    /// Same count as in `used`, for reads without a lock.
     all: AtomicUsize,
     used: Mutex<Used>,
 }
@@ -47,7 +48,7 @@ struct Used {
     connections: HashMap<SocketAddr, usize>,
 }
 
-/// The bound that stands against more.
+/// The bound that a request would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
     Connection,
@@ -57,7 +58,7 @@ pub(crate) enum Full {
 }
 
 impl Full {
-    /// Whose it is, in a sentence.
+    /// Returns the scope of the bound, for a sentence.
     pub(crate) const fn whose(self) -> &'static str {
         match self {
             Self::Connection => "of this connection",
@@ -79,7 +80,7 @@ pub(crate) struct Taken {
 }
 
 impl Quota {
-    /// Without required tokens there is no room to keep for those who show one.
+    /// Creates a limit. Where tokens are not required, it keeps no room for callers with one.
     pub(crate) fn new(bounds: Bounds, requires_tokens: bool) -> Arc<Self> {
         let anonymous_max = if requires_tokens { bounds.all / 2 } else { bounds.all };
         Arc::new(Self {
@@ -104,14 +105,16 @@ impl Quota {
         Ok(taken)
     }
 
-    /// Takes this much for a caller, whose work has begun and is finished: new work is refused instead.
+    /// Takes this much for a caller without a check: the work is done already, and new work is
+    /// rejected.
     pub(crate) fn take_anyway(self: &Arc<Self>, caller: &Caller, amount: usize) -> Taken {
         let mut taken = self.nothing(caller);
         taken.count(&mut lock(&self.used), amount);
         taken
     }
 
-    /// Whether a caller may begin something that takes this much later. Costs one load up to half of the limit.
+    /// Checks whether a caller may begin something that takes this much later. Costs one load up to
+    /// half of the limit.
     ///
     /// # Errors
     /// The bound that is reached.
@@ -123,7 +126,7 @@ impl Quota {
         self.nothing(caller).check(&lock(&self.used), amount)
     }
 
-    /// Nothing yet, for whomever a connection is of.
+    /// Returns an empty part for the client of a connection.
     pub(crate) fn over(self: &Arc<Self>, connection: &Entry) -> Taken {
         Taken {
             quota: Arc::clone(self),
@@ -134,7 +137,7 @@ impl Quota {
         }
     }
 
-    /// How much there may be by a bound.
+    /// Returns the amount that a bound permits.
     pub(crate) const fn most(&self, bound: Full) -> usize {
         match bound {
             Full::Connection => self.bounds.connection,
@@ -144,7 +147,7 @@ impl Quota {
         }
     }
 
-    /// How much is in use.
+    /// Returns the amount in use.
     #[cfg(test)]
     pub(crate) fn used(&self) -> usize {
         self.all.load(Ordering::Relaxed)
@@ -229,7 +232,7 @@ fn add<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: K, amount: usize) {
     *count = count.saturating_add(amount);
 }
 
-/// Forgets who uses nothing.
+/// Subtracts, and forgets clients that use nothing.
 fn sub<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: K, amount: usize) {
     if let hash_map::Entry::Occupied(mut entry) = counts.entry(key) {
         let left = entry.get().saturating_sub(amount);
@@ -273,7 +276,7 @@ mod tests {
         let taken: Vec<_> =
             (1..=5).map(|n| quota.take(&at(&format!("10.0.0.{n}:1")), 10).unwrap()).collect();
         assert_eq!(quota.take(&at("10.0.0.7:1"), 1).unwrap_err(), Full::Anonymous);
-        // A server shows a token.
+        // A peer shows a token.
         assert!(quota.take(&Caller::peer(), 20).is_ok());
         drop(taken);
         assert!(lock(&quota.used).clients.is_empty(), "nobody is kept who uses nothing");

@@ -1,19 +1,19 @@
-//! Where a server is reached, as the others who share counters with it are told.
+//! Addresses of a server, as it announces them to the peers that share counters with it.
 
 use std::fmt;
 
-/// The addresses of one server. Its text form, which the store keeps: `resp=HOST:PORT http=HOST:PORT`, and
-/// `https=HOST:PORT` where TLS is spoken.
+/// The addresses of one server. Its text form, which the store keeps: `resp=HOST:PORT
+/// http=HOST:PORT`, and `https=HOST:PORT` where TLS is spoken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// Where RESP is spoken.
+    /// Address of RESP.
     pub resp: Option<String>,
-    /// Where HTTP is spoken: `http://HOST:PORT` or `https://HOST:PORT`.
+    /// Address of HTTP: `http://HOST:PORT` or `https://HOST:PORT`.
     pub http: Option<String>,
 }
 
 impl Reach {
-    /// Reads the text form. What is not understood is left out: a newer server may say more.
+    /// Reads the text form. Skips unknown parts: a newer server may announce more.
     #[must_use]
     pub fn read(text: &str) -> Self {
         let part = |name: &str| {

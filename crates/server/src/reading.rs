@@ -1,10 +1,12 @@
-//! Requests that are not answered yet: their bodies are read as a whole before anything is done for them.
+//! Requests whose bodies are not complete: each body is read as a whole before any work is done.
 //!
-//! The problem: a client sends many requests over one connection and half of each. What the server keeps for a half
-//! request is multiplied by all of them, and nothing that the connection does ends the wait.
+//! The problem: a client sends many requests over one connection and half of each. The memory that
+//! the server keeps for a half request is multiplied by their number, and no event on the
+//! connection ends the wait.
 //!
-//! What this module does: while a body is awaited, the server keeps its head and the bytes that came, and nothing else.
-//! All that waits, over all connections, counts against one limit, of which no caller gets more than a share.
+//! This module's way: while a body is incomplete, the server keeps its head and the bytes received,
+//! and nothing else. All that wait, over all connections, count toward one limit, of which each
+//! caller gets at most a share.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -22,28 +24,29 @@ use crate::quota::{Bounds, Full, Quota, Taken};
 use crate::roster::Entry;
 use crate::service::Error;
 
-/// What a waiting request counts as, besides its body: its head may keep a buffer of the connection.
+/// Bytes that a waiting request counts for, besides its body: its head may keep a buffer of the
+/// connection.
 const REQUEST_BYTES: usize = 8 * 1024;
-/// What all of them may take.
+/// Bounds of all waiting requests.
 const BOUNDS: Bounds = Bounds { all: 128 * MIB, share: 16 * MIB, connection: 16 * MIB };
 const MIB: usize = 1024 * 1024;
-/// The most header lines of a request: as many as hyper takes over HTTP/1.
+/// Most header lines of a request: the limit of hyper over HTTP/1.
 const HEADER_LINES_MAX: usize = 100;
 
-/// All requests of a server that wait for something. Clones share the limit.
+/// All waiting requests of a server. Clones share the limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Requests(Arc<Quota>);
 
-/// Why a body was not read.
+/// Reason why a body was not read.
 #[derive(Debug)]
 pub(crate) enum Unread {
-    /// It is longer than it may be, by its own account or by what came.
+    /// The body exceeds its limit, by its declared length or by the bytes received.
     TooLong,
     CutOff,
     Full(Full),
 }
 
-/// A body, and what of the limit it takes until the request is answered.
+/// A body, and the part of the limit that it takes until the response is ready.
 #[derive(Debug)]
 pub(crate) struct Whole {
     pub(crate) bytes: Bytes,
@@ -55,31 +58,31 @@ impl Requests {
         Self(Quota::new(BOUNDS, requires_tokens))
     }
 
-    /// The same, with other bounds.
+    /// Returns requests with other bounds.
     #[cfg(test)]
     pub(crate) fn within(bounds: Bounds) -> Self {
         Self(Quota::new(bounds, false))
     }
 
-    /// What is kept of requests over a connection: nothing yet.
+    /// Returns an empty part of the limit for the requests of a connection.
     pub(crate) fn over(&self, connection: &Entry) -> Taken {
         self.0.over(connection)
     }
 
-    /// How many bytes there may be by a bound.
+    /// Returns the bytes that a bound permits.
     pub(crate) fn most(&self, bound: Full) -> usize {
         self.0.most(bound)
     }
 
-    /// Whether a request may be worked on, beside all that wait.
+    /// Checks whether a request may be worked on, given all that wait.
     ///
     /// # Errors
-    /// `Overloaded` where too many do.
+    /// `Overloaded` where too many wait.
     pub(crate) fn check(&self, caller: &Caller) -> Result<(), Error> {
         self.0.check(caller, REQUEST_BYTES).map_err(|full| Unread::Full(full).error(0))
     }
 
-    /// The whole body of a request.
+    /// Reads the whole body of a request.
     pub(crate) async fn whole(
         &self,
         caller: &Caller,
@@ -89,7 +92,7 @@ impl Requests {
     ) -> Result<Whole, Unread> {
         let mut came = Came::default();
         let mut taken = None;
-        // Over HTTP/1 a connection has one request, and its body is never there when it is first asked for.
+        // Over HTTP/1 a connection has one request, and its body is never there at the first poll.
         let mut is_expected = version != Version::HTTP_2;
         if usize::try_from(body.size_hint().lower()).map_or(true, |bytes| bytes > bytes_max) {
             return Err(Unread::TooLong);
@@ -121,7 +124,7 @@ impl Requests {
         }
     }
 
-    /// The work on a request, which counts as soon as it has to wait.
+    /// Runs the work on a request, which counts toward the limit as soon as it has to wait.
     pub(crate) async fn counted<T, F: Future<Output = T>>(
         &self,
         caller: &Caller,
@@ -140,7 +143,7 @@ impl Requests {
 }
 
 impl Unread {
-    /// What the caller is told.
+    /// Returns the error for the caller.
     pub(crate) fn error(&self, bytes_max: usize) -> Error {
         match self {
             Self::TooLong => {
@@ -162,7 +165,8 @@ impl Unread {
     }
 }
 
-/// Refuses heads of more lines than HTTP/1 takes: each costs much more memory than bytes on the wire.
+/// Rejects heads of more lines than HTTP/1 takes: each line costs much more memory than bytes on
+/// the wire.
 ///
 /// # Errors
 /// `TooMany`.
@@ -174,10 +178,10 @@ pub(crate) fn check_lines(lines: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// What came of a body.
+/// The received bytes of a body.
 #[derive(Debug, Default)]
 struct Came {
-    /// As long as it is one piece: as it came.
+    /// The only piece, not copied while it is alone.
     piece: Bytes,
     copied: Vec<u8>,
 }
@@ -196,7 +200,7 @@ impl Came {
         }
     }
 
-    /// A piece may be a byte of a buffer of many thousand, which it keeps.
+    /// Copies the piece, which may be one byte that keeps a buffer of many thousand.
     fn copy(&mut self) {
         self.copied.extend_from_slice(&std::mem::take(&mut self.piece));
     }

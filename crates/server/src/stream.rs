@@ -14,7 +14,7 @@ use crate::access::Names;
 #[derive(Debug)]
 pub(crate) enum Stream {
     Plain(TcpStream),
-    /// Boxed: it has many times the size.
+    /// Boxed: a TLS stream has many times the size.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
@@ -31,15 +31,15 @@ impl From<TlsStream<TcpStream>> for Stream {
 }
 
 impl Stream {
-    /// What the other end's certificate calls it; nothing without one.
+    /// Returns the names in the client's certificate; none without a certificate.
     pub(crate) fn names(&self) -> Names {
         let Self::Tls(stream) = self else { return Names::default() };
         let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
         certificates.first().map_or_else(Names::default, |own| Names::of(own))
     }
 
-    /// Waits until there may be something to read. Only after a read that found nothing: what was
-    /// decrypted before does not show here.
+    /// Waits until there may be something to read. Call it only after a read that found nothing:
+    /// bytes that were decrypted before do not show here.
     pub(crate) async fn readable(&self) -> io::Result<()> {
         match self {
             Self::Plain(stream) => stream.readable().await,

@@ -1,7 +1,7 @@
 //! TLS: certificates that are replaced while the server runs.
 //!
-//! Each connection takes the certificate that there is when it comes; one that is open keeps its own. As
-//! little as possible is decided here: versions and ciphers are the library's own choice.
+//! Each connection takes the certificate that is current when it opens, and keeps it. This module
+//! decides as little as possible: the library chooses versions and ciphers.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -28,21 +28,21 @@ use crate::stream::Stream;
 pub struct Pems {
     /// This server's certificate, and those between it and the root.
     pub cert: Vec<u8>,
-    /// The certificate's key.
+    /// Key of the certificate.
     pub key: Secret,
-    /// Who signs the certificates of clients; none: clients need no certificate.
+    /// CA of the clients' certificates; `None`: clients need no certificate.
     pub client_ca: Option<Vec<u8>>,
-    /// Who signs the certificates of the other servers; none: whom the system trusts.
+    /// CA of the peers' certificates; `None`: the CAs that the system trusts.
     pub peers_ca: Option<Vec<u8>>,
 }
 
-/// What connections are encrypted with. Clones are the same.
+/// Encryption of connections. Clones share it.
 #[derive(Clone)]
 pub struct Tls(Arc<Shared>);
 
 struct Shared {
     now: ArcSwap<Configs>,
-    /// Counts replacements.
+    /// Number of replacements.
     generation: AtomicU64,
 }
 
@@ -59,26 +59,26 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// TLS with these certificates.
+    /// Creates TLS with these certificates.
     ///
     /// # Errors
-    /// Which of them is not possible, and why.
+    /// The certificate or key that is invalid, and why.
     pub fn new(pems: &Pems) -> Result<Self, String> {
         let now = ArcSwap::from_pointee(Configs::new(pems)?);
         Ok(Self(Arc::new(Shared { now, generation: AtomicU64::new(0) })))
     }
 
-    /// From now on, these. Connections that are open keep what they have.
+    /// Uses these certificates from now on. Open connections keep theirs.
     ///
     /// # Errors
-    /// As [`Tls::new`]; nothing has changed then.
+    /// Those of [`Tls::new`]; nothing has changed then.
     pub fn replace(&self, pems: &Pems) -> Result<(), String> {
         self.0.now.store(Arc::new(Configs::new(pems)?));
         self.0.generation.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
-    /// Changes whenever the certificates do.
+    /// Returns a number that changes whenever the certificates change.
     pub(crate) fn generation(&self) -> u64 {
         self.0.generation.load(Ordering::Acquire)
     }
@@ -91,7 +91,7 @@ impl Tls {
         TlsAcceptor::from(Arc::clone(&self.0.now.load().resp))
     }
 
-    /// How the other servers are reached.
+    /// Returns the configuration for calls to peers.
     pub(crate) fn peers(&self) -> ClientConfig {
         self.0.now.load().peers.clone()
     }
@@ -139,18 +139,19 @@ fn client(pems: &Pems, provider: Arc<CryptoProvider>) -> Result<ClientConfig, St
         Some(ca) => roots("peers.ca", ca)?,
         None => {
             let mut roots = RootCertStore::empty();
-            // Whatever can be used: there may be no other servers at all.
+            // Unusable certificates are skipped: there may be no peers at all.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             roots
         }
     };
     let builder = builder.with_root_certificates(roots);
-    // Shown where another asks for it: servers are clients of each other.
+    // Sent to peers that require one: servers are clients of each other.
     let (chain, key) = own(pems)?;
     builder.with_client_auth_cert(chain, key).map_err(told("tls.cert and tls.key"))
 }
 
-/// A client that trusts nobody: who has no certificates reaches none who ask for them.
+/// Returns a client that trusts no server: a server without certificates reaches no peer that
+/// requires them.
 pub(crate) fn no_tls() -> ClientConfig {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider);
@@ -160,7 +161,7 @@ pub(crate) fn no_tls() -> ClientConfig {
 }
 
 fn own(pems: &Pems) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
-    // What cannot be read may be the key: the library's words are its own, without what it read.
+    // The unreadable bytes may be the key: the message must not contain them.
     let key = PrivateKeyDer::from_pem_slice(pems.key.text().as_bytes())
         .map_err(|_| "tls.key holds no private key in PEM".to_owned())?;
     Ok((certificates("tls.cert", &pems.cert)?, key))
@@ -182,11 +183,11 @@ fn roots(key: &str, pem: &[u8]) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// The names of the first certificate in a file, as tokens write them, in the order in which they are
-/// looked for. `file` names it in errors.
+/// Returns the names of the first certificate in a file, as tokens write them, in the order of the
+/// lookup. `file` names the file in errors.
 ///
 /// # Errors
-/// When there is no certificate in it.
+/// When the file contains no certificate.
 pub fn certificate_names(file: &str, pem: &[u8]) -> Result<Vec<String>, String> {
     let certificates = certificates(file, pem)?;
     let own = certificates.first().map(|own| Names::of(own));
@@ -197,22 +198,22 @@ fn told<E: fmt::Display>(key: &str) -> impl Fn(E) -> String {
     move |error| format!("{key}: {error}")
 }
 
-/// Who is at the other end of a connection, before anything is said.
+/// The other end of a connection, before the first byte.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) connection: Arc<Entry>,
-    /// The names in the client's certificate.
+    /// Names in the client's certificate.
     pub(crate) names: Names,
 }
 
-/// How a connection is to begin.
+/// Beginning of a connection: plain or with a TLS handshake.
 #[derive(Clone, Debug)]
 pub(crate) enum Opening {
     Plain,
     Tls(Tls, Side),
 }
 
-/// Which protocol is spoken inside.
+/// Protocol inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Http,
@@ -224,7 +225,7 @@ impl Opening {
         tls.map_or(Self::Plain, |tls| Self::Tls(tls.clone(), side))
     }
 
-    /// The connection, once both have agreed; none if they do not, or the server stops.
+    /// Opens the connection; returns `None` when the handshake fails or the server stops.
     pub(crate) async fn open(
         &self,
         stream: TcpStream,
@@ -236,7 +237,7 @@ impl Opening {
             Self::Tls(tls, Side::Http) => tls.http(),
             Self::Tls(tls, Side::Resp) => tls.resp(),
         };
-        // Boxed: it is large, and soon over.
+        // Boxed: the future is large and short-lived.
         let agreed = Box::pin(acceptor.accept(stream));
         tokio::select! {
             agreed = agreed => match agreed {
@@ -250,7 +251,7 @@ impl Opening {
         }
     }
 
-    /// What a connection that is not wanted is told: nothing, where that would have to be encrypted.
+    /// Returns the message for a rejected connection: empty where it would have to be encrypted.
     pub(crate) const fn refusal(&self, plain: &'static [u8]) -> &'static [u8] {
         match self {
             Self::Plain => plain,

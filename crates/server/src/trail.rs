@@ -1,11 +1,14 @@
-//! The audit trail: who changed what, or tried to, a line each, with the target `audit`.
+//! The audit trail: a line with the target `audit` for each change, and for each attempt, with its
+//! caller.
 //!
-//! Callers cause these lines, as many as they send requests. So each caller has so many of a kind in a period, and so have
-//! all together; what is beyond is counted, and the count is told when the period is over. How much is remembered is
-//! bounded as well, however many callers there are.
+//! Callers cause these lines, at the rate of their requests. So the lines of a kind are bounded in
+//! each period, for each caller and for all together. The trail counts lines beyond the bounds and
+//! logs the count at the end of the period. Its memory is bounded as well, for any number of
+//! callers.
 //!
-//! Nobody hides what another did by a flood of something else: each kind of line has its own bounds, and those who have
-//! shown a token have theirs apart from those who have not. Changes by tokens have none in common.
+//! A flood of one kind cannot hide lines of another: each kind of line has its own bounds, and
+//! callers with a token have theirs apart from callers without one. Tokens share no bound on
+//! changes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -20,27 +23,28 @@ use tracing::field::display;
 
 use crate::access::Caller;
 
-/// What is left out is told when so much time has passed since the first line.
+/// Length of a period, which begins with its first line; then the omitted lines are counted in the
+/// log.
 const PERIOD_MS: u64 = 10_000;
-/// The most callers of a kind that are told apart in a period; the others share.
+/// Most callers of a kind that are counted separately in a period; the rest share one count.
 const CALLERS_MAX: usize = 1_024;
-/// The most callers of a kind of whom is told one by one what was left out.
+/// Most callers of a kind that get an own line on their omitted lines.
 const LEFT_OUT_TOLD_MAX: usize = 32;
-/// The longest text of a line, in characters: a definition may have more.
+/// Longest text of a line, in characters: a definition may have more.
 const TEXT_CHARS_MAX: usize = 4_000;
 
-/// What a line is about.
+/// Subject of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum About {
-    /// Something was changed for all.
+    /// A change for all callers.
     Change,
-    /// A change was refused.
+    /// A rejected change.
     Refused,
-    /// A program joined or left, took a number or gave one up.
+    /// A program joined or left, took a number or released one.
     Program,
     /// A program moved its marks.
     Extend,
-    /// A login failed.
+    /// A failed login.
     Login,
 }
 
@@ -55,7 +59,7 @@ impl About {
         }
     }
 
-    /// How many lines of it one caller has in a period.
+    /// Returns the most lines of one caller in a period.
     const fn lines_max(self) -> u64 {
         match self {
             Self::Change => 1_000,
@@ -64,7 +68,7 @@ impl About {
         }
     }
 
-    /// How many lines of it all callers of a kind have in a period.
+    /// Returns the most lines of all callers of a kind in a period.
     const fn all_max(self) -> u64 {
         match self {
             Self::Change | Self::Program | Self::Extend => 5_000,
@@ -81,14 +85,14 @@ struct Kind {
 }
 
 impl Kind {
-    /// Whether its callers have bounds in common. Those who change something by a token have not: tokens are as few as
-    /// the configuration names, and none of them may hide what another changes.
+    /// Returns whether its callers share bounds. Tokens share none on changes: the configuration
+    /// bounds their number, and no token may hide the changes of another.
     fn is_shared(self) -> bool {
         !(self.has_token && self.about == About::Change)
     }
 
-    /// As whom the lines of a caller are counted: where callers have nothing in common, a token has no more lines from
-    /// many addresses than from one.
+    /// Returns the name under which the lines of a caller are counted. Where callers share no
+    /// bounds, a token has the same number of lines from many addresses as from one.
     fn counted(self, who: &Caller) -> String {
         match who.name().filter(|_| !self.is_shared()) {
             Some(name) => format!("token {name}"),
@@ -97,17 +101,17 @@ impl Kind {
     }
 }
 
-/// A line, but for who.
+/// A line, without its caller.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     pub(crate) what: String,
     pub(crate) before: Option<String>,
     pub(crate) after: Option<String>,
-    /// Why it was refused.
+    /// Error of a rejected change.
     pub(crate) why: Option<String>,
 }
 
-/// Where lines go. Clones are the same.
+/// Writer of the lines. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Trail(Arc<Shared>);
 
@@ -118,20 +122,20 @@ struct Shared {
     is_awaited: AtomicBool,
 }
 
-/// What was told since a period began.
+/// Lines counted since a period began.
 #[derive(Debug, Default)]
 struct Period {
-    /// In elapsed time; none before the first line.
+    /// In elapsed time; `None` before the first line.
     ends_at_ms: Option<u64>,
     kinds: BTreeMap<Kind, Lines>,
 }
 
-/// What was told of one kind.
+/// Lines counted of one kind.
 #[derive(Debug, Default)]
 struct Lines {
     all: u64,
     callers: HashMap<String, Told>,
-    /// Those for whom there was no place.
+    /// Callers beyond [`CALLERS_MAX`].
     others: Told,
 }
 
@@ -156,7 +160,7 @@ impl Trail {
         }))
     }
 
-    /// Leaves a line, which is made if it is to be told.
+    /// Writes a line, which `line` makes only where the bounds permit it.
     pub(crate) fn leave(&self, about: About, who: &Caller, line: impl FnOnce() -> Line) {
         let now_ms = self.0.timer.elapsed().get();
         let kind = Kind { about, has_token: who.has_a_token() };
@@ -174,7 +178,8 @@ impl Trail {
         }
     }
 
-    /// Sees to it that what was left out is told at the end of the period, whether or not more happens.
+    /// Ensures that omitted lines are reported at the end of the period, even if nothing more
+    /// happens.
     fn await_end(&self) {
         let Ok(runtime) = Handle::try_current() else { return };
         if self.0.is_awaited.swap(true, Ordering::AcqRel) {
@@ -200,18 +205,19 @@ impl Shared {
         self.period.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was left out, if the period is over, and whether more is to be told at the end of another.
+    /// Returns the omitted lines, if the period is over, and whether a later period has more to
+    /// report.
     fn look(&self, now_ms: u64) -> (Vec<(About, String, u64)>, bool) {
         let mut period = self.period();
         let over = period.over(now_ms);
         let is_owed = period.is_owed();
-        // While nothing more can be left out: whoever leaves it out then sees that nobody waits.
+        // Stored while nothing more can be omitted: the next omission then sees that no task waits.
         self.is_awaited.store(is_owed, Ordering::Release);
         (over, is_owed)
     }
 }
 
-/// What is left to tell at the end.
+/// Reports the rest at the end.
 impl Drop for Shared {
     fn drop(&mut self) {
         let over = self.period().over(u64::MAX);
@@ -220,7 +226,7 @@ impl Drop for Shared {
 }
 
 impl Period {
-    /// What was left out, if the period is over: a new one begins with the next line.
+    /// Returns the omitted lines, if the period is over; the next line begins a new one.
     fn over(&mut self, now_ms: u64) -> Vec<(About, String, u64)> {
         if self.ends_at_ms.is_none_or(|ends_at_ms| now_ms < ends_at_ms) {
             return Vec::new();
@@ -233,12 +239,12 @@ impl Period {
         left_out.collect()
     }
 
-    /// Whether anything was left out.
+    /// Returns whether anything was omitted.
     fn is_owed(&self) -> bool {
         self.kinds.values().any(Lines::is_owed)
     }
 
-    /// Counts a line, and says whether it is told.
+    /// Counts a line, and returns whether it is written.
     fn count(&mut self, kind: Kind, who: String, now_ms: u64) -> bool {
         self.ends_at_ms.get_or_insert(now_ms.saturating_add(PERIOD_MS));
         self.kinds.entry(kind).or_default().count(kind, who)
@@ -266,7 +272,7 @@ impl Lines {
         self.callers.values().chain([&self.others]).any(|told| told.left_out > 0)
     }
 
-    /// How many lines of whom were left out: of those with most one by one, and of the others together.
+    /// Returns the omitted lines by caller: those with most separately, the rest together.
     fn left_out(self) -> Vec<(String, u64)> {
         let callers = self.callers.into_iter().map(|(who, told)| (who, told.left_out));
         let mut left_out: Vec<_> = callers.filter(|(_, count)| *count > 0).collect();
@@ -281,7 +287,7 @@ impl Lines {
     }
 }
 
-/// Whoever has no place in the table.
+/// Name for callers without an entry of their own.
 const OTHERS: &str = "others";
 
 fn tell_left_out(left_out: Vec<(About, String, u64)>) {
@@ -300,7 +306,7 @@ fn tell(who: &Caller, line: Line) {
     tracing::info!(target: "audit", %who, before, after, why, "{what}");
 }
 
-/// A text that others may have chosen.
+/// A text that callers may have chosen.
 struct Seen(String);
 
 impl Display for Seen {
@@ -334,7 +340,7 @@ mod tests {
         period.count(nobodys(about), who.to_owned(), now_ms)
     }
 
-    /// A connection from an address.
+    /// Returns a connection from an address.
     fn from(address: IpAddr) -> Arc<Entry> {
         Arc::new(Entry::new(1, SocketAddr::new(address, 51_334), 0))
     }
@@ -343,7 +349,7 @@ mod tests {
         Caller::nobody(Unknown::NoSuchToken).over(&from(address))
     }
 
-    /// Whether a line is told.
+    /// Returns whether a line is written.
     fn is_told(trail: &Trail, about: About, who: &Caller) -> bool {
         let mut is_told = false;
         trail.leave(about, who, || {
@@ -374,7 +380,8 @@ mod tests {
         let many = 20 * u64::try_from(CALLERS_MAX).unwrap();
         let kinds = [About::Change, About::Login].map(nobodys);
         for kind in kinds {
-            // Others than the first have no place, and share one count; most of the first have lines left out, too.
+            // Callers after the first have no entry and share one count; most of the first have
+            // omitted lines, too.
             for line in 0..3 * many {
                 period.count(kind, (line % many).to_string(), 0);
             }
@@ -397,7 +404,7 @@ mod tests {
         assert_eq!(all, sent - told.iter().sum::<u64>(), "nothing is forgotten");
     }
 
-    /// Each keeps within its own lines, and together they would have more than all may have.
+    /// Each keeps within its own lines, and together they exceed the bound of all.
     #[test]
     fn all_callers_of_a_kind_together_have_so_many_lines() {
         let mut period = Period::default();
@@ -415,7 +422,8 @@ mod tests {
         assert_eq!(period.over(PERIOD_MS), [(About::Change, "f".to_owned(), max)]);
     }
 
-    /// As an attack has it: guesses and changes that are refused from everywhere, then a change and a refusal that count.
+    /// An attack: guesses and rejected changes from everywhere, then a change and a rejection that
+    /// count.
     #[test]
     fn a_flood_of_guesses_and_refusals_hides_no_change_and_no_refusal_of_a_token() {
         let timer: Arc<dyn Timer> = Arc::new(ManualTimer::new(0));
@@ -435,8 +443,8 @@ mod tests {
         }
     }
 
-    /// More tokens than callers are told apart else, with more changes than all callers have else; and one of them from
-    /// more addresses.
+    /// More tokens than separately counted callers, and more changes than the bound of all callers
+    /// elsewhere; and one token from more addresses.
     #[test]
     fn changes_of_a_token_are_told_whatever_other_tokens_change() {
         let mut period = Period::default();
@@ -460,7 +468,7 @@ mod tests {
         assert_eq!(u64::try_from(told.count()).unwrap(), About::Change.lines_max());
     }
 
-    /// Who has one machine in a network has all of its addresses.
+    /// The owner of one machine in a network has all of its addresses.
     #[test]
     fn a_network_of_ipv6_is_one_caller() {
         let trail = Trail::new(Arc::new(ManualTimer::new(0)));
@@ -474,7 +482,7 @@ mod tests {
         assert_eq!(over, [(About::Login, who, 1_000 - About::Login.lines_max())]);
     }
 
-    /// Tokens that may change everything; the secret of each is its name.
+    /// Returns tokens that may change everything; the secret of each is its name.
     fn admins(names: &[&str], timer: Arc<dyn Timer>) -> Access {
         let token = |name: &&str| TokenSettings {
             hashes: vec![TokenHash::of(name.as_bytes()).to_string()],

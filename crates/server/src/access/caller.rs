@@ -17,8 +17,8 @@ use crate::roster::Entry;
 use crate::service::Error;
 use crate::share::Client;
 
-/// Who asks, and from where. Rights are decided at each question, so that a token that is taken
-/// away ends streams and connections, too.
+/// The identity of a caller, and its connection. Each check decides rights again, so that the
+/// removal of a token ends streams and connections, too.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     who: Who,
@@ -27,45 +27,46 @@ pub(crate) struct Caller {
 
 #[derive(Clone, Debug)]
 enum Who {
-    /// Nobody is asked for a token.
+    /// Tokens are not required.
     Anyone,
-    /// Not known.
+    /// Anonymous.
     Nobody(Unknown),
-    /// Named by a token, or by a certificate that stands for one.
+    /// Identified by a token, or by a certificate that maps to one.
     Known(Known),
-    /// Another server of the namespace.
+    /// A peer.
     Peer,
     /// The server's own configuration.
     Configuration,
-    /// Let in by the door of another system, which has tokens of its own.
+    /// Admitted by the compatibility API of another system, by its own tokens.
     OfDoor(&'static str),
 }
 
-/// Why it is not known who somebody is.
+/// Reason why a caller is anonymous.
 #[derive(Clone, Debug)]
 pub(crate) enum Unknown {
-    /// Nothing was shown.
+    /// The caller showed no credential.
     NothingShown,
-    /// The token that was shown does not exist.
+    /// The token does not exist.
     NoSuchToken,
-    /// Too many wrong tokens came from there for another one to be looked at, before so many milliseconds have passed.
+    /// The address sent too many wrong tokens. The next check is possible in this many
+    /// milliseconds.
     NotLookedAt { wait_ms: u64 },
-    /// The certificate has these names, and none of them stands for a token.
+    /// The certificate has these names, and no token lists one of them.
     NoSuchName(Names, Arc<Logins>),
-    /// A browser showed the certificate for the page of another site, perhaps unknown to its user.
+    /// A browser sent the certificate for the page of another site, perhaps unknown to its user.
     OtherSite,
 }
 
-/// By what somebody is known.
+/// Credential that identified a caller.
 #[derive(Clone, Debug)]
 pub(super) enum Shown {
-    /// The hash of the token.
+    /// Hash of the token.
     Token(TokenHash),
-    /// A name of the certificate.
+    /// Name in the certificate.
     Certificate(Arc<str>),
 }
 
-/// A token that was there when it was named.
+/// A token that existed when the caller was identified.
 #[derive(Clone, Debug)]
 struct Known {
     access: Access,
@@ -74,7 +75,7 @@ struct Known {
 }
 
 impl Known {
-    /// The token as it is now; none when it was taken away.
+    /// Returns the current token; `None` when it was removed.
     fn now(&self) -> Option<Arc<Token>> {
         let token = if self.token.is_past() {
             self.access.token(&self.shown)?
@@ -90,27 +91,27 @@ impl Caller {
         Self { who, from: None }
     }
 
-    /// Where nobody is asked for a token.
+    /// Returns the caller of a server that requires no tokens.
     pub(crate) const fn anyone() -> Self {
         Self::new(Who::Anyone)
     }
 
-    /// Somebody whom nothing makes known.
+    /// Returns an anonymous caller.
     pub(crate) const fn nobody(why: Unknown) -> Self {
         Self::new(Who::Nobody(why))
     }
 
-    /// Another server.
+    /// Returns a peer.
     pub(crate) const fn peer() -> Self {
         Self::new(Who::Peer)
     }
 
-    /// The server's own configuration: it may do everything, and needs no token.
+    /// Returns the server's own configuration: it may do everything, and needs no token.
     pub(crate) const fn configuration() -> Self {
         Self::new(Who::Configuration)
     }
 
-    /// Somebody whom a door has let in by tokens of its own, to get numbers.
+    /// Returns a caller that a compatibility API has admitted by its own tokens, to get numbers.
     pub(crate) const fn of_door(door: &'static str) -> Self {
         Self::new(Who::OfDoor(door))
     }
@@ -119,27 +120,27 @@ impl Caller {
         Self::new(Who::Known(Known { access, shown, token }))
     }
 
-    /// The same, over this connection.
+    /// Returns the same caller, over this connection.
     pub(crate) fn over(self, from: &Arc<Entry>) -> Self {
         Self { from: Some(Arc::clone(from)), ..self }
     }
 
-    /// The same, over the connection that this caller has.
+    /// Returns the same caller, over the connection of `other`.
     pub(crate) fn of_same_connection(self, other: &Self) -> Self {
         Self { from: other.from.clone(), ..self }
     }
 
-    /// The connection, if the caller has one.
+    /// Returns the connection, if the caller has one.
     pub(crate) const fn connection(&self) -> Option<&Arc<Entry>> {
         self.from.as_ref()
     }
 
-    /// Whether the caller has shown a token or a certificate, whatever that is worth.
+    /// Returns whether the caller has shown a token or a certificate, valid or not.
     pub(crate) const fn has_shown_something(&self) -> bool {
         !matches!(self.who, Who::Anyone | Who::Nobody(Unknown::NothingShown))
     }
 
-    /// Whether it has shown a token that is one, be it that of another system.
+    /// Returns whether the caller has shown a valid token, including one of another system.
     pub(crate) fn has_a_token(&self) -> bool {
         match &self.who {
             Who::Anyone | Who::Nobody(_) => false,
@@ -148,7 +149,7 @@ impl Caller {
         }
     }
 
-    /// Whose share of a limit it is that the caller takes from.
+    /// Returns the client whose share of a limit the caller uses.
     pub(crate) fn client(&self) -> Client {
         match (&self.who, &self.from) {
             (Who::Known(known), _) => Client::token(known.token.name()),
@@ -157,13 +158,14 @@ impl Caller {
         }
     }
 
-    /// From where the caller asks.
+    /// Returns the address of the caller.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.from.as_ref().map(|from| from.peer)
     }
 
-    /// Who it is, whatever its port: that is another one for each connection. Whoever has a machine in a network of
-    /// IPv6 has all addresses of it, so these are one.
+    /// Returns the name and network of the caller, without the port, which differs for each
+    /// connection. The owner of one machine in an IPv6 network has all of its addresses, so they
+    /// count as one.
     pub(crate) fn at_network(&self) -> String {
         let who = Self { who: self.who.clone(), from: None };
         match &self.from {
@@ -172,23 +174,23 @@ impl Caller {
         }
     }
 
-    /// Whether every caller may do everything, within the limits.
+    /// Returns whether every caller may do everything, within the limits.
     #[inline]
     pub(crate) const fn is_anyone(&self) -> bool {
         matches!(self.who, Who::Anyone)
     }
 
-    /// Whether the caller showed a token that exists.
+    /// Returns whether the caller showed a token that exists.
     pub(crate) fn is_known(&self) -> bool {
         self.token().is_ok()
     }
 
-    /// Whether the caller showed a token itself, which counts before its certificate.
+    /// Returns whether the caller showed a token itself, which has priority over its certificate.
     pub(crate) const fn has_shown(&self) -> bool {
         matches!(self.who, Who::Peer | Who::Known(Known { shown: Shown::Token(_), .. }))
     }
 
-    /// The token's name.
+    /// Returns the token's name.
     pub(crate) fn name(&self) -> Option<&str> {
         match &self.who {
             Who::Known(known) => Some(known.token.name()),
@@ -196,7 +198,7 @@ impl Caller {
         }
     }
 
-    /// What its owner may know of the token; none if no token is needed.
+    /// Returns the description of the token for its owner; `None` if no token is needed.
     ///
     /// # Errors
     /// `Unauthenticated` without a token.
@@ -210,7 +212,7 @@ impl Caller {
         Ok(self.admitted()?.map(told))
     }
 
-    /// The name of the certificate that stands for the token, if that is how the caller is known.
+    /// Returns the certificate name that identified the caller, if one did.
     const fn certificate(&self) -> Option<&Arc<str>> {
         match &self.who {
             Who::Known(Known { shown: Shown::Certificate(name), .. }) => Some(name),
@@ -218,7 +220,7 @@ impl Caller {
         }
     }
 
-    /// The token; none for those who may everything.
+    /// Returns the token; `None` for callers with every right.
     fn token(&self) -> Result<Option<Arc<Token>>, Error> {
         match &self.who {
             Who::Anyone | Who::Peer | Who::Configuration => Ok(None),
@@ -233,7 +235,7 @@ impl Caller {
         }
     }
 
-    /// The same, of somebody who asks for something. Whoever is refused with a certificate has failed to log in.
+    /// Returns the same for a request. A rejected certificate counts as a failed login.
     fn admitted(&self) -> Result<Option<Arc<Token>>, Error> {
         let token = self.token();
         if let (Err(_), Who::Nobody(Unknown::NoSuchName(names, logins))) = (&token, &self.who) {
@@ -256,7 +258,7 @@ impl Caller {
         }
     }
 
-    /// As [`Caller::may`], over any source whatever.
+    /// Checks as [`Caller::may`], over at least one source.
     pub(crate) fn may_somewhere(&self, right: Right) -> Result<(), Error> {
         match self.admitted()? {
             Some(token) if !token.has_somewhere(right) => Err(token.refusal(right, "any source")),
@@ -264,7 +266,7 @@ impl Caller {
         }
     }
 
-    /// As [`Caller::may`], over every source.
+    /// Checks as [`Caller::may`], over every source.
     pub(crate) fn may_over_all(&self, right: Right) -> Result<(), Error> {
         match self.admitted()? {
             Some(token) if !token.has_over_all(right) => Err(token.refusal(right, "all sources")),
@@ -272,7 +274,7 @@ impl Caller {
         }
     }
 
-    /// Whether definitions of the caller's may name this.
+    /// Checks whether definitions of the caller may name this.
     pub(crate) fn may_name(&self, named: &Named) -> Result<(), Error> {
         match self.token()? {
             Some(token) if !token.has_named(named) => Err(token.refusal_to_name(named)),
@@ -280,7 +282,7 @@ impl Caller {
         }
     }
 
-    /// As [`Caller::may`], with any right.
+    /// Checks as [`Caller::may`], with any right.
     pub(crate) fn may_see(&self, source: &str) -> Result<(), Error> {
         if matches!(self.who, Who::OfDoor(_)) {
             return Ok(());
@@ -295,17 +297,17 @@ impl Caller {
         }
     }
 
-    /// Whether the caller has any right at all.
+    /// Returns whether the caller has any right at all.
     pub(crate) fn has_some_right(&self) -> bool {
         self.token().is_ok_and(|token| token.is_none_or(|token| token.has_some_right()))
     }
 
-    /// A caller that is known by a token.
+    /// Rejects anonymous callers where tokens are required.
     pub(crate) fn must_be_known(&self) -> Result<(), Error> {
         self.admitted().map(drop)
     }
 
-    /// Only another server, where tokens are asked for.
+    /// Rejects all but peers where tokens are required.
     pub(crate) fn must_be_a_server(&self) -> Result<(), Error> {
         match self.admitted()? {
             None => Ok(()),
@@ -317,7 +319,7 @@ impl Caller {
         }
     }
 
-    /// Whether the limits of one request do not hold for this caller.
+    /// Returns whether the caller is exempt from the limits of one request.
     pub(crate) fn may_beyond_limits(&self, source: &str) -> bool {
         match &self.who {
             Who::Anyone | Who::Nobody(_) | Who::Configuration | Who::OfDoor(_) => false,
@@ -326,7 +328,7 @@ impl Caller {
         }
     }
 
-    /// Whether what the caller takes is counted against a rate.
+    /// Returns whether the IDs that the caller takes count toward a rate.
     pub(crate) fn is_limited(&self) -> bool {
         match &self.who {
             Who::Known(known) => known.now().is_none_or(|token| token.is_limited()),
@@ -334,7 +336,7 @@ impl Caller {
         }
     }
 
-    /// The most of a source that the caller's rate, if any, lets it take at once.
+    /// Returns the most IDs of a source that the caller's rate, if any, permits at once.
     pub(crate) fn at_once(&self, source: &str) -> Result<Option<u64>, Error> {
         Ok(self.token()?.and_then(|token| token.at_once(source)))
     }
@@ -349,7 +351,7 @@ impl Caller {
 }
 
 impl Caller {
-    /// Counts something that is done once against the caller's rate.
+    /// Counts a single action toward the caller's rate.
     pub(crate) fn count(&self, deed: Deed) -> Result<(), Error> {
         match &self.who {
             Who::Known(_) => self.token()?.map_or(Ok(()), |token| token.count(deed)),
@@ -357,7 +359,8 @@ impl Caller {
         }
     }
 
-    /// Whether a token was asked for, and the caller's has no right over all sources: it gets a share.
+    /// Returns whether the caller gets only a share of a limit: it has a token without the right
+    /// over all sources.
     pub(crate) fn has_a_share(&self) -> bool {
         match &self.who {
             Who::Known(_) => self.may_over_all(Right::Admin).is_err(),
@@ -365,14 +368,14 @@ impl Caller {
         }
     }
 
-    /// Whether nobody but the server's own configuration asks.
+    /// Returns whether the caller is the server's own configuration.
     pub(crate) const fn is_configuration(&self) -> bool {
         matches!(self.who, Who::Configuration)
     }
 }
 
 impl fmt::Display for Caller {
-    /// As the audit trail names the caller.
+    /// Writes the caller's name in the audit trail.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.who {
             Who::Anyone => f.write_str("anyone")?,

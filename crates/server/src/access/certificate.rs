@@ -1,7 +1,7 @@
-//! What a client's certificate calls its owner, and how tokens name that.
+//! Names in a client's certificate, and their form in tokens.
 //!
-//! Whether a certificate is to be believed is decided before: TLS lets nobody in whose certificate is not
-//! signed by `tls.client_ca`. Names are compared as a whole: there are no patterns, in neither.
+//! The trust in a certificate is decided before: TLS rejects every certificate without a signature
+//! of `tls.client_ca`. Names are compared as a whole: neither side has patterns.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::service::shown;
 /// `id-at-commonName` (RFC 5280, appendix A.1).
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 
-/// The names that count, the more special first: they are looked for in this order.
+/// Kinds of names that count, the more specific first: the lookup follows this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Uri,
@@ -30,7 +30,7 @@ enum Kind {
 impl Kind {
     const ALL: [Self; 4] = [Self::Uri, Self::Dns, Self::Email, Self::Common];
 
-    /// What tokens write before it.
+    /// Returns the prefix of the kind in tokens.
     const fn prefix(self) -> &'static str {
         match self {
             Self::Uri => "URI=",
@@ -40,8 +40,8 @@ impl Kind {
         }
     }
 
-    /// A name as it is compared: hosts in small letters, since their case means nothing (RFC 5280, 7.2
-    /// and 7.5), all else as it stands.
+    /// Returns the form of a name for comparison: hosts in lower case, since their case has no
+    /// meaning (RFC 5280, 7.2 and 7.5), all else unchanged.
     fn compared(self, name: &str) -> String {
         let prefix = self.prefix();
         match (self, name.rsplit_once('@')) {
@@ -54,18 +54,19 @@ impl Kind {
     }
 }
 
-/// The names in a certificate, as tokens write them: `CN=orders-service`, `URI=spiffe://example/orders`.
+/// Names in a certificate, in the form of tokens: `CN=orders-service`,
+/// `URI=spiffe://example/orders`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names(Option<Arc<[String]>>);
 
 impl Names {
-    /// Those of a certificate. One that cannot be read calls nobody anything.
+    /// Returns the names of a certificate; an unreadable certificate has none.
     pub(crate) fn of(der: &[u8]) -> Self {
         let names = names(der).unwrap_or_default();
         Self((!names.is_empty()).then(|| names.into()))
     }
 
-    /// In the order in which they are looked for.
+    /// Returns the names in the order of the lookup.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flat_map(|names| names.iter()).map(String::as_str)
     }
@@ -76,7 +77,7 @@ impl Names {
 }
 
 impl fmt::Display for Names {
-    /// As they are shown to the owner of the certificate.
+    /// Writes the names for the owner of the certificate.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN_MAX: usize = 4;
         for (n, name) in self.iter().take(SHOWN_MAX).enumerate() {
@@ -93,7 +94,7 @@ impl fmt::Display for Names {
 fn names(der: &[u8]) -> Option<Vec<String>> {
     let certificate = Certificate::from_der(der).ok()?;
     let certificate = certificate.tbs_certificate();
-    // One part that cannot be read, and it is not known what the others are worth.
+    // With one unreadable part, the meaning of the rest is unknown.
     let alternative = certificate.get_extension::<SubjectAltName>().ok()?;
     let alternative = alternative.iter().flat_map(|(_, names)| &names.0);
     let mut names: Vec<_> = alternative
@@ -104,14 +105,15 @@ fn names(der: &[u8]) -> Option<Vec<String>> {
             _ => None,
         })
         .collect();
-    // The last is the most special one: those before it may be folders, which many are in.
+    // The last common name is the most specific; those before it may be folders with many entries.
     let common = certificate.subject().iter().filter(|named| named.oid == COMMON_NAME).last();
     names.extend(common.and_then(text).map(|name| (Kind::Common, name)));
     names.sort_by_key(|(kind, _)| *kind);
     Some(names.into_iter().map(|(kind, name)| kind.compared(&name)).collect())
 }
 
-/// The text of an attribute, in one of the two forms that RFC 5280 (4.1.2.4) lets authorities use.
+/// Returns the text of an attribute, in one of the two forms that RFC 5280 (4.1.2.4) lets
+/// authorities use.
 fn text(attribute: &AttributeTypeAndValue) -> Option<String> {
     match attribute.value.decode_as().ok()? {
         DirectoryString::PrintableString(text) => Some(text.to_string()),
@@ -120,7 +122,7 @@ fn text(attribute: &AttributeTypeAndValue) -> Option<String> {
     }
 }
 
-/// A name that stands for a token, as it is compared.
+/// Returns the comparison form of a name that maps to a token.
 pub(super) fn name(text: &str) -> Result<Arc<str>, String> {
     let named = |kind: Kind| Some((kind, text.strip_prefix(kind.prefix())?));
     match Kind::ALL.into_iter().find_map(named) {
@@ -193,7 +195,7 @@ mod tests {
     fn of_several_common_names_the_most_special_counts() {
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
-        // The same kind by its number: the library keeps one of each.
+        // The same kind by its number: the library keeps only one of each kind.
         params.distinguished_name.push(DnType::CustomDnType(vec![2, 5, 4, 3]), "Users");
         params.distinguished_name.push(DnType::CommonName, "ada");
         assert_eq!(signed(&params), ["CN=ada"]);
@@ -207,7 +209,7 @@ mod tests {
         assert_eq!(signed(&params), Vec::<String>::new());
         params.distinguished_name.push(DnType::CommonName, "orders");
         assert_eq!(signed(&params), ["CN=orders"]);
-        // Alternative names that are none: what else it says counts as little.
+        // Broken alternative names: the other names of the certificate count as little.
         let broken =
             rcgen::CustomExtension::from_oid_content(&[2, 5, 29, 17], b"\x02\x01\x01".to_vec());
         params.custom_extensions.push(broken);

@@ -1,9 +1,10 @@
-//! Logins that fail: each leaves a line in the audit trail, and who tries many secrets is slowed.
+//! Failed logins: each leaves a line in the audit trail, and a guesser of secrets is slowed.
 //!
-//! Wrong secrets are counted by the address that they come from, of IPv6 by its first 64 bits, which one host has to
-//! itself as a rule. Beyond [`BURST`] at once and [`PER_SECOND`] after that, no secret from there is looked at, but for
-//! those of tokens that were shown from there before: a right token in use goes on, whoever else is behind the same
-//! proxy. Nothing waits, so nothing piles up; and a right token costs a comparison more than without.
+//! Wrong secrets are counted by their source address. Of IPv6 the first 64 bits count, which
+//! normally belong to one host. Beyond [`BURST`] at once and [`PER_SECOND`] after that, secrets
+//! from the address are not checked, except tokens that were valid from there before: a valid token
+//! in use keeps working, even if a guesser shares its proxy. Nothing waits, so nothing piles up; a
+//! valid token costs one comparison more than without this.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,27 +18,27 @@ use super::Caller;
 use crate::service::Error;
 use crate::trail::{About, Line, Trail};
 
-/// How many wrong secrets of one address are looked at in a row.
+/// Most wrong secrets of one address that are checked in a row.
 const BURST: u64 = 200;
-/// And in a second.
+/// Most wrong secrets of one address that are checked in a second.
 const PER_SECOND: u64 = 100;
-/// What one takes of the time that its address has.
+/// Time, in milliseconds, that one wrong secret takes from its address.
 const EACH_MS: u64 = 1_000 / PER_SECOND;
-/// How far an address may be ahead.
+/// Most milliseconds that an address may be ahead.
 const AHEAD_MS_MAX: u64 = BURST * EACH_MS;
-/// The most addresses that are remembered. Whoever has more than that is not slowed by this.
+/// Most addresses that are remembered. An attacker with more addresses is not slowed.
 const ADDRESSES_MAX: usize = 8_192;
-/// How many addresses are remembered of a token.
+/// Addresses that are remembered for each token.
 const PLACES: usize = 16;
 
-/// An address, as wrong secrets are counted. No two that are told apart have the same.
+/// An address, as the count of wrong secrets sees it. Two distinct origins never share a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Origin(u64);
 
 impl Origin {
-    /// Before the 32 bits of an IPv4 address: no host has an IPv6 address that begins with them.
+    /// Prefix of the 32 bits of an IPv4 address: no host has an IPv6 address with this beginning.
     const V4: u64 = 0xff00_0001_0000_0000;
-    /// In place of zero, with which IPv6's loopback begins.
+    /// Substitute for zero, with which IPv6's loopback begins.
     const LOOPBACK: u64 = 0xff00_0002_0000_0000;
 
     pub(crate) fn of(address: IpAddr) -> Self {
@@ -51,7 +52,7 @@ impl Origin {
     }
 }
 
-/// Where a secret was shown from when it was right: the last address of each hash.
+/// Addresses from which a secret was valid: the last address of each hash.
 #[derive(Debug, Default)]
 pub(crate) struct Places([AtomicU64; PLACES]);
 
@@ -61,7 +62,7 @@ impl Places {
         self.0.get(usize::try_from(hash).unwrap_or(0) % PLACES)
     }
 
-    // Relaxed: it orders nothing, and a login that is looked at once more is all the same.
+    // Relaxed: it orders nothing, and one more check of a login does no harm.
     fn has(&self, origin: Origin) -> bool {
         self.slot(origin).is_some_and(|slot| slot.load(Ordering::Relaxed) == origin.0)
     }
@@ -80,9 +81,9 @@ impl Places {
 pub(crate) struct Logins {
     trail: Trail,
     timer: Arc<dyn Timer>,
-    /// Up to when each address has spent its time, in elapsed time.
+    /// End of the spent time of each address, in elapsed time.
     spent: Mutex<HashMap<Origin, u64>>,
-    /// Until when some address has no more time; 0 while none has.
+    /// Time until which some address has no time left; 0 while none is busy.
     busy_until_ms: AtomicU64,
 }
 
@@ -96,10 +97,10 @@ impl Logins {
         &self.trail
     }
 
-    /// A right secret was shown, which was right at these places before.
+    /// Records a valid secret, with the addresses from which it was valid before.
     ///
     /// # Errors
-    /// In how many milliseconds it may be looked at.
+    /// Milliseconds until the secret may be checked.
     pub(crate) fn right(&self, places: &Places, from: IpAddr) -> Result<(), u64> {
         let origin = Origin::of(from);
         if self.busy_until_ms.load(Ordering::Relaxed) != 0
@@ -112,10 +113,10 @@ impl Logins {
         Ok(())
     }
 
-    /// A wrong secret was shown.
+    /// Records a wrong secret.
     ///
     /// # Errors
-    /// As [`Logins::right`]: then it was not looked at.
+    /// Milliseconds as of [`Logins::right`]: the secret was not checked.
     pub(crate) fn wrong(&self, from: IpAddr) -> Result<(), u64> {
         let (origin, now_ms) = (Origin::of(from), self.timer.elapsed().get());
         if let Some(wait_ms) = self.wait_ms(origin, now_ms) {
@@ -136,26 +137,27 @@ impl Logins {
         Ok(())
     }
 
-    /// In how many milliseconds a secret from there is looked at; none if it is now.
+    /// Returns the milliseconds until a secret from the address is checked; `None` if it is checked
+    /// now.
     fn wait_ms(&self, origin: Origin, now_ms: u64) -> Option<u64> {
         let busy_until_ms = self.busy_until_ms.load(Ordering::Relaxed);
         if busy_until_ms == 0 {
             return None;
         }
         if busy_until_ms <= now_ms {
-            // Whoever raised it meanwhile is looked at once more.
+            // An address that raised it meanwhile gets one more check.
             let order = Ordering::Relaxed;
             let _ = self.busy_until_ms.compare_exchange(busy_until_ms, 0, order, order);
             return None;
         }
         let spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         let ahead_ms = spent.get(&origin)?.saturating_sub(now_ms);
-        // Another one has to fit.
+        // One more secret has to fit.
         let wait_ms = ahead_ms.saturating_add(EACH_MS).saturating_sub(AHEAD_MS_MAX);
         (wait_ms > 0).then_some(wait_ms)
     }
 
-    /// A line of a login that failed.
+    /// Writes an audit line about a failed login.
     pub(crate) fn failed(&self, who: &Caller, why: &str) {
         self.trail.leave(About::Login, who, || Line {
             what: "login failed".to_owned(),
@@ -165,7 +167,7 @@ impl Logins {
     }
 }
 
-/// What is said to whoever shows secrets that are not looked at.
+/// Returns the error for a caller whose secrets are not checked.
 pub(crate) fn too_many(wait_ms: u64) -> Error {
     let message = format!(
         "too many wrong tokens came from this address: {BURST} at once and {PER_SECOND} a second are looked at, and the \
@@ -198,7 +200,7 @@ mod tests {
         }
         assert_eq!(logins.wrong(one), Err(EACH_MS));
         assert_eq!(logins.wrong(other), Ok(()), "another address by itself");
-        // What is not looked at costs nothing more.
+        // Unchecked secrets cost no time.
         for _ in 0..1_000 {
             assert!(logins.wrong(one).is_err());
         }
@@ -219,7 +221,7 @@ mod tests {
         while logins.wrong(one).is_ok() {}
         assert_eq!(logins.right(&used, one), Ok(()));
         assert_eq!(logins.right(&fresh, other), Ok(()), "from elsewhere");
-        // A guess that is right, as it may be. It is looked at as soon as any is.
+        // A correct guess is possible. It is checked as soon as any secret is.
         assert_eq!(logins.right(&fresh, one), Err(EACH_MS));
         timer.advance_ms(EACH_MS);
         assert_eq!(logins.right(&fresh, one), Ok(()));

@@ -1,8 +1,8 @@
-//! Who may do what: tokens, their rights over sources, and their rates.
+//! Access control: tokens, their rights over sources, and their rates.
 //!
-//! The [`Service`](crate::Service) asks at the beginning of everything that can be asked for, so no
-//! protocol can forget to. Protocols only say who asks: a [`Caller`]. Where no tokens are configured
-//! there is no [`Access`] at all, and everybody is [`Caller::anyone`].
+//! The [`Service`](crate::Service) checks rights at the beginning of every use case, so no protocol
+//! can forget to. Protocols only identify the [`Caller`]. Where no tokens are configured there is
+//! no [`Access`] at all, and every caller is [`Caller::anyone`].
 
 mod caller;
 mod certificate;
@@ -40,18 +40,18 @@ pub use token::TokenSettings;
 
 use crate::roster::Entry;
 
-/// Everything that is secret, as it is configured at one moment.
+/// All configured secrets at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Tokens {
     /// Tokens by name.
     pub tokens: BTreeMap<String, TokenSettings>,
-    /// What the servers of a namespace show each other: the first is sent, each is taken.
+    /// Secrets that peers show each other: the first is sent, each is accepted.
     pub peers: Vec<Secret>,
-    /// Whether `/metrics` is for everybody.
+    /// Whether `/metrics` needs no token.
     pub open_metrics: bool,
 }
 
-/// Who may do what. Clones are the same; it is replaced while the server runs.
+/// Tokens and their rights. Clones share them; they can be replaced while the server runs.
 #[derive(Clone)]
 pub struct Access(Arc<Shared>);
 
@@ -60,7 +60,7 @@ struct Shared {
     timer: Arc<dyn Timer>,
     logins: Arc<Logins>,
     table: ArcSwap<Table>,
-    /// Counts replacements.
+    /// Number of replacements.
     generation: AtomicU64,
 }
 
@@ -69,15 +69,15 @@ struct Shared {
 struct Table {
     by_name: BTreeMap<String, Arc<Token>>,
     by_token: ByToken<Holder>,
-    /// By the names of certificates that stand for them.
+    /// Tokens by the certificate names that map to them.
     by_certificate: HashMap<Arc<str>, Arc<Token>>,
     peers: Vec<Secret>,
-    /// Where servers showed theirs.
+    /// Addresses from which peers showed their secrets.
     peer_places: Arc<Places>,
     open_metrics: bool,
 }
 
-/// Whose a token is.
+/// Holder of a token.
 #[derive(Clone, Debug)]
 enum Holder {
     Token(Arc<Token>),
@@ -91,10 +91,10 @@ impl fmt::Debug for Access {
 }
 
 impl Access {
-    /// Access to the sources of a namespace.
+    /// Creates access control for the sources of a namespace.
     ///
     /// # Errors
-    /// Which token is not possible, and why. Hashes and tokens are not shown.
+    /// The token that is invalid, and why. Hashes and tokens are not shown.
     pub fn new(namespace: &str, tokens: &Tokens, timer: Arc<dyn Timer>) -> Result<Self, String> {
         let access = Self(Arc::new(Shared {
             namespace: namespace.to_owned(),
@@ -107,10 +107,10 @@ impl Access {
         Ok(access)
     }
 
-    /// From now on, these tokens. Answers what has changed, a line for each token.
+    /// Uses these tokens from now on. Returns the changes, a line for each token.
     ///
     /// # Errors
-    /// As [`Access::new`]; nothing has changed then.
+    /// Those of [`Access::new`]; nothing has changed then.
     pub fn replace(&self, tokens: &Tokens) -> Result<Vec<String>, String> {
         let before = self.0.table.load_full();
         let table = Table::new(tokens, &before, &self.0)?;
@@ -121,7 +121,7 @@ impl Access {
         Ok(changes)
     }
 
-    /// The tokens that expire, with the time of each.
+    /// Returns the tokens that expire, with the time of each.
     #[must_use]
     pub fn expiring(&self) -> Vec<(String, UnixMillis)> {
         let table = self.0.table.load();
@@ -129,17 +129,17 @@ impl Access {
         expiring.filter_map(|token| Some((token.name().to_owned(), token.expires()?))).collect()
     }
 
-    /// Changes whenever the tokens do.
+    /// Returns a number that changes whenever the tokens change.
     pub(crate) fn generation(&self) -> u64 {
         self.0.generation.load(Ordering::Acquire)
     }
 
-    /// Logins, for all who ask for secrets.
+    /// Returns the logins, for every place that checks secrets.
     pub(crate) fn logins(&self) -> Arc<Logins> {
         Arc::clone(&self.0.logins)
     }
 
-    /// The caller that shows this token, at this address.
+    /// Identifies the caller that shows this token, at this address.
     pub(crate) fn caller(&self, token: &[u8], from: &Arc<Entry>) -> Caller {
         let hash = TokenHash::of(token);
         let table = self.0.table.load();
@@ -154,7 +154,8 @@ impl Access {
         self.looked_at(caller.over(from), places, from)
     }
 
-    /// The caller, if it may be looked at what it shows: at a token that was right at these places, or at a wrong one.
+    /// Returns the caller, if the login limit permits a check: of a token that was valid from these
+    /// addresses before, or of a wrong one.
     fn looked_at(&self, caller: Caller, places: Option<&Places>, from: &Arc<Entry>) -> Caller {
         let logins = &self.0.logins;
         let looked_at = match places {
@@ -179,7 +180,8 @@ impl Access {
         }
     }
 
-    /// The caller that has a certificate with these names and shows no token, at this address.
+    /// Identifies the caller that has a certificate with these names and shows no token, at this
+    /// address.
     pub(crate) fn caller_named(&self, names: &Names, from: &Arc<Entry>) -> Caller {
         self.named(names).over(from)
     }
@@ -196,7 +198,8 @@ impl Access {
         }
     }
 
-    /// The caller that sends these headers and has a certificate with these names, at this address.
+    /// Identifies the caller that sends these headers and has a certificate with these names, at
+    /// this address.
     pub(crate) fn caller_of(
         &self,
         headers: &HeaderMap,
@@ -204,7 +207,7 @@ impl Access {
         from: &Arc<Entry>,
     ) -> Caller {
         let Some(value) = headers.get(AUTHORIZATION) else {
-            // A browser shows its certificate for the requests of any page.
+            // A browser sends its certificate with the requests of any page.
             return if names.is_empty() || !is_of_another_site(headers) {
                 self.caller_named(names, from)
             } else {
@@ -219,7 +222,7 @@ impl Access {
         }
     }
 
-    /// The token of somebody who shows this.
+    /// Returns the token that a credential identifies.
     fn token(&self, shown: &Shown) -> Option<Arc<Token>> {
         let table = self.0.table.load();
         match shown {
@@ -231,7 +234,7 @@ impl Access {
         }
     }
 
-    /// What this server shows another.
+    /// Returns the secret that this server shows to peers.
     pub(crate) fn shown_to_peers(&self) -> Option<Secret> {
         self.0.table.load().peers.first().cloned()
     }
@@ -241,12 +244,12 @@ impl Access {
     }
 }
 
-/// The scheme of an `Authorization` header.
+/// Scheme of an `Authorization` header.
 const BEARER: &[u8] = b"Bearer ";
-/// By what browsers say whose page asks; pages cannot write it.
+/// Header in which browsers name the site of the calling page; pages cannot set it.
 pub(crate) const SITE: &str = "sec-fetch-site";
 
-/// Whether a browser asks, for a page that is not this server's own.
+/// Returns whether a browser sent this for a page that is not this server's own.
 pub(crate) fn is_of_another_site(headers: &HeaderMap) -> bool {
     let site = headers.get(SITE).map(HeaderValue::as_bytes);
     site.is_some_and(|site| !matches!(site, b"same-origin" | b"none"))
@@ -291,7 +294,7 @@ impl Table {
         Ok(table)
     }
 
-    /// A line for each token that is new, gone or different.
+    /// Returns a line for each token that was added, removed or changed.
     fn changes_since(&self, before: &Self) -> Vec<String> {
         let names: BTreeSet<_> = self.by_name.keys().chain(before.by_name.keys()).collect();
         let changes = names.into_iter().filter_map(|name| {
@@ -313,7 +316,7 @@ impl Table {
     }
 }
 
-/// A token as the audit trail shows it: a hash tells two apart, and is no use to anybody.
+/// Describes a token in the audit trail: a hash distinguishes two tokens and gives no access.
 fn told(token: &Token) -> String {
     let TokenSettings { certificates, grants, rates, expires, .. } = token.settings();
     let hashes = token.hashes().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Rates: how many IDs a token may have of one source in a time.
+//! Rates: IDs that a token may take of one source in a period.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -17,20 +17,20 @@ use snowmint_wire::error::Code;
 use super::right::Pattern;
 use crate::service::{Error, shown};
 
-/// The most IDs of one second: beyond, a rate is no limit, and its rest is no whole nanoseconds.
+/// Most IDs of one second: beyond, a rate limits nothing, and an ID takes no whole nanoseconds.
 const PER_SECOND_MAX: u32 = 10_000_000;
 
-/// The longest in which a burst comes back.
+/// Longest time in which a burst may refill.
 const BURST_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// `1000/s orders-*`, or `1000/s burst=5000 orders-*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rate {
-    /// As it was written.
+    /// Text in the configuration.
     text: String,
-    /// How long one ID takes.
+    /// Time that one ID takes.
     each: Duration,
-    /// The most at once, after a rest.
+    /// Most IDs at once, after an idle time.
     burst: NonZeroU32,
     pattern: Pattern,
 }
@@ -91,10 +91,10 @@ impl Clock for Elapsed {
     }
 }
 
-/// Says what a key is about.
+/// Describes the subject of a key.
 type What = fn(&str) -> String;
 
-/// A rate, and what was taken of it, by source. Only sources that there are get in.
+/// A rate, and its use by source. Only existing sources get in.
 struct Pace {
     rate: Rate,
     clock: Elapsed,
@@ -141,19 +141,19 @@ impl Pace {
     }
 }
 
-/// What counts against a rate although it takes nothing of a source that is there.
+/// Action that counts toward a rate although it takes nothing of an existing source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deed {
     /// A program joins.
     Join,
-    /// A program claims a worker number, or a number is lent.
+    /// A program claims a worker number, or the server leases one externally.
     Claim,
-    /// A source is defined that was not there.
+    /// A source is defined that did not exist.
     Define,
 }
 
 impl Deed {
-    /// No source is called so, and a pattern that fits it fits every name.
+    /// Returns the key: no source can have this name, and a pattern that fits it fits every name.
     const fn key(self) -> &'static str {
         match self {
             Self::Join => "(joins)",
@@ -163,12 +163,12 @@ impl Deed {
     }
 }
 
-/// The rates of one token; the first whose pattern a source fits counts.
+/// Rates of one token; the first rate whose pattern fits a source counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rates(Vec<Arc<Pace>>);
 
 impl Rates {
-    /// Those written, for the sources of a namespace. What is written as before goes on from where it was.
+    /// Parses rates for the sources of a namespace. An unchanged rate keeps its state.
     pub(super) fn new(
         texts: &[String],
         namespace: &str,
@@ -190,12 +190,12 @@ impl Rates {
         Ok(Self(paces))
     }
 
-    /// Whether there is one for any source.
+    /// Returns whether no rate exists.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The most of a source that can be taken at once, if it has a rate.
+    /// Returns the most of a source that can be taken at once, if it has a rate.
     pub(super) fn at_once(&self, source: &str) -> Option<u64> {
         let pace = self.0.iter().find(|pace| pace.rate.pattern.has_source(source))?;
         Some(pace.rate.burst.get().into())
@@ -206,7 +206,7 @@ impl Rates {
         self.spend_of(token, source, |source| format!("source {source}"), count)
     }
 
-    /// Counts something that is done once, whatever it is done to.
+    /// Counts a single action, regardless of its target.
     pub(super) fn count(&self, token: &str, deed: Deed) -> Result<(), Error> {
         self.spend_of(token, deed.key(), |key| key.trim_matches(['(', ')']).to_owned(), 1)
     }

@@ -1,35 +1,36 @@
-//! Rights, and the sources that they are for.
+//! Rights, and the sources that they apply to.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::service::shown;
 
-/// What a token may do.
+/// Permission of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Right {
     /// Mint IDs, count, and read the bound of a counter.
     Mint,
-    /// Take ranges of numbers, to spend them oneself.
+    /// Take ranges of numbers, for the client to issue.
     Reserve,
-    /// Mint in the client's own process: be a member of the store, and take worker numbers. They are one set for all
-    /// sources, so it is the same over whatever source.
+    /// Mint in the client's own process: be a member of the store, and take worker numbers. All
+    /// sources share one set of them, so the right is the same over any source.
     Join,
-    /// Be told what an ID says.
+    /// Decode IDs.
     Decode,
-    /// Define, alter and delete sources; with another right, go beyond the limits of one request. Over
-    /// all sources: see workers and clients, too. Over a key, a store or an origin: name it in definitions.
+    /// Define, alter and delete sources; with another right, exceed the limits of one request. Over
+    /// all sources: see workers and clients, too. Over a key, a store or an upstream: name it in
+    /// definitions.
     Admin,
-    /// See what is counted (`/metrics`), over all sources.
+    /// Read the metrics (`/metrics`), over all sources.
     Metrics,
 }
 
 impl Right {
-    /// All of them.
+    /// All rights.
     pub const ALL: [Self; 6] =
         [Self::Mint, Self::Reserve, Self::Join, Self::Decode, Self::Admin, Self::Metrics];
 
-    /// As it is written.
+    /// Returns the text form.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,14 +50,14 @@ impl fmt::Display for Right {
     }
 }
 
-/// What a definition can name that is not the source's own: it takes a right over that, too.
+/// Object outside the source that a definition can name: this needs a right over the object, too.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Named {
-    /// A key of disguises, by its number.
+    /// A disguise key, by its number.
     Key(u32),
-    /// A store beside the server's own.
+    /// A secondary store.
     Store(String),
-    /// What numbers are drawn from while another system hands them out, too.
+    /// An upstream: another system issues its numbers, too.
     Origin(String),
 }
 
@@ -69,7 +70,7 @@ impl Named {
         }
     }
 
-    /// The key of a definition that names it.
+    /// Returns the key in a definition that names it.
     pub(super) const fn key(&self) -> &'static str {
         match self {
             Self::Key(_) => "disguise.key",
@@ -80,7 +81,7 @@ impl Named {
 }
 
 impl fmt::Display for Named {
-    /// As grants name it.
+    /// Writes its form in grants.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.over().prefix())?;
         match self {
@@ -90,7 +91,7 @@ impl fmt::Display for Named {
     }
 }
 
-/// What kind of things the names of a grant are.
+/// Kind of object that the names of a grant refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Over {
     Sources,
@@ -100,7 +101,7 @@ enum Over {
 }
 
 impl Over {
-    /// What stands before the names; no source has a colon in its name.
+    /// Returns the prefix of the names; source names have no colon.
     const fn prefix(self) -> &'static str {
         match self {
             Self::Sources => "",
@@ -110,7 +111,7 @@ impl Over {
         }
     }
 
-    /// What a pattern of a grant is about, and the pattern without that.
+    /// Splits a pattern of a grant into its kind of object and the rest.
     fn of(text: &str) -> (Self, String) {
         let (namespace, name) = match text.split_once('/') {
             Some((namespace, name)) => (format!("{namespace}/"), name),
@@ -124,7 +125,8 @@ impl Over {
     }
 }
 
-/// Rights over the sources of a pattern: `mint,reserve orders-*`; or over what definitions name: `admin key:1`.
+/// Rights over the sources of a pattern: `mint,reserve orders-*`; or over objects that definitions
+/// name: `admin key:1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     rights: Vec<Right>,
@@ -141,7 +143,7 @@ impl Grant {
         self.over == Over::Sources && self.pattern.has_source(source)
     }
 
-    /// Whether definitions may name it: with the right over all sources, or over just that.
+    /// Returns whether definitions may name it: by the right over all sources, or over this object.
     pub(super) fn has_named(&self, named: &Named) -> bool {
         let fits = || match named {
             Named::Key(number) => self.pattern.has_source(&number.to_string()),
@@ -151,7 +153,8 @@ impl Grant {
         self.has_over_all(Right::Admin) || (is_over && fits())
     }
 
-    /// Whether it says anything of a source; what is counted of it is little.
+    /// Returns whether it grants a right over a source, other than to its metrics, which show
+    /// little.
     pub(super) fn concerns(&self, source: &str) -> bool {
         self.rights.iter().any(|right| *right != Right::Metrics) && self.has_source(source)
     }
@@ -160,12 +163,12 @@ impl Grant {
         self.over == Over::Sources && self.rights.contains(&right) && self.pattern.source == "*"
     }
 
-    /// Whether it is about sources, and not about what definitions name.
+    /// Returns whether it applies to sources, and not to objects that definitions name.
     pub(super) fn is_over_sources(&self) -> bool {
         self.over == Over::Sources
     }
 
-    /// Whether it has the right over any source.
+    /// Returns whether it has the right over any source.
     pub(super) fn has_somewhere(&self, right: Right) -> bool {
         self.is_over_sources() && self.rights.contains(&right)
     }
@@ -206,7 +209,7 @@ impl FromStr for Grant {
     }
 }
 
-/// Names of sources, and of namespaces: `orders-*`, `prod/orders-*`. A star stands for any characters.
+/// Names of sources, and of namespaces: `orders-*`, `prod/orders-*`. A star matches any characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
     namespace: String,
@@ -242,8 +245,8 @@ impl FromStr for Pattern {
     }
 }
 
-/// Whether a name fits a pattern. What lies between stars is looked for from the left: the first place
-/// leaves the most for the rest, so that nothing has to be tried twice.
+/// Returns whether a name fits a pattern. Searches parts between stars from the left: the first
+/// match leaves the most for the rest, so that no part needs a second try.
 fn fits(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let (between, last) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -293,7 +296,7 @@ mod tests {
         }
     }
 
-    /// The definition of a star, letter by letter.
+    /// Defines a star, letter by letter.
     fn fits_slowly(pattern: &[u8], name: &[u8]) -> bool {
         match (pattern, name) {
             ([], []) => true,
@@ -339,7 +342,7 @@ mod tests {
             ("admin origin:leaf", [false, false, true]),
             ("admin key:2", [false; 3]),
             ("admin key:11", [false; 3]),
-            // Patterns of sources, whatever they would fit as texts.
+            // Patterns of sources, regardless of the texts that they would fit.
             ("admin *1", [false; 3]),
             ("admin *e*", [false; 3]),
             ("admin k*", [false; 3]),

@@ -1,7 +1,8 @@
-//! Secrets: what is kept of them, and how they are compared.
+//! Secrets: their stored form, and their comparison.
 //!
-//! Of a token its SHA-256 is kept. That is enough for a random token, which nobody can try out; a
-//! password that a person made up would need a slow hash, and is refused where tokens are made.
+//! The server keeps the SHA-256 of a token. A hash suffices for a random token, which is too long
+//! to guess. A password that a person invented would need a slow hash, and is rejected where tokens
+//! are made.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,28 +12,28 @@ use axum::http::HeaderValue;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-/// What the text form of a hash begins with.
+/// Prefix of the text form of a hash.
 const SCHEME: &str = "sha256:";
-/// The shortest token that may be made, in bytes.
+/// Shortest token that may be made, in bytes.
 const TOKEN_BYTES_MIN: usize = 32;
-/// How many different bytes such a token has at least.
+/// Fewest distinct bytes of a token that may be made.
 const DIFFERENT_BYTES_MIN: usize = 10;
 
-/// The hash of a token. Its text form is `sha256:HEX`.
+/// Hash of a token. Its text form is `sha256:HEX`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
-    /// The hash of a token.
+    /// Hashes a token.
     #[must_use]
     pub fn of(token: &[u8]) -> Self {
         Self(Sha256::digest(token).into())
     }
 
-    /// The hash of a token that may be given to somebody: one that nobody guesses.
+    /// Hashes a new token, which must be hard to guess.
     ///
     /// # Errors
-    /// What is wrong with it, without the token.
+    /// The defect, without the token.
     pub fn of_new(token: &str) -> Result<Self, String> {
         let mut seen = [false; 256];
         token.bytes().for_each(|byte| seen[usize::from(byte)] = true);
@@ -49,13 +50,13 @@ impl TokenHash {
         Ok(Self::of(token.as_bytes()))
     }
 
-    /// A part that finds it in a table. An attacker who tries tokens cannot steer it.
+    /// Returns a part of the hash as a table key. An attacker who tries tokens cannot steer it.
     fn head(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         u64::from_ne_bytes([a, b, c, d, e, f, g, h])
     }
 
-    /// The same in a time that does not depend on where they differ.
+    /// Compares in a time that does not depend on where the hashes differ.
     fn same(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
@@ -65,7 +66,7 @@ impl FromStr for TokenHash {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // The text may be a token that somebody put here by mistake: it is not shown.
+        // The text may be a token, put here by mistake: the error does not show it.
         let wrong = || {
             format!(
                 "a hash is written {SCHEME} and 64 hexadecimal digits; `snowmint token new` makes it"
@@ -95,30 +96,30 @@ impl fmt::Display for TokenHash {
 }
 
 impl fmt::Debug for TokenHash {
-    /// As much as tells two apart in a log.
+    /// Writes enough of the hash to distinguish two in a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{SCHEME}{:02x}{:02x}…", self.0[0], self.0[1])
     }
 }
 
-/// A secret that has to be sent. It shows nowhere.
+/// A secret that has to be sent. No output shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// A secret with this text.
+    /// Creates a secret with this text.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself, for the one place that needs it.
+    /// Returns the text itself, for the one place that needs it.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// As a header says it, which is never logged.
+    /// Returns the header value, which is never logged.
     pub(crate) fn bearer(&self) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(&format!("Bearer {}", self.0)).ok()?;
         value.set_sensitive(true);
@@ -135,7 +136,7 @@ impl fmt::Debug for Secret {
 /// Values by token.
 #[derive(Clone, Debug)]
 pub(crate) struct ByToken<T> {
-    /// By the head of a hash; nearly always one of each.
+    /// Entries by the head of their hash, nearly always one each.
     entries: HashMap<u64, Vec<(TokenHash, T)>>,
 }
 
@@ -146,7 +147,7 @@ impl<T> Default for ByToken<T> {
 }
 
 impl<T> ByToken<T> {
-    /// Puts a value there; false when there is one for this token.
+    /// Inserts a value; returns false when the token has one already.
     pub(crate) fn insert(&mut self, hash: TokenHash, value: T) -> bool {
         if self.find(&hash).is_some() {
             return false;
@@ -155,7 +156,7 @@ impl<T> ByToken<T> {
         true
     }
 
-    /// The value of a token, by its hash.
+    /// Returns the value of a token, by its hash.
     pub(crate) fn find(&self, hash: &TokenHash) -> Option<&T> {
         let near = self.entries.get(&hash.head())?;
         near.iter().find(|(known, _)| known.same(hash)).map(|(_, value)| value)

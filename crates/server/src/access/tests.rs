@@ -1,4 +1,4 @@
-//! Who may do what, decided over whole tables.
+//! Tests of access control, over whole tables.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -10,7 +10,7 @@ use crate::service::Error;
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// A connection from there.
+/// Returns a connection from this address.
 fn from(address: IpAddr) -> Arc<Entry> {
     Arc::new(Entry::new(1, SocketAddr::new(address, 51_334), 0))
 }
@@ -109,7 +109,7 @@ fn a_token_is_rotated_without_those_who_use_it_being_disturbed() {
     assert!(!old.is_known());
     assert_eq!(code(new.may(Right::Mint, "x")), None);
 
-    // Rights that are taken away are gone for those who are there already.
+    // Removed rights are lost for connected callers, too.
     access.replace(&tokens(&[("a", token(&["new"], &["decode *"]))])).unwrap();
     assert_eq!(code(new.may(Right::Mint, "x")), Some(Code::Forbidden));
     access.replace(&tokens(&[])).unwrap();
@@ -183,7 +183,7 @@ fn a_bearer_is_read_from_its_header() {
     assert!(!access.caller_of(&HeaderMap::new(), &Names::default(), &from(HERE)).is_known());
 }
 
-/// What a certificate for these hosts calls its owner, besides "rcgen self signed cert".
+/// Returns the names in a certificate for these hosts, besides "rcgen self signed cert".
 fn names(hosts: &[&str]) -> Names {
     let hosts: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
     let params = rcgen::CertificateParams::new(hosts).unwrap();
@@ -228,7 +228,7 @@ fn a_certificate_stands_for_a_token_by_a_whole_name() {
     let nobody = access.caller_named(&Names::default(), &from(HERE));
     assert_eq!(code(nobody.must_be_known()), Some(Code::Unauthenticated));
     assert_eq!(code(nobody.must_be_a_server()), Some(Code::Unauthenticated));
-    // Whatever it is called, it is no other server.
+    // A certificate with any name does not make a peer.
     assert_eq!(code(orders.must_be_a_server()), Some(Code::Forbidden));
 }
 
@@ -289,7 +289,7 @@ fn a_certificate_counts_after_a_token_and_not_for_pages_of_others() {
     }
 }
 
-/// Whoever guesses from an address does not lock those out who have a token there.
+/// A guesser at an address does not lock out callers with a token there.
 #[test]
 fn guesses_are_slowed_and_right_tokens_in_use_are_not() {
     let timer = ManualTimer::new(1_000);
@@ -308,7 +308,7 @@ fn guesses_are_slowed_and_right_tokens_in_use_are_not() {
     assert_eq!(may(b"a", HERE), None, "in use");
     assert_eq!(may(b"b", HERE), Some(Code::RateLimited), "not seen here before");
     assert_eq!(may(b"b", there), None, "elsewhere");
-    // Tokens that are read anew are in use where they were.
+    // Reloaded tokens count as in use at their previous addresses.
     access.replace(&all).unwrap();
     assert_eq!(may(b"a", HERE), None);
     timer.advance_ms(wait_ms);

@@ -1,4 +1,4 @@
-//! A token: which caller shows it, and what that caller may do.
+//! A token: the caller that shows it, and the rights of this caller.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,19 +17,19 @@ use super::right::{Grant, Named, Right};
 use super::secret::TokenHash;
 use crate::service::{Error, shown};
 
-/// A token as it is configured; its name stands before it.
+/// A token as configured, without its name, which is its key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TokenSettings {
-    /// The hashes of its secrets: two while it is rotated.
+    /// Hashes of its secrets: two during a rotation.
     pub hashes: Vec<String>,
-    /// Names of certificates that stand for it: `URI=…`, `DNS=…`, `EMAIL=…`, `CN=orders-service`.
+    /// Names of certificates that map to it: `URI=…`, `DNS=…`, `EMAIL=…`, `CN=orders-service`.
     pub certificates: Vec<String>,
-    /// What it may do: `mint,reserve orders-*`.
+    /// Its rights: `mint,reserve orders-*`.
     pub grants: Vec<String>,
-    /// How much it may have: `1000/s orders-*`.
+    /// Its rates: `1000/s orders-*`.
     pub rates: Vec<String>,
-    /// Until when it is one, such as `2027-01-01T00:00:00Z`; none: for ever.
+    /// Expiry, such as `2027-01-01T00:00:00Z`; `None`: it never expires.
     pub expires: Option<String>,
 }
 
@@ -37,15 +37,15 @@ pub struct TokenSettings {
 #[derive(Debug)]
 pub(super) struct Token {
     name: String,
-    /// As it was configured, to see whether it has changed.
+    /// Configured settings, for the detection of changes.
     settings: TokenSettings,
     grants: Vec<Grant>,
     rates: Rates,
-    /// Until when it is one, if not for ever.
+    /// Expiry, if any.
     expires: Option<UnixMillis>,
-    /// Where its secrets were shown.
+    /// Addresses from which its secrets were shown.
     places: Arc<Places>,
-    /// Tokens were read anew since.
+    /// Whether tokens were reloaded since.
     is_past: AtomicBool,
 }
 
@@ -78,7 +78,7 @@ impl Token {
         self.settings.hashes.iter().map(|text| text.parse()).collect()
     }
 
-    /// The names of certificates that stand for it, as they are compared.
+    /// Returns the comparison forms of the certificate names that map to it.
     pub(super) fn certificates(&self) -> Result<Vec<Arc<str>>, String> {
         self.settings.certificates.iter().map(|text| certificate::name(text)).collect()
     }
@@ -95,7 +95,7 @@ impl Token {
         self.expires
     }
 
-    /// Whether its time is over.
+    /// Returns whether it has expired.
     pub(super) fn has_expired(&self) -> bool {
         self.expires.is_some_and(|expires| SystemClock.unix_ms() >= expires)
     }
@@ -116,7 +116,7 @@ impl Token {
         self.grants.iter().any(|grant| grant.has(right, source))
     }
 
-    /// Whether it has any right over a source.
+    /// Returns whether it has any right over a source.
     pub(super) fn concerns(&self, source: &str) -> bool {
         self.grants.iter().any(|grant| grant.concerns(source))
     }
@@ -125,7 +125,7 @@ impl Token {
         self.grants.iter().any(|grant| grant.has_somewhere(right))
     }
 
-    /// Whether it has any right, over any source.
+    /// Returns whether it has any right, over any source.
     pub(super) fn has_some_right(&self) -> bool {
         self.grants.iter().any(Grant::is_over_sources)
     }
@@ -134,7 +134,7 @@ impl Token {
         self.grants.iter().any(|grant| grant.has_over_all(right))
     }
 
-    /// Whether definitions of its may name this.
+    /// Returns whether its definitions may name this.
     pub(super) fn has_named(&self, named: &Named) -> bool {
         self.grants.iter().any(|grant| grant.has_named(named))
     }
@@ -155,13 +155,13 @@ impl Token {
         self.rates.count(&self.name, deed)
     }
 
-    /// What it is told that may not.
+    /// Returns the error for a missing right.
     pub(super) fn refusal(&self, right: Right, over: &str) -> Error {
         let name = &self.name;
         Error::new(Code::Forbidden, format!("token {name} has no right to {right} over {over}"))
     }
 
-    /// What it is told whose definition may not name this.
+    /// Returns the error for a definition that may not name this.
     pub(super) fn refusal_to_name(&self, named: &Named) -> Error {
         let (name, key) = (&self.name, named.key());
         let message = format!(
@@ -172,7 +172,7 @@ impl Token {
     }
 }
 
-/// The time at which a token expires.
+/// Parses the time at which a token expires.
 fn time(text: &str) -> Result<UnixMillis, String> {
     let time = text.parse::<Timestamp>().ok();
     let ms = time.and_then(|time| u64::try_from(time.as_millisecond()).ok());
@@ -184,7 +184,7 @@ fn time(text: &str) -> Result<UnixMillis, String> {
     })
 }
 
-/// A source, as refusals name it.
+/// Returns a source's name in errors.
 pub(super) fn source_of(name: &str) -> String {
     format!("source {}", shown(name))
 }

@@ -1,4 +1,4 @@
-//! Settings of the compatible doors: each is off until it is asked for.
+//! Settings of the compatibility APIs: each is off by default.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use snowmint_coord::catalog::check_name;
 use snowmint_core::Layout;
 
-/// The HTTP interfaces of other systems, for their clients to move by changing an address.
+/// HTTP interfaces of other systems: their clients move to Snowmint by a change of address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompatSettings {
@@ -20,23 +20,23 @@ pub struct CompatSettings {
     pub cosid: CosIdSettings,
 }
 
-/// The sources of keys: a key that is not in the table is the name of its source.
+/// Sources by key: a key that is not in the table is the name of its source.
 pub type Keys = BTreeMap<String, String>;
 
-/// The door of Leaf.
+/// Compatibility API of Leaf.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LeafSettings {
-    /// Whether it is open.
+    /// Whether it is on.
     pub enabled: bool,
-    /// The source of every key of `/api/snowflake/get/{key}` that is not in `keys`, since Leaf takes any
-    /// key there. Empty: a key is the name of its source.
+    /// Source of every key of `/api/snowflake/get/{key}` that is not in `keys`, since Leaf takes
+    /// any key there. Empty: a key is the name of its source.
     pub snowflake: String,
-    /// The layout by which `/decodeSnowflakeId` reads. `leaf`.
+    /// Layout by which `/decodeSnowflakeId` reads. `leaf`.
     pub layout: String,
-    /// The time zone in which it shows times. `UTC`.
+    /// Time zone of the times that it shows. `UTC`.
     pub zone: String,
-    /// The sources of keys.
+    /// Sources by key.
     pub keys: Keys,
 }
 
@@ -52,23 +52,23 @@ impl Default for LeafSettings {
     }
 }
 
-/// The door of Tinyid.
+/// Compatibility API of Tinyid.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TinyidSettings {
-    /// Whether it is open.
+    /// Whether it is on.
     pub enabled: bool,
-    /// How many numbers a client gets to spend by itself, of a source whose `step.rule` names no
+    /// Numbers that a client gets to issue by itself, of a source whose `step.rule` names no
     /// number. 1,000.
     pub segment_length: u64,
-    /// The sources of business types.
+    /// Sources by business type.
     pub keys: Keys,
-    /// What each token, or the hash of one, may ask for: business types with commas between them, or
-    /// `*`. Empty: those of the server count.
+    /// Business types that each token, or the hash of one, may request: separated by commas, or
+    /// `*`. Empty: the server's tokens count.
     pub tokens: BTreeMap<String, String>,
 }
 
-/// Tokens are not shown.
+/// Hides the tokens.
 impl fmt::Debug for TinyidSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { enabled, segment_length, keys, tokens: _ } = self;
@@ -86,18 +86,18 @@ impl Default for TinyidSettings {
     }
 }
 
-/// The door of CosId's proxy.
+/// Compatibility API of CosId's proxy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CosIdSettings {
-    /// Whether it is open.
+    /// Whether it is on.
     pub enabled: bool,
-    /// Whether a client may define the segment source that it asks for.
+    /// Whether a client may define the segment source that it requests.
     pub define: bool,
-    /// How many machine IDs the clients of one namespace, and of all that one token may lend in, may have in the store,
-    /// those that are free again too. 4,096.
+    /// Most machine IDs in the store for the clients of one namespace, and for all namespaces that
+    /// one token may use. Free machine IDs count, too. 4,096.
     pub machines_max: u64,
-    /// The sources of keys, which are `NAMESPACE.NAME` for segments, and a name for IDs.
+    /// Sources by key: `NAMESPACE.NAME` for segments, and a name for IDs.
     pub keys: Keys,
 }
 
@@ -108,10 +108,10 @@ impl Default for CosIdSettings {
 }
 
 impl CompatSettings {
-    /// Whether all of it can be.
+    /// Checks all settings.
     ///
     /// # Errors
-    /// Which key has which value that is not possible.
+    /// The key whose value is invalid, with the value.
     pub fn check(&self) -> Result<(), String> {
         let Self { leaf, tinyid, cosid } = self;
         for (door, keys) in [("leaf", &leaf.keys), ("tinyid", &tinyid.keys), ("cosid", &cosid.keys)]
@@ -141,13 +141,13 @@ impl CompatSettings {
 }
 
 impl LeafSettings {
-    /// The layout by which IDs are read.
+    /// Returns the layout of decoded IDs.
     pub(crate) fn layout(&self) -> Result<Layout, String> {
         let text = &self.layout;
         text.parse().map_err(|error| format!("compat.leaf.layout = {text:?}: {error}"))
     }
 
-    /// The zone in which times are shown.
+    /// Returns the time zone of shown times.
     pub(crate) fn zone(&self) -> Result<TimeZone, String> {
         let name = &self.zone;
         TimeZone::get(name).map_err(|_| {

@@ -11,59 +11,61 @@ pub use compat::{CompatSettings, CosIdSettings, Keys, LeafSettings, TinyidSettin
 
 use crate::hosts::is_host;
 
-/// Everything that can be set.
+/// All settings of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// What one request may ask for.
+    /// Limits of one request.
     pub limits: Limits,
     /// HTTP connections.
     pub http: HttpSettings,
     /// RESP connections.
     pub resp: RespSettings,
-    /// The HTTP interfaces of other systems.
+    /// HTTP interfaces of other systems.
     pub compat: CompatSettings,
     /// Whether each request gets a line in the log.
     pub access_log: bool,
 }
 
-/// What one request may ask for.
+/// Limits of one request, and of all together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// The most IDs of one request. 100,000.
+    /// Most IDs of one request. 100,000.
     #[serde(deserialize_with = "at_least::<1, _, _>")]
     pub batch_max: u32,
-    /// The most IDs of one `MintStream`. 1,000,000,000.
+    /// Most IDs of one `MintStream`. 1,000,000,000.
     pub stream_max: u64,
-    /// The longest range of `POST /v1/segments/{source}`. 1,000,000.
+    /// Longest range of `POST /v1/segments/{source}`. 1,000,000.
     pub segment_max: u64,
-    /// The most numbers of one `INCRBY`. 1,000,000.
+    /// Most numbers of one `INCRBY`. 1,000,000.
     pub incrby_max: u64,
-    /// The highest bound that `PUT /v1/counters/{source}/{key}` raises a counter to, and with it, sooner or
-    /// later, all keys of its section. 2^62, beyond which there is none.
+    /// Highest bound that `PUT /v1/counters/{source}/{key}` raises a counter to, and with it,
+    /// sooner or later, all keys of its section. 2^62, the highest possible bound.
     #[serde(deserialize_with = "bound")]
     pub bound_max: u64,
-    /// How long a request may wait for the next tick or for the store. 1 s.
+    /// Longest wait of a request for the next tick or for the store. 1 s.
     pub wait_max: Span,
-    /// How many IDs may be minted and not yet sent, over all connections. Small answers are not
-    /// counted, and a `MintStream` counts as 16,384. Each token, or address without one, has a share: of these, it may
-    /// hold the square of the part that is free then, so 0.38 of them alone. 4,000,000: about 100 MB as JSON.
+    /// IDs that may be minted and not yet sent, over all connections. Small responses do not count,
+    /// and a `MintStream` counts as 16,384. Each token, or address without one, has a share. It may
+    /// hold the square of the part that is then free, so 0.38 of the limit alone. 4,000,000: about
+    /// 100 MB as JSON.
     pub unsent_max: u32,
-    /// How many requests may wait for each of the other servers, which answers for their keys. Shares as of
+    /// Requests that may wait for each peer that owns their keys' sections. Shares as of
     /// `unsent_max`. 1,024.
     #[serde(deserialize_with = "at_least::<3, _, _>")]
     pub passed_on_max: u32,
-    /// How long a stop waits for requests in progress. 10 s.
+    /// Longest wait of a stop for requests in progress. 10 s.
     pub stop_max: Span,
-    /// How many worker numbers the programs of one token may hold at once (`store.offered`). 16.
+    /// Worker numbers that the programs of one token may hold at once (`store.offered`). 16.
     #[serde(deserialize_with = "at_least::<1, _, _>")]
     pub workers_max: u32,
-    /// How many names the catalog may have, those of deleted sources too, which stay; for more, nobody but the
-    /// configuration defines. A token without the admin right over all sources gets a quarter of them. 10,000.
+    /// Names in the catalog, including those of deleted sources, which stay. Beyond the limit, only
+    /// the configuration defines sources. A token without the admin right over all sources gets a
+    /// quarter. 10,000.
     pub sources_max: u64,
-    /// How many IDs the queues of prefilled sources may hold together, of 16 bytes each; of those that a token without the
-    /// admin right over all sources may define, a quarter. 16,777,216: 256 MiB.
+    /// IDs in the queues of all prefilled sources, of 16 bytes each. A quarter of them for sources
+    /// that a token without the admin right over all sources may define. 16,777,216: 256 MiB.
     pub prefill_ids_max: u64,
 }
 
@@ -86,7 +88,7 @@ impl Default for Limits {
     }
 }
 
-/// A bound that there can be.
+/// Reads a bound up to the highest possible one.
 fn bound<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     match u64::deserialize(deserializer)? {
         bound if bound <= BOUND_MAX => Ok(bound),
@@ -94,7 +96,7 @@ fn bound<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     }
 }
 
-/// A number with which something works.
+/// Reads a number of at least `MIN`.
 fn at_least<'de, const MIN: u16, N, D>(deserializer: D) -> Result<N, D::Error>
 where
     N: Deserialize<'de> + PartialOrd + From<u16>,
@@ -106,7 +108,7 @@ where
     }
 }
 
-/// Names of hosts, with a port or without.
+/// Reads host names, with a port or without.
 fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let hosts = Vec::<String>::deserialize(deserializer)?;
     match hosts.iter().find(|host| !is_host(host)) {
@@ -117,7 +119,7 @@ fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
     }
 }
 
-/// A time within which something can be done.
+/// Reads a time of at least 1 ms.
 fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
     match Span::deserialize(deserializer)? {
         span if span.ms() > 0 => Ok(span),
@@ -125,42 +127,44 @@ fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Erro
     }
 }
 
-/// Below this hyper refuses to work.
+/// Minimum of hyper.
 pub(crate) const HEAD_BYTES_MIN: u16 = 8 * 1024;
 
 /// HTTP connections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpSettings {
-    /// The names, with a port or without, by which the server is asked, besides IP addresses and `localhost`. Without
-    /// tokens no other name is served. Pages of these hosts may change things, as those of the host that
-    /// is asked. None.
+    /// Names, with a port or without, under which the server may be called, besides IP addresses
+    /// and `localhost`. Without tokens it serves no other name. Pages of these hosts may make
+    /// changes, like pages of the called host. Default: none.
     #[serde(deserialize_with = "hosts")]
     pub hosts: Vec<String>,
-    /// The most connections at once. For one more, a connection at rest ends, else one in use of a client that has more;
-    /// if there is none, the new one is told so and closed. 10,000.
+    /// Most connections at once. For a new connection beyond the limit, an idle one ends, else one
+    /// in use of a client that has more. If there is none, the new one gets an error and is closed.
+    /// 10,000.
     #[serde(deserialize_with = "at_least::<1, _, _>")]
     pub connections_max: usize,
-    /// The longest body of a request, or message of a call, in bytes. 64 KiB.
+    /// Longest body of a request, or message of a call, in bytes. 64 KiB.
     #[serde(deserialize_with = "at_least::<1, _, _>")]
     pub body_bytes_max: usize,
-    /// The longest head of a request, in bytes; at least 8 KiB. 16 KiB.
+    /// Longest head of a request, in bytes; at least 8 KiB. 16 KiB.
     #[serde(deserialize_with = "at_least::<HEAD_BYTES_MIN, _, _>")]
     pub head_bytes_max: usize,
-    /// How long a new connection may take for its first request's head. 10 s.
+    /// Time in which a new connection must send its first request's head. 10 s.
     #[serde(deserialize_with = "some_time")]
     pub head_time_max: Span,
-    /// How long a connection may last that has shown no token, where tokens are asked for; then it ends after
-    /// the requests in progress. 60 s.
+    /// Longest life of a connection that has shown no token, where tokens are required; then it
+    /// ends after the requests in progress. 60 s.
     #[serde(deserialize_with = "some_time")]
     pub auth_time_max: Span,
-    /// How long a request may take from its head until its body is there, and a call until its answer begins,
-    /// whatever else its connection does. 30 s.
+    /// Longest time from a request's head until its body is complete, and from a call until its
+    /// response begins, regardless of other traffic on its connection. 30 s.
     #[serde(deserialize_with = "some_time")]
     pub request_time_max: Span,
-    /// How long a connection may rest after an answer, until the next request's head is complete,
-    /// or a reader may not read. An answer that counts against `limits.unsent_max` is read in this time as a
-    /// whole, and something of each `MintStream`, whatever else is sent meanwhile. 75 s.
+    /// Longest time that a connection may be idle after a response, until the next request's head
+    /// is complete, or that a reader may pause. Within it, the client must read the whole of a
+    /// response that counts toward `limits.unsent_max`, and something of each `MintStream`,
+    /// whatever else the connection sends. 75 s.
     #[serde(deserialize_with = "some_time")]
     pub idle_max: Span,
 }
@@ -180,30 +184,32 @@ impl Default for HttpSettings {
     }
 }
 
-/// RESP connections. The longest request is given by the protocol: see
+/// RESP connections. The protocol bounds the longest request: see
 /// [`snowmint_wire::resp::FRAME_BYTES_MAX`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RespSettings {
-    /// The most connections at once. For one more, a connection at rest ends, else one in use of a client that has more;
-    /// if there is none, the new one is told so and closed. 10,000, as in Redis.
+    /// Most connections at once. For a new connection beyond the limit, an idle one ends, else one
+    /// in use of a client that has more. If there is none, the new one gets an error and is closed.
+    /// 10,000, as in Redis.
     #[serde(deserialize_with = "at_least::<1, _, _>")]
     pub connections_max: usize,
-    /// How long a connection may last without `AUTH`, where tokens are asked for. 60 s.
+    /// Longest life of a connection without `AUTH`, where tokens are required. 60 s.
     #[serde(deserialize_with = "some_time")]
     pub auth_time_max: Span,
-    /// How long a request may take from its first byte to its last. 10 s.
+    /// Longest time of a request from its first byte to its last. 10 s.
     #[serde(deserialize_with = "some_time")]
     pub frame_time_max: Span,
-    /// How long a client may take to read the answers to what it sent. 30 s.
+    /// Time in which a client must read the replies to its requests. 30 s.
     #[serde(deserialize_with = "some_time")]
     pub write_time_max: Span,
-    /// How long a connection may rest between requests. 1 h, since pools of clients keep
+    /// Longest time that a connection may be idle between requests. 1 h, since client pools keep
     /// connections open.
     #[serde(deserialize_with = "some_time")]
     pub idle_max: Span,
-    /// The counter source whose keys stand alone in `INCR`, `INCRBY` and `GET`, so that an application
-    /// of Redis moves by changing an address. None. Define it with `counter.keys = "alone"`.
+    /// Counter source whose keys stand alone in `INCR`, `INCRBY` and `GET`, so that an application
+    /// of Redis moves by a change of address. Default: none. Define it with `counter.keys =
+    /// "alone"`.
     pub default_counter_source: String,
 }
 

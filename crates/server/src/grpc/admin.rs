@@ -1,4 +1,4 @@
-//! Sources, workers and layouts as messages: the bodies of HTTP in the other form.
+//! Sources, workers and layouts as messages: the same content as the bodies of HTTP.
 
 use serde_json::{Map, Value};
 use snowmint_coord::{NewStripe, SourceInfo};
@@ -14,13 +14,13 @@ use crate::service::{
     Error, Service, layout_body, layout_named, layouts_body, source_body, spec_of, worker_body,
 };
 
-/// A number that HTTP says as text.
+/// Parses a number that HTTP writes as text.
 fn number(text: Option<&str>) -> Result<Option<u64>, Error> {
     let parsed = text.map(str::parse).transpose();
     parsed.map_err(|error| Error::new(Code::Internal, format!("{text:?} is no number: {error}")))
 }
 
-/// A JSON object in a field of this name; nothing at all is an empty one.
+/// Parses a JSON object in a field of this name; an empty text is an empty object.
 fn object(name: &str, json: &str) -> Result<Map<String, Value>, Error> {
     if json.trim().is_empty() {
         return Ok(Map::new());

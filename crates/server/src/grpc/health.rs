@@ -1,7 +1,7 @@
-//! The standard health service: serving while the server is ready.
+//! The standard health service: it reports "serving" while the server is ready.
 //!
-//! Anybody may watch, without a token. So a watch is small: one task looks at the readiness for all of them, and each
-//! connection and each caller has a bounded number.
+//! Any caller may watch, without a token. So a watch is small: one task reads the readiness for all
+//! watches, and each connection and each caller has a bounded number of them.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::config::HttpSettings;
 use crate::quota::Taken;
 use crate::service::{Error, Service, shown};
 
-/// How often readiness is looked at for those who watch it.
+/// Interval at which readiness is read for watches.
 const LOOK_MS: u64 = 250;
 
 #[derive(Clone, Debug)]
@@ -35,12 +35,13 @@ pub(super) struct Health {
     calls: LongCalls,
 }
 
-/// What a caller asks about.
+/// Subject of a health check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
     /// The whole server and the services that mint: all are ready together.
     Server,
-    /// The store: while it is offered, a server passes on to it whether it can mint by itself or not.
+    /// The store: while it is offered, a server forwards calls to it whether it can mint by itself
+    /// or not.
     Store,
     Unknown,
 }
@@ -58,7 +59,7 @@ impl Health {
         Self { service, offers, board, calls }
     }
 
-    /// Looks at the readiness for those who watch, as long as there are any.
+    /// Reads the readiness for watches, while there are any.
     pub(super) fn looking(&self) -> impl Future<Output = ()> + use<> {
         Arc::clone(&self.board).look()
     }
@@ -119,23 +120,23 @@ impl health_server::Health for Health {
     }
 }
 
-/// What those who watch are told from.
+/// Source of the messages of all watches.
 #[derive(Debug)]
 struct Board {
     service: Service,
     timer: Arc<dyn Timer>,
-    /// How often those who watch are told again, so that their connection does not count as idle.
+    /// Interval of repeated messages, which keep the connections of watches from counting as idle.
     repeat_ms: u64,
     seen: watch::Sender<Seen>,
-    /// A watch began while there was none.
+    /// Signals that a watch began while there was none.
     came: Notify,
 }
 
-/// What was seen last.
+/// State as last seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Seen {
     is_ready: bool,
-    /// How often those who watch were told again.
+    /// Number of repeats sent to watches.
     repeats: u64,
 }
 
@@ -147,7 +148,7 @@ impl Board {
 
     fn watch(&self) -> watch::Receiver<Seen> {
         let seen = self.seen.subscribe();
-        // What was seen for others may be long ago.
+        // The last state may be old.
         self.update(false);
         self.came.notify_one();
         seen
@@ -180,19 +181,20 @@ impl Board {
     }
 }
 
-/// A caller that is told whenever the status changes.
+/// A watch: a caller that gets a message whenever the status changes.
 #[derive(Debug)]
 struct Watch {
     health: Health,
     subject: Subject,
     seen: watch::Receiver<Seen>,
-    /// The status, and at which repeat.
+    /// Last status sent, and its repeat.
     told: Option<(ServingStatus, u64)>,
     _taken: Taken,
 }
 
 impl Watch {
-    /// None when the server stops, which the last message has said.
+    /// Returns the next message; `None` when the server stops, which the last message has
+    /// announced.
     async fn next(mut self) -> Option<(Result<HealthCheckResponse, Status>, Self)> {
         let mut closing = self.health.service.closing().clone();
         loop {

@@ -1,5 +1,5 @@
-//! Calls that callers hold open for as long as they like, and that need no token: health watches and reflection, and
-//! the list of layouts, which is long, until it is read.
+//! Calls that a caller may hold open without a token: health watches and reflection, and the list
+//! of layouts, which is long, until the caller has read it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use crate::access::Caller;
 use crate::quota::{Bounds, Full, Quota, Taken};
 use crate::service::Error;
 
-/// How many there are. A client needs one health watch for a connection, and a tool one call of reflection.
+/// Bounds of these calls. A client needs one health watch for a connection, and a tool one call of
+/// reflection.
 const BOUNDS: Bounds = Bounds { all: 4_096, share: 512, connection: 8 };
 
 /// All such calls of a server. Clones share the bounds.
@@ -24,7 +25,7 @@ impl LongCalls {
     /// Counts a call until the result is dropped.
     ///
     /// # Errors
-    /// When there are as many as there may be.
+    /// The bound that is reached.
     pub(super) fn begin(&self, caller: &Caller) -> Result<Taken, Error> {
         let Bounds { all, share, connection } = *self.0.bounds();
         self.0.take(caller, 1).map_err(|full| match full {

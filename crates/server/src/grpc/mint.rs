@@ -1,4 +1,4 @@
-//! The calls of `snowmint.v1.Mint`, translated.
+//! Handlers of `snowmint.v1.Mint`.
 
 use snowmint_coord::Values;
 use snowmint_wire::grpc::decode_request::{By, Id};
@@ -32,13 +32,13 @@ impl Mint {
         Self { service }
     }
 
-    /// The service, acting for the caller.
+    /// Returns the service, acting for the caller.
     fn asked<T>(&self, request: &Request<T>) -> Service {
         of_caller(&self.service, request)
     }
 }
 
-/// A number that must be given, and not be 0.
+/// Checks a number that must be given, and not be 0.
 pub(super) fn at_least_one(name: &str, number: u64) -> Result<u64, Error> {
     if number == 0 {
         return Err(Error::bad_request(format!("{name} must be at least 1, and is 0")));
@@ -46,7 +46,7 @@ pub(super) fn at_least_one(name: &str, number: u64) -> Result<u64, Error> {
     Ok(number)
 }
 
-/// The IDs of an answer: numbers or texts.
+/// Splits the IDs of a response into numbers and texts.
 pub(super) fn parted(values: Values) -> (Vec<u64>, Vec<String>) {
     match values {
         Values::Numbers(ids) => (ids, Vec::new()),
@@ -54,7 +54,7 @@ pub(super) fn parted(values: Values) -> (Vec<u64>, Vec<String>) {
     }
 }
 
-/// An answer that counts against the limit of unsent IDs until it is sent.
+/// Returns a response that counts toward the limit of unsent IDs until it is sent.
 fn kept<T>(message: T, kept: Kept) -> Response<T> {
     let mut response = Response::new(message);
     response.extensions_mut().insert(kept);

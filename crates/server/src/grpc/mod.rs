@@ -1,4 +1,4 @@
-//! The gRPC door: on the port of HTTP, for calls over HTTP/2.
+//! The gRPC adapter: on the port of HTTP, for calls over HTTP/2.
 
 mod admin;
 mod health;
@@ -45,20 +45,21 @@ use mint::Mint;
 use sent::{Kept, Sent};
 use store::{MESSAGE_BYTES_MAX, Relay};
 
-/// Where tools ask what there is. They hold the call open for as long as they like.
+/// Reflection service, by which tools list the services. They hold the call open for any time.
 const REFLECTION: &str = "/grpc.reflection.";
 
-/// What is for everybody: calls of `grpc.health.v1` and reflection, and these of ours, which have no secret in them.
+/// Prefix of our own services, and their calls without a secret, which need no token; calls of
+/// `grpc.health.v1` and reflection need none either.
 const OWN: &str = "/snowmint.";
 const OPEN: [&str; 2] = [LAYOUTS, LAYOUT];
 const LAYOUTS: &str = "/snowmint.v1.Mint/ListLayouts";
 const LAYOUT: &str = "/snowmint.v1.Mint/GetLayout";
-/// Of what is for everybody, what has small answers.
+/// Open calls with small responses.
 const SMALL: [&str; 2] = [LAYOUT, "/grpc.health.v1.Health/Check"];
-/// What stands before each message: whether it is compressed, and its length.
+/// Length of the prefix of each message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
 
-/// What all calls share.
+/// State that all calls share.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
     service: Service,
@@ -70,11 +71,11 @@ pub(crate) struct Door {
     bytes_max: usize,
     timer: Arc<dyn Timer>,
     closing: watch::Receiver<bool>,
-    /// How long a call may take until its answer begins.
+    /// Longest time of a call until its response begins.
     within_ms: u64,
 }
 
-/// Whether a request is a call of gRPC, in whatever encoding.
+/// Returns whether a request is a gRPC call, in any encoding.
 pub(crate) fn is_call(method: &Method, headers: &HeaderMap) -> bool {
     if method != Method::POST {
         return false;
@@ -86,7 +87,7 @@ pub(crate) fn is_call(method: &Method, headers: &HeaderMap) -> bool {
 }
 
 impl Door {
-    /// `offered`: the store for programs that mint beside themselves, if there is one for them.
+    /// Creates the adapter. `offered`: the store for embedded clients, if the server offers one.
     ///
     /// # Errors
     /// When the description of the service cannot be read, which a test would have found; without
@@ -142,12 +143,12 @@ impl Door {
         })
     }
 
-    /// Looks at the readiness for those who watch it, for ever.
+    /// Reads the readiness for watches, forever.
     pub(crate) fn looking(&self) -> impl Future<Output = ()> + use<> {
         self.health.looking()
     }
 
-    /// Answers a call, and counts it. A stream is answered when it begins.
+    /// Responds to a call, and counts it. A stream counts when it begins.
     pub(crate) async fn answer(&self, mut request: Request<Incoming>, from: &Peer) -> Response {
         let caller = self.service.caller_of(request.headers(), from);
         let path = request.uri().path();
@@ -183,7 +184,7 @@ impl Door {
         response
     }
 
-    /// Refuses what no message is read for.
+    /// Rejects calls whose message need not be read.
     fn check(&self, request: &Request<Incoming>) -> Result<(), Error> {
         check_lines(request.headers().len())?;
         self.hosts.check(request)?;
@@ -192,7 +193,7 @@ impl Door {
         let caller = self.caller(request);
         let path = request.uri().path();
         if path.starts_with(OWN) && !OPEN.contains(&path) {
-            // Each asks for a right of its own by what its message says.
+            // Each call checks a right of its own, by the content of its message.
             if let Some(connection) = caller.connection() {
                 connection.is_of(caller);
             }
@@ -201,12 +202,13 @@ impl Door {
         self.requests.check(caller)
     }
 
-    /// A request without a caller is anonymous, where that matters.
+    /// Returns the caller; a request without one is anonymous.
     fn caller<'a, T>(&'a self, request: &'a Request<T>) -> &'a Caller {
         request.extensions().get().unwrap_or(self.service.caller())
     }
 
-    /// The library's response to a call, whose only message is read before; but reflection reads many.
+    /// Returns the library's response to a call whose only message is read before; reflection reads
+    /// many.
     async fn call(&self, request: Request<Incoming>) -> Result<(Response, Option<Taken>), Error> {
         let caller = self.caller(&request).clone();
         let path = request.uri().path();
@@ -216,7 +218,7 @@ impl Door {
             return Ok((response, Some(taken)));
         }
         let is_store = store::is_asked(path);
-        // Its answer is long, and for everybody.
+        // Its response is long, and needs no token.
         let long = (path == LAYOUTS).then(|| self.long.begin(&caller)).transpose()?;
         let bytes_max =
             if is_store { self.bytes_max.max(MESSAGE_BYTES_MAX) } else { self.bytes_max };
@@ -235,7 +237,7 @@ impl Door {
         }
     }
 
-    /// What the caller is told when a call takes too long.
+    /// Returns the error for a call that takes too long, after that time.
     async fn late(&self) -> Error {
         let ms = self.within_ms;
         self.timer.sleep_ms(ms).await;
@@ -272,16 +274,16 @@ impl Door {
     }
 }
 
-/// The service, acting for the caller.
+/// Returns the service, acting for the caller.
 fn of_caller<T>(service: &Service, request: &tonic::Request<T>) -> Service {
     match request.extensions().get::<Caller>() {
         Some(caller) => service.asked_by(caller.clone()),
-        // Who is not said to call is nobody, where that matters.
+        // A request without a caller is anonymous.
         None => service.clone(),
     }
 }
 
-/// Refuses messages in other encodings than the one that everybody has.
+/// Rejects messages in other encodings than the one that all clients have.
 fn check_encoding(headers: &HeaderMap) -> Result<(), Error> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     match kind.split(';').next().unwrap_or_default().trim() {

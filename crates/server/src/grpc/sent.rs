@@ -1,4 +1,4 @@
-//! A call's answer on its way out.
+//! Response of a call while it is sent.
 
 use std::future::ready;
 use std::pin::Pin;
@@ -17,10 +17,10 @@ use crate::http::{Counts, keeping};
 use crate::quota::Taken;
 use crate::service::{Error, Hold};
 
-/// How much of a message is handed on at once: hyper asks for more when there is room for it.
+/// Bytes of a message that are handed over at once: hyper polls for more when it has room.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// What counts against the limit of unsent IDs until an answer is sent.
+/// Hold on the limit of unsent IDs until a response is sent.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     hold: Arc<Hold>,
@@ -32,14 +32,14 @@ impl Kept {
         Self { hold: Arc::new(hold), counts }
     }
 
-    /// How it counts, if it does.
+    /// Returns how the response counts, if it does.
     pub(super) fn counts(&self) -> Option<Counts> {
         self.hold.counts().then_some(self.counts)
     }
 }
 
-/// A small answer in no more bytes than it has: the library writes each into a buffer of 8 KiB, which it would keep for
-/// as long as nobody reads it.
+/// Copies a small response into a buffer of its size: the library writes each into a buffer of 8
+/// KiB, and would keep it until the client reads the response.
 pub(super) async fn copied(response: Response) -> Response {
     if response.body().is_end_stream() {
         return response;
@@ -58,14 +58,14 @@ pub(super) async fn copied(response: Response) -> Response {
     Response::from_parts(head, Body::new(body))
 }
 
-/// The body of an answer.
+/// Body of a response.
 pub(super) struct Sent {
     body: Body,
-    /// A part of a message that there was no room for yet.
+    /// Rest of a message that waits for room.
     unsent: Bytes,
-    /// What it takes until its bytes are sent, of the limits of unsent IDs and of calls that are held open.
+    /// Parts of the limits of unsent IDs and of open calls, held until its bytes are sent.
     kept: Option<Arc<(Option<Kept>, Option<Taken>)>>,
-    /// Ends the call, however long its caller would hold it open.
+    /// Future that ends the call, however long its caller would hold it open.
     ends: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
@@ -82,7 +82,7 @@ impl Sent {
         Self { body, unsent: Bytes::new(), kept, ends }
     }
 
-    /// The call's end, when it is time for it.
+    /// Returns the trailers of the call when its time is over.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Option<Frame<Bytes>> {
         if self.ends.as_mut()?.as_mut().poll(context).is_pending() {
             return None;

@@ -1,4 +1,4 @@
-//! Errors as callers of gRPC are told.
+//! Errors in the form of gRPC.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,11 +14,12 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 
 use crate::service::{Cause, Error, shown};
 
-/// Whose reasons `google.rpc.ErrorInfo` gives.
+/// Domain of the reasons in `google.rpc.ErrorInfo`.
 const DOMAIN: &str = "snowmint";
-/// In how many milliseconds a client that retries by itself does so: gRPC's own header for it.
+/// gRPC's own header for the milliseconds until a client retries by itself.
 const PUSHBACK: &str = "grpc-retry-pushback-ms";
-/// The longest message: it goes into headers, twice, and clients take few kilobytes of those.
+/// Longest message, in characters: it goes into headers twice, and clients accept few kilobytes of
+/// those.
 const MESSAGE_CHARS_MAX: usize = 1_000;
 
 impl From<Error> for Status {
@@ -48,24 +49,24 @@ fn cut(message: &str) -> String {
     }
 }
 
-/// The error that an answer is, as a whole.
+/// Returns the error code of a response whose head is an error.
 pub(super) fn refusal(headers: &HeaderMap) -> Option<Code> {
     let info = Status::from_header_map(headers)?.get_details_error_info()?;
     Code::from_name(&info.reason.to_ascii_lowercase())
 }
 
-/// What it says to people.
+/// Returns its message for people.
 pub(super) fn message(headers: &HeaderMap) -> String {
     Status::from_header_map(headers).map(|status| status.message().to_owned()).unwrap_or_default()
 }
 
-/// What the log says of an answer that is an error.
+/// Returns the cause of an error response, for the log.
 pub(super) fn cause(response: &Response) -> Option<&Cause> {
     let status = response.extensions().get::<Status>()?;
     std::error::Error::source(status)?.downcast_ref()
 }
 
-/// An answer in which what the library refused by itself has the form of all other errors.
+/// Returns the response; an error of the library gets the form of all other errors.
 pub(super) fn as_told(path: &str, response: Response) -> Response {
     match refused_by_library(path, response.headers()) {
         None => response,
@@ -73,7 +74,8 @@ pub(super) fn as_told(path: &str, response: Response) -> Response {
     }
 }
 
-/// What a call is refused for before it comes to us. Our own refusals have details.
+/// Returns the error by which the library rejected a call before our handler. Our own errors have
+/// details.
 fn refused_by_library(path: &str, headers: &HeaderMap) -> Option<Error> {
     let status = Status::from_header_map(headers)?;
     if status.code() == GrpcCode::Ok || !status.details().is_empty() {
@@ -113,14 +115,15 @@ mod tests {
             assert_eq!(info.domain, DOMAIN);
             assert_eq!(Code::from_name(&info.reason.to_ascii_lowercase()), Some(code));
 
-            // The hint is there exactly where a retry helps, for people's code and for libraries'.
+            // The hint is present exactly where a retry helps, for the code of people and of
+            // libraries.
             assert_eq!(hint.is_some(), row.resp == RespPrefix::TryAgain, "{code}");
             let delay = status.get_details_retry_info().and_then(|info| info.retry_delay);
             assert_eq!(delay, hint.map(Duration::from_millis), "{code}");
             let pushback = status.metadata().get(PUSHBACK).map(|ms| ms.to_str().unwrap());
             assert_eq!(pushback, hint.map(|ms| ms.to_string()).as_deref(), "{code}");
 
-            // On the wire, it is taken for ours.
+            // On the wire, it counts as ours.
             let response = status.clone().into_http::<Body>();
             assert_eq!(refused_by_library("/x", response.headers()), None, "{code}");
             assert_eq!(refusal(response.headers()), Some(code));

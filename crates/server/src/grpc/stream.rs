@@ -1,4 +1,4 @@
-//! `MintStream`: IDs as the caller reads them.
+//! `MintStream`: mints IDs at the pace of the caller's reads.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -13,11 +13,11 @@ use tonic::codegen::BoxStream;
 use super::mint::{at_least_one, parted};
 use crate::service::{Error, Minted, Service};
 
-/// How many IDs a message has. Few enough that nothing of it is left lying about when the caller stops
-/// reading: a message is minted when there is room to send it.
+/// IDs of a message: few enough that little is left over when the caller stops reading. A message
+/// is minted when there is room to send it.
 const CHUNK: u64 = 1_000;
 
-/// A stream under way.
+/// A stream in progress.
 #[derive(Debug)]
 struct Minting {
     service: Service,
@@ -27,7 +27,7 @@ struct Minting {
     sent: u64,
 }
 
-/// The messages that a request is answered with.
+/// Returns the messages of the response.
 pub(super) fn of(
     service: Service,
     request: MintStreamRequest,
@@ -38,7 +38,7 @@ pub(super) fn of(
     let minting = Minting { service, source, key, total, sent: 0 };
     let messages = stream::unfold(Some(minting), |minting| async {
         let mut minting = minting.filter(Minting::has_more)?;
-        // After an error there is nothing more.
+        // The stream ends after an error.
         match minting.next().await {
             Ok(message) => Some((Ok(message), Some(minting))),
             Err(error) => {
@@ -69,7 +69,7 @@ impl Minting {
         Ok(MintStreamResponse { ids, texts })
     }
 
-    /// An error that says how far the stream came.
+    /// Returns the error with the progress of the stream.
     fn cut_off(&self, error: Error) -> Error {
         match self.sent {
             0 => error,
@@ -78,8 +78,8 @@ impl Minting {
     }
 }
 
-/// Does work that was begun to its end, whether anybody asks for it meanwhile or not: a caller who stops reading asks for
-/// nothing, and the time that the work may take would run out. Dropped, it ends.
+/// Completes work in progress, even when nothing polls it: a caller that stops reading polls
+/// nothing, and the time limit of the work would run out. A drop ends the work.
 async fn to_its_end(
     work: impl Future<Output = Result<Minted, Error>> + Send + 'static,
 ) -> Result<Minted, Error> {
@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    /// As when the caller's window is full while a message is minted.
+    /// The situation when the caller's window is full while a message is minted.
     #[tokio::test]
     async fn what_was_begun_comes_to_its_end_while_nobody_reads() {
         let (ready, wait) = oneshot::channel::<()>();
@@ -121,7 +121,7 @@ mod tests {
         let first = poll_fn(|context| Poll::Ready(read.as_mut().poll(context))).await;
         assert!(first.is_pending());
         ready.send(()).unwrap();
-        // One thread runs all, in turn: it is done long before.
+        // One thread runs all, in turn: the work is done long before.
         for _ in 0..100 {
             yield_now().await;
         }

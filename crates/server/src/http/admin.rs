@@ -1,4 +1,4 @@
-//! Sources, decoding, layouts and workers.
+//! Handlers for sources, decoding, layouts and workers.
 
 use axum::body::Body;
 use axum::extract::Path;
@@ -21,7 +21,7 @@ use crate::service::{
 
 type Part = Result<Path<String>, PathRejection>;
 
-/// What an ID says.
+/// Decodes an ID.
 #[utoipa::path(
     get,
     path = "/v1/decode/{id}",
@@ -43,7 +43,7 @@ pub(super) async fn decode(door: Asked<Door>, id: Part, uri: Uri) -> Result<Resp
     Ok(answer::json(&decoded_body(&id, &decoded)))
 }
 
-/// Every layout that has a name.
+/// Lists every layout that has a name.
 #[utoipa::path(
     get,
     path = "/v1/layouts",
@@ -54,7 +54,7 @@ pub(super) async fn layouts(door: Asked<Door>, headers: HeaderMap) -> Response {
     door.layouts.answer(&headers)
 }
 
-/// What a layout can do.
+/// Returns the properties of a layout.
 #[utoipa::path(
     get,
     path = "/v1/layouts/{layout}",
@@ -66,7 +66,7 @@ pub(super) async fn layout(text: Part) -> Result<Response, Refusal> {
     Ok(answer::json(&layout_body(&layout_named(&answer::part(text)?)?)))
 }
 
-/// Every source of the namespace.
+/// Lists every source of the namespace.
 #[utoipa::path(
     get,
     path = "/v1/sources",
@@ -85,7 +85,7 @@ pub(super) async fn sources(door: Asked<Door>) -> Result<Response, Refusal> {
     Ok(answer::list(hold, &SourcesBody { sources, unreadable }))
 }
 
-/// The definition of a source.
+/// Returns the definition of a source.
 #[utoipa::path(
     get,
     path = "/v1/sources/{name}",
@@ -98,7 +98,7 @@ pub(super) async fn source(door: Asked<Door>, name: Part) -> Result<Response, Re
     Ok(answer::json(&source_body(&definition)))
 }
 
-/// Defines a source, or finds that it is defined in the same way.
+/// Defines a source; succeeds if an equal definition exists.
 #[utoipa::path(
     post,
     path = "/v1/sources",
@@ -113,7 +113,7 @@ pub(super) async fn define(door: Asked<Door>, body: Body) -> Result<Response, Re
     Ok(answer::json(&source_body(&definition)))
 }
 
-/// Changes keys of a source, as a JSON merge patch; with `version`, only if it still has that one.
+/// Changes keys of a source, as a JSON merge patch; with `version`, only if it is current.
 #[utoipa::path(
     patch,
     path = "/v1/sources/{name}",
@@ -164,7 +164,7 @@ pub(super) async fn delete(door: Asked<Door>, name: Part) -> Result<Response, Re
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// The server that answers, and who asks.
+/// Describes this server and its caller.
 #[utoipa::path(
     get,
     path = "/v1/server",
@@ -175,13 +175,13 @@ pub(super) async fn server(door: Asked<Door>) -> Result<Response, Refusal> {
     Ok(answer::json(&door.service.about()?))
 }
 
-/// Another server tells of a change.
+/// Takes in a peer's notice of a catalog change.
 pub(super) async fn changed(door: Asked<Door>) -> Result<StatusCode, Refusal> {
     door.service.catalog_changed()?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Who holds which worker number.
+/// Lists the holders of worker numbers.
 #[utoipa::path(
     get,
     path = "/v1/workers",
@@ -196,7 +196,7 @@ pub(super) async fn workers(door: Asked<Door>) -> Result<Response, Refusal> {
     Ok(answer::list(hold, &WorkersBody { workers }))
 }
 
-/// What is known of a store in doubt, and where a recovery would move it.
+/// Returns the reports on a store in doubt, and the target of a recovery.
 #[utoipa::path(
     get,
     path = "/v1/recovery",
@@ -208,7 +208,7 @@ pub(super) async fn recovery(door: Asked<Door>) -> Result<Response, Refusal> {
     Ok(answer::json(&door.service.recover(request).await?))
 }
 
-/// Moves a store in doubt past all that its journals have reported, so that everybody goes on.
+/// Moves a store in doubt past everything that its journals reported, so that minting continues.
 #[utoipa::path(
     post,
     path = "/v1/recovery",

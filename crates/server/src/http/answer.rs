@@ -1,4 +1,4 @@
-//! What every answer has in common, and answers that are errors.
+//! Common parts of every response, and error responses.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -20,7 +20,7 @@ use super::Counts;
 use super::owing::keeping;
 use crate::service::{Error, Hold, shown};
 
-/// An error, on its way out.
+/// An error response.
 #[derive(Debug)]
 pub(super) struct Refusal(pub(super) Error);
 
@@ -51,7 +51,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// Tells those who count, and the log, which error an answer is.
+/// Records the error of a response, for the metrics and the log.
 pub(super) fn is_refusal(response: &mut Response, error: &Error) {
     response.extensions_mut().insert(error.code());
     if let Some(cause) = error.cause() {
@@ -59,12 +59,12 @@ pub(super) fn is_refusal(response: &mut Response, error: &Error) {
     }
 }
 
-/// Says what a 401 asks for.
+/// Names the scheme that a 401 requires.
 pub(super) fn ask_for_token(response: &mut Response) {
     response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
 }
 
-/// Says in how long the same request may succeed, if that is known.
+/// Sets the time until a retry may succeed, if it is known.
 pub(super) fn say_when(response: &mut Response, retry_after_ms: Option<u64>) {
     if let Some(ms) = retry_after_ms {
         // The header has whole seconds only.
@@ -73,7 +73,7 @@ pub(super) fn say_when(response: &mut Response, retry_after_ms: Option<u64>) {
     }
 }
 
-/// A body as JSON.
+/// Returns a body as JSON.
 pub(super) fn json(body: &impl Serialize) -> Response {
     match serde_json::to_vec(body) {
         Ok(bytes) => ([(CONTENT_TYPE, JSON)], bytes).into_response(),
@@ -82,26 +82,26 @@ pub(super) fn json(body: &impl Serialize) -> Response {
     }
 }
 
-/// A list, which counts against the limit of unsent IDs as its rows do.
+/// Returns a list, which counts toward the limit of unsent IDs by its rows.
 pub(super) fn list(hold: Hold, body: &impl Serialize) -> Response {
     match serde_json::to_vec(body) {
         Ok(bytes) => held(JSON, bytes, hold),
-        // As above.
+        // Plain data, as in `json`.
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 
-/// How much of an answer is handed on at once.
+/// Bytes of a response that are handed over at once.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// Bytes that count against the limit of unsent IDs until they are sent.
+/// Returns bytes that count toward the limit of unsent IDs until they are sent.
 pub(super) fn held(content_type: &'static str, bytes: Vec<u8>, hold: Hold) -> Response {
     let mut response = kept(Response::new(Bytes::from(bytes)), hold);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 
-/// A whole answer that counts against the limit of unsent IDs until it is sent.
+/// Returns a whole response that counts toward the limit of unsent IDs until it is sent.
 pub(super) fn kept(response: Response<Bytes>, hold: Hold) -> Response {
     let counts = hold.counts().then_some(Counts::Whole);
     let mut response = response.map(|bytes| {
@@ -114,7 +114,7 @@ pub(super) fn kept(response: Response<Bytes>, hold: Hold) -> Response {
     response
 }
 
-/// A body in pieces: hyper asks for one when there is room for it.
+/// A body in pieces: hyper polls for one when it has room.
 struct Held {
     unsent: Bytes,
 }
@@ -143,8 +143,8 @@ impl HttpBody for Held {
     }
 }
 
-/// An ID must never come out of a cache, and neither must anything that goes with it. Files that never
-/// hold one say for themselves how they are kept.
+/// Cache policy: an ID must never come out of a cache, and neither must anything with it. Files
+/// that never contain one set a policy of their own.
 pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 pub(super) async fn never_stored(mut response: Response) -> Response {
@@ -162,7 +162,7 @@ pub(super) async fn no_such_method(method: Method, uri: Uri) -> Refusal {
     Refusal(Error::new(Code::MethodNotAllowed, message))
 }
 
-/// The one variable part of a path.
+/// Returns the one variable part of a path.
 pub(super) fn part<T>(path: Result<Path<T>, PathRejection>) -> Result<T, Refusal> {
     match path {
         Ok(Path(part)) => Ok(part),
@@ -170,8 +170,8 @@ pub(super) fn part<T>(path: Result<Path<T>, PathRejection>) -> Result<T, Refusal
     }
 }
 
-/// A query that has the wanted fields and no others: a misspelt one must not pass unnoticed. What is no text would be
-/// read as another one, the same for many.
+/// Parses a query that has the expected fields and no others: a misspelt one must not go unnoticed.
+/// Invalid UTF-8 would be read as another text, the same for many.
 pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Refusal> {
     let text = uri.query().unwrap_or_default();
     if percent_decode_str(text).decode_utf8().is_err() {
@@ -183,24 +183,24 @@ pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Refusal> {
         .map_err(|error| Refusal(Error::bad_request(error.body_text())))
 }
 
-/// A whole body, within the limit.
+/// Reads a whole body, within the limit.
 pub(super) async fn bytes(body: Body, bytes_max: usize) -> Result<Bytes, Refusal> {
     let too_long = || {
         let message =
             format!("the body is longer than the {bytes_max} bytes allowed (http.body_bytes_max)");
         Refusal(Error::new(Code::TooMany, message))
     };
-    // One that says so is refused before it is read.
+    // A body that declares a greater length is rejected before it is read.
     if usize::try_from(body.size_hint().lower()).map_or(true, |bytes| bytes > bytes_max) {
         return Err(too_long());
     }
-    // All of it is there.
+    // The whole body has arrived.
     axum::body::to_bytes(body, bytes_max).await.map_err(|_| too_long())
 }
 
-/// A JSON object. Its content type is not asked for, except that it is none of a form.
+/// Parses a JSON object. Any content type is accepted but those of a form.
 pub(super) fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
-    // An array of the fields' values would be read as well.
+    // The parser would also accept an array of the fields' values.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Err(Refusal(Error::bad_request("the body must be a JSON object")));
     }
@@ -208,7 +208,7 @@ pub(super) fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
         .map_err(|error| Refusal(Error::bad_request(format!("the body is wrong: {error}"))))
 }
 
-/// What a header lists, each with its weight.
+/// Returns the items of a header, each with its weight.
 pub(super) fn weighted<'a>(
     headers: &'a HeaderMap,
     name: HeaderName,
@@ -224,7 +224,7 @@ pub(super) fn weighted<'a>(
     })
 }
 
-/// The two forms of IDs.
+/// Forms of IDs in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Json,
@@ -239,7 +239,7 @@ impl Form {
         }
     }
 
-    /// Text if the caller wants it more than JSON.
+    /// Returns `Text` if the caller prefers it to JSON.
     pub(super) fn wanted(headers: &HeaderMap) -> Self {
         let (mut json, mut text) = (0.0, 0.0);
         for (kind, weight) in weighted(headers, ACCEPT) {

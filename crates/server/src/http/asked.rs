@@ -1,4 +1,4 @@
-//! A door as one caller comes to it.
+//! State of the HTTP handlers, for one caller.
 
 use std::convert::Infallible;
 use std::ops::Deref;
@@ -10,13 +10,13 @@ use axum::http::request::Parts;
 use crate::access::Caller;
 use crate::service::Service;
 
-/// What requests of some paths share.
+/// State that requests of some paths share.
 pub(super) trait Shared: Send + Sync + 'static {
-    /// The service, for nobody in particular.
+    /// Returns the service, without a caller.
     fn service(&self) -> &Service;
 }
 
-/// The same, with the service acting for the caller.
+/// The same state, with the service acting for the caller.
 #[derive(Debug)]
 pub(super) struct Asked<D> {
     pub(super) service: Service,
@@ -36,7 +36,7 @@ impl<D: Shared> FromRequestParts<Arc<D>> for Asked<D> {
 
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<D>) -> Result<Self, Infallible> {
         let shared = Arc::clone(shared);
-        // Who is not said to ask is nobody, where that matters.
+        // A request without a caller is anonymous.
         let service = match parts.extensions.remove::<Caller>() {
             Some(caller) => shared.service().asked_by(caller),
             None => shared.service().clone(),

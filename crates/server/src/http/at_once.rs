@@ -1,5 +1,6 @@
-//! Nearly every request is a `GET` of one ID that can be had right now. It is answered where it arrives: without
-//! a future, a look at the clock, or looking anything up. Whatever is not so goes the long way.
+//! The fast path: nearly every request is a `GET` of one ID that can be minted immediately. It gets
+//! its response on arrival, without a future, a clock reading, or any lookup. Every other request
+//! takes the general path.
 
 use axum::body::Bytes;
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN};
@@ -15,15 +16,16 @@ use crate::access::SITE;
 use crate::hosts::Hosts;
 use crate::service::{AtHand, Service};
 
-/// What a connection keeps from one request to the next.
+/// State that a connection keeps from one request to the next.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     source: Option<AtHand>,
-    /// The last host that was named and is served, as the next request names the same; empty before there is one.
+    /// Last host that was named and is served, as the next request names the same; empty before the
+    /// first.
     host: Vec<u8>,
 }
 
-/// An answer that can be had at once, not written yet: hyper keeps and moves what it is given, so that is small.
+/// An immediate response, not written yet: hyper keeps and moves this value, so it is small.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AtOnce {
     id: u64,
@@ -31,12 +33,12 @@ pub(super) struct AtOnce {
 }
 
 impl Memory {
-    /// The answer, if it can be had at once. Its ID is taken.
+    /// Returns the response, if it can be immediate. Its ID is taken.
     pub(super) fn answer<B>(&mut self, door: &Door, request: &Request<B>) -> Option<AtOnce> {
         let service = &door.service;
         let uri = request.uri();
         let name = uri.path().strip_prefix(PATH)?;
-        // A token to check, an access log.
+        // A token needs a check, and an access log a line.
         if request.method() != Method::GET
             || uri.query().is_some()
             || service.access().is_some()
@@ -60,7 +62,7 @@ impl Memory {
         Some(())
     }
 
-    /// One ID of a source whose IDs are plain numbers.
+    /// Mints one ID of a source whose IDs are plain numbers.
     fn mint(&mut self, service: &Service, name: &str) -> Option<u64> {
         if self.source.as_ref().is_none_or(|known| known.name() != name) {
             self.source = service.known(name);
@@ -74,24 +76,25 @@ impl Memory {
             known.settle();
             return Some(id);
         }
-        // It may have been deleted or replaced.
+        // The source may have been deleted or replaced.
         self.source = None;
         None
     }
 }
 
-/// What the head of a request says.
+/// Relevant parts of a request's head.
 struct Asked<'a> {
     form: Form,
     host: &'a [u8],
 }
 
-/// What is asked for; none where a line says that a browser sends it, which may do so for a page of another site; or
-/// where it names no host, or several.
+/// Reads the head; `None` if a header shows a browser, which may call for a page of another site,
+/// or if the request names no host or several.
 fn asked<B>(request: &Request<B>) -> Option<Asked<'_>> {
     let mut form = Form::Json;
     let mut host = request.uri().authority().map(|target| target.as_str().as_bytes());
-    // Nearly nobody sends any of these but `Host`, and all names are looked at for less than one is looked up for.
+    // Rarely any of these but `Host` is present, and one pass over all names is cheaper than one
+    // lookup.
     for (name, value) in request.headers() {
         if name == HOST && host.replace(value.as_bytes()).is_some() {
             return None;

@@ -1,4 +1,4 @@
-//! `/v1/counters/{source}/{key}`.
+//! Handlers of `/v1/counters/{source}/{key}`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +15,7 @@ use super::asked::Asked;
 use super::forward::{Passed, is_to_pass_on};
 use crate::service::{ByOwner, Error, shown};
 
-/// The bound of a counter, taking nothing.
+/// Returns the bound of a counter, taking nothing.
 #[utoipa::path(
     get,
     path = "/v1/counters/{source}/{key}",
@@ -48,7 +48,7 @@ pub(super) async fn bound(
     Ok(passed.after(refusal, &here).await?)
 }
 
-/// Makes every later number of a counter greater than one that is told.
+/// Makes every later number of a counter greater than the given bound.
 #[utoipa::path(
     put,
     path = "/v1/counters/{source}/{key}",

@@ -1,8 +1,8 @@
-//! Texts that stay as they are while the server runs. Each is kept once, and compressed once, when it is first asked
-//! for.
+//! Texts that do not change while the server runs. Each is stored once, and compressed once, on its
+//! first request.
 //!
-//! An encoder takes hundreds of times more memory than what it says to a client that does not read. So nothing is
-//! compressed on its way: what is not here is sent as it is.
+//! An encoder for a client that does not read takes hundreds of times the memory of its output. So
+//! responses are never compressed while they are sent: all other texts are sent uncompressed.
 
 use std::io::{self, Write as _};
 use std::sync::OnceLock;
@@ -18,12 +18,12 @@ use super::answer::weighted;
 
 const GZIP: &str = "gzip";
 
-/// A text that stays as it is.
+/// A text that does not change.
 #[derive(Debug)]
 pub(super) struct Fixed {
     content_type: HeaderValue,
     plain: Bytes,
-    /// None where that would be no shorter.
+    /// `None` where compression would not shorten it.
     pressed: OnceLock<Option<Bytes>>,
 }
 
@@ -33,7 +33,7 @@ impl Fixed {
         Self { content_type, plain, pressed: OnceLock::new() }
     }
 
-    /// The text, in the encoding that is wanted.
+    /// Returns the text, in the preferred encoding.
     pub(super) fn answer(&self, asked: &HeaderMap) -> Response {
         let pressed = takes_gzip(asked).then(|| self.pressed()).flatten();
         let is_pressed = pressed.is_some();
@@ -45,7 +45,7 @@ impl Fixed {
         response
     }
 
-    /// What is said of it in every encoding.
+    /// Returns the headers of every encoding.
     pub(super) fn headers(&self) -> [(HeaderName, HeaderValue); 2] {
         let vary = HeaderValue::from_static("accept-encoding");
         [(CONTENT_TYPE, self.content_type.clone()), (VARY, vary)]
@@ -66,7 +66,7 @@ fn pressed(plain: &[u8]) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// Whether a caller names gzip, and would not rather have the text as it is.
+/// Returns whether a caller accepts gzip, and does not prefer the text uncompressed.
 fn takes_gzip(asked: &HeaderMap) -> bool {
     let (mut gzip, mut plain) = (0.0, 0.0);
     for (coding, weight) in weighted(asked, ACCEPT_ENCODING) {

@@ -1,4 +1,4 @@
-//! Requests for a key that another server answers for: passed on to it.
+//! Forwarding of requests for a key whose section another server owns.
 
 use axum::body::{Body, to_bytes};
 use axum::http::header::ACCEPT;
@@ -11,20 +11,20 @@ use super::answer;
 use crate::peers::{PASSED_ON, answer_bytes_max};
 use crate::service::{ByOwner, Error, FromOwner, Service, Unanswered};
 
-/// A request, as it is passed on.
+/// A request in its forwarded form.
 pub(super) struct Passed<'a> {
     pub(super) service: &'a Service,
     pub(super) method: Method,
     pub(super) path: &'a str,
     pub(super) headers: &'a HeaderMap,
     pub(super) body: Vec<u8>,
-    /// How many IDs its answer has.
+    /// Number of IDs in its response.
     pub(super) ids: u64,
 }
 
 impl Passed<'_> {
-    /// The answer of the server that owns the key, which `refusal` names; `here` asks this server once more, since who
-    /// owns it may change meanwhile.
+    /// Returns the response of the section owner, which `refusal` names; `here` calls this server
+    /// once more, since the owner may change meanwhile.
     pub(super) async fn after<'a>(
         &'a self,
         refusal: Error,
@@ -44,12 +44,12 @@ impl Passed<'_> {
         let answer = peers.ask(address, method, self.path, accept, body, bytes_max).await;
         let answer = answer.map_err(|why| peers.not_passed_on(address, &why))?;
         let (head, body) = answer.into_parts();
-        // All of it is here.
+        // The whole body has arrived.
         let body = to_bytes(body, bytes_max).await.unwrap_or_default();
         if head.status != StatusCode::SERVICE_UNAVAILABLE {
             return Ok(answer::kept(Response::from_parts(head, body), hold));
         }
-        // It may have handed over, or be about to end.
+        // The peer may have handed over the section, or be about to stop.
         match serde_json::from_slice::<ErrorBody>(&body) {
             Ok(said) => Err(Error::said(said.error).into()),
             Err(_) => Ok(Response::from_parts(head, Body::from(body))),
@@ -57,12 +57,12 @@ impl Passed<'_> {
     }
 }
 
-/// Whether another server is to be asked after this refusal.
+/// Returns whether to forward the request after this error.
 pub(super) fn is_to_pass_on(refusal: &Error, headers: &HeaderMap) -> bool {
     refusal.code() == Code::Elsewhere && !was_passed_on(headers)
 }
 
-/// Whether another server has passed the request on to us.
+/// Returns whether a peer has forwarded the request to this server.
 pub(super) fn was_passed_on(headers: &HeaderMap) -> bool {
     headers.contains_key(PASSED_ON)
 }

@@ -1,4 +1,4 @@
-//! Whether the server is there, and whether it can mint.
+//! Handlers for liveness and readiness.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -10,7 +10,7 @@ use super::Door;
 use super::answer;
 use super::asked::Asked;
 
-/// The process answers: that is all this says.
+/// Responds while the process runs, and checks nothing else.
 #[utoipa::path(
     get,
     path = "/livez",
@@ -21,8 +21,8 @@ pub(super) async fn livez() -> Response {
     answer::json(&json!({ "live": true }))
 }
 
-/// 200 when IDs can be minted with margin, else 503 and why: in sentences, which name sources and stores, only to a
-/// caller with some right.
+/// Returns 200 when IDs can be minted with margin, else 503 and the reasons. Only callers with some
+/// right get sentences, which name sources and stores.
 #[utoipa::path(
     get,
     path = "/readyz",

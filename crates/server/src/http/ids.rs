@@ -1,4 +1,4 @@
-//! `/v1/ids/{source}` and `/v1/segments/{source}`.
+//! Handlers of `/v1/ids/{source}` and `/v1/segments/{source}`.
 
 use axum::body::Body;
 use axum::extract::Path;
@@ -20,7 +20,7 @@ use super::forward::{Passed, is_to_pass_on, was_passed_on};
 use super::{Door, issued};
 use crate::service::{ByOwner, Error, Minted, Service, shown};
 
-/// What the path of a request for IDs begins with; the name of the source follows.
+/// Path prefix of requests for IDs; the name of the source follows.
 pub(super) const PATH: &str = "/v1/ids/";
 
 type Name = Result<Path<String>, PathRejection>;
@@ -42,7 +42,7 @@ pub(super) async fn get(
     of_source(&door.service, &answer::part(name)?, &uri, &headers).await
 }
 
-/// The IDs that the query asks for.
+/// Mints the IDs that the query asks for.
 pub(super) async fn of_source(
     service: &Service,
     name: &str,
@@ -52,12 +52,12 @@ pub(super) async fn of_source(
     mint(service, name, &queried(uri)?, headers).await
 }
 
-/// What the query asks for.
+/// Parses the query.
 fn queried(uri: &Uri) -> Result<MintRequest, Refusal> {
     if uri.query().is_none() { Ok(MintRequest::default()) } else { answer::query(uri) }
 }
 
-/// Mints IDs. Without a body the query says what is asked for, as of a `GET`; not both.
+/// Mints IDs. Without a body, the query has the request, as of a `GET`; not both.
 #[utoipa::path(
     post,
     path = "/v1/ids/{source}",
@@ -87,8 +87,8 @@ pub(super) async fn post(
     mint(&door.service, &name, &request, &headers).await
 }
 
-/// The methods of a path that takes IDs. `HEAD` would take one and throw it away, so it is refused as all others
-/// but those that are `allowed`; the router by itself would name it among them.
+/// Returns the methods of a path that takes IDs. `HEAD` would take one and throw it away, so it is
+/// rejected like all others but those in `allowed`; the router by itself would list it among them.
 pub(super) fn taking<S: Clone + Send + Sync + 'static>(
     methods: MethodRouter<S>,
     allowed: &'static str,
@@ -133,7 +133,7 @@ async fn mint(
     Ok(passed.after(refusal, &here).await?)
 }
 
-/// Takes a range of numbers for the caller to spend.
+/// Takes a range of numbers for the caller to issue.
 #[utoipa::path(
     post,
     path = "/v1/segments/{source}",
@@ -159,14 +159,14 @@ pub(super) async fn segment(
     Ok(issued(&door.service, answer::json(&body), &name, length.get()))
 }
 
-/// How the caller wants IDs written.
+/// The caller's choice of a form for IDs.
 #[derive(Clone, Copy, Debug)]
 enum Wish {
-    /// As the source does.
+    /// The source's own form.
     Own,
-    /// As JSON numbers.
+    /// JSON numbers.
     Number,
-    /// In this form.
+    /// This format.
     As(Format),
 }
 

@@ -1,4 +1,4 @@
-//! Which bodies are read: JSON, as it is.
+//! Accepted bodies: JSON, uncompressed.
 
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
@@ -8,11 +8,12 @@ use snowmint_wire::error::Code;
 use super::answer::Refusal;
 use crate::service::{Error, shown};
 
-/// What a page of any site can have a browser send without asking first; `fetch` calls these "CORS-safelisted".
+/// Types that a page of any site can have a browser send without a prior check; `fetch` calls these
+/// "CORS-safelisted".
 const OF_FORMS: [&str; 3] =
     ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
 
-/// The refusal of a body with the media type of a form.
+/// Returns the error response for a body with the media type of a form.
 pub(super) fn refused_form(headers: &HeaderMap) -> Option<Response> {
     let kind = String::from_utf8_lossy(headers.get(CONTENT_TYPE)?.as_bytes());
     let bare = kind.split(';').next().unwrap_or_default().trim();
@@ -25,7 +26,8 @@ pub(super) fn refused_form(headers: &HeaderMap) -> Option<Response> {
     Some(Refusal(Error::new(Code::UnsupportedMediaType, message)).into_response())
 }
 
-/// The refusal of a body in an encoding that is not read, such as gzip. None is (RFC 9110, 12.5.3 and 15.5.16).
+/// Returns the error response for an encoded body, such as gzip. No encoding is accepted (RFC 9110,
+/// 12.5.3 and 15.5.16).
 pub(super) fn refused_encoding(headers: &HeaderMap) -> Option<Response> {
     let is_plain = |encoding: &HeaderValue| {
         let encoding = encoding.as_bytes().trim_ascii();

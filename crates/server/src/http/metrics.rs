@@ -1,4 +1,4 @@
-//! `/metrics`: what Prometheus collects.
+//! Handler of `/metrics`, which Prometheus scrapes.
 
 use axum::response::Response;
 
@@ -7,7 +7,7 @@ use super::answer::{self, Refusal};
 use super::asked::Asked;
 use crate::meter::CONTENT_TYPE as PROMETHEUS;
 
-/// Everything that is counted, for callers that may see it.
+/// Returns all metrics, for callers that may read them.
 #[utoipa::path(
     get,
     path = "/metrics",

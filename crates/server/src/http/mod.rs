@@ -1,4 +1,4 @@
-//! The HTTP door.
+//! The HTTP adapter.
 
 mod admin;
 mod answer;
@@ -59,15 +59,16 @@ pub(crate) use owing::{Counts, keeping};
 use pages::Pages;
 use stream::Watched;
 
-/// The most requests at once on one HTTP/2 connection.
+/// Most requests at once on one HTTP/2 connection.
 const STREAMS_MAX: u32 = 128;
-/// The most that a request over HTTP/2 may send before it is read, and all of a connection together.
+/// Most bytes that a request over HTTP/2 may send before it is read, and all of a connection
+/// together.
 const UNREAD_BYTES_MAX: u32 = 64 * 1024;
 const ALL_UNREAD_BYTES_MAX: u32 = 256 * 1024;
-/// The most of an answer over HTTP/2 that is held until the socket takes it.
+/// Most bytes of a response over HTTP/2 that are held until the socket takes them.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
 
-/// What a connection beyond the limit is told, whatever it was going to ask.
+/// Response to a connection beyond the limit, regardless of its request.
 const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
 content-type: application/json\r\n\
 cache-control: no-store\r\n\
@@ -77,7 +78,7 @@ content-length: 127\r\n\
 \r\n\
 {\"error\":{\"code\":\"overloaded\",\"message\":\"as many connections as may be (http.connections_max) are open\",\"retry_after_ms\":1000}}";
 
-/// What all requests share.
+/// State that all requests share.
 #[derive(Debug)]
 struct Door {
     service: Service,
@@ -94,7 +95,7 @@ impl Shared for Door {
 }
 
 impl Door {
-    /// Whom the description says that it answers.
+    /// Returns the callers that the API description lists.
     fn asks(&self) -> openapi::Asks {
         match self.service.access() {
             None => openapi::Asks::Nobody,
@@ -103,7 +104,7 @@ impl Door {
     }
 }
 
-/// The answer, with what the line in the log shows of it.
+/// Returns the response, with the fields for its log line.
 fn issued(service: &Service, mut response: Response, source: &str, count: u64) -> Response {
     if service.live().is_watched() {
         response.extensions_mut().insert(Issued { source: source.to_owned(), count });
@@ -111,7 +112,7 @@ fn issued(service: &Service, mut response: Response, source: &str, count: u64) -
     response
 }
 
-/// What is sent: an answer that is there as a whole, or any.
+/// A sent response: complete, or any other.
 type Sent = http_body_util::Either<Full<Bytes>, Body>;
 
 /// Serves HTTP, and gRPC with it, until the server stops.
@@ -161,12 +162,14 @@ pub(crate) async fn serve(
 fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
     let head_bytes_max = settings.head_bytes_max.max(HEAD_BYTES_MIN.into());
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    // At most 100 header lines: with a number of ours hyper would take memory for them at each request.
+    // At most 100 header lines: with a number of ours hyper would take memory for them at each
+    // request.
     builder.http1().max_buf_size(head_bytes_max);
     builder
         .http2()
         .max_concurrent_streams(STREAMS_MAX)
-        // Who has that many calls may give them all up at once; who does more is cut off.
+        // A client with that many calls may cancel them all at once; one that cancels more is cut
+        // off.
         .max_pending_accept_reset_streams(usize::try_from(STREAMS_MAX).ok())
         .initial_stream_window_size(UNREAD_BYTES_MAX)
         .initial_connection_window_size(ALL_UNREAD_BYTES_MAX)
@@ -175,7 +178,7 @@ fn builder(settings: &HttpSettings) -> auto::Builder<TokioExecutor> {
     builder
 }
 
-/// Every path. `compat` has those of other systems, and answers in their way.
+/// Returns the router of every path. `compat` has the paths of other systems, in their formats.
 fn router(door: Arc<Door>, compat: Router) -> Router {
     let (described, about) = openapi::described().split_for_parts();
     described
@@ -191,9 +194,10 @@ fn router(door: Arc<Door>, compat: Router) -> Router {
         .with_state(door)
 }
 
-/// Serves one connection, until a stop or until others need its place, and then the requests in progress. Its deadline is
-/// moved at these points: a request's head is complete, bytes were sent. Bytes that arrive move nothing, so that a
-/// trickle keeps nobody busy. Answers that count against the limit of unsent IDs have deadlines of their own.
+/// Serves one connection, until a stop or until others need its place, and then the requests in
+/// progress. Two events move its deadline: a request's head is complete, bytes were sent. Received
+/// bytes move nothing, so that a trickle keeps no connection open. Responses that count toward the
+/// limit of unsent IDs have deadlines of their own.
 async fn converse(
     (stream, opening): (TcpStream, Opening),
     ticket: Arc<Ticket>,
@@ -225,7 +229,7 @@ async fn converse(
         let ticket = Arc::clone(&on_request);
         let busy = Arc::clone(&ticket).works(request.body().is_end_stream());
         let (pages, from) = (Arc::clone(&pages), from.clone());
-        // Only when its turn comes: many requests come at once, and most memory is an answer's.
+        // Only when it is polled: many requests come at once, and most memory is a response's.
         let answer = async move {
             match from.connection.asked_to_leave() {
                 Some(Why::Refused) => dismissal(),
@@ -264,25 +268,26 @@ async fn converse(
     }
 }
 
-/// The answer to whatever else comes over a connection that ends after refusals. It may be somebody else's request.
+/// Returns the response to any later request on a connection that ends after rejections. It may be
+/// another caller's request.
 fn dismissal() -> Response {
     let message =
         "this connection ends: too many requests without a token were refused on it; connect anew";
     Refusal(Error::new(Code::Overloaded, message)).into_response()
 }
 
-/// Whether an answer of HTTP or gRPC refuses what was asked.
+/// Returns whether a response of HTTP or gRPC rejects the request.
 fn is_refusal(response: &Response) -> bool {
     let status = response.headers().get("grpc-status");
     response.status().is_client_error() || status.is_some_and(|status| status != "0")
 }
 
-/// What is said at once: an answer, or why there is none.
+/// Returns the immediate response, or the reason for its absence.
 fn told(now: Result<AtOnce, Reason>) -> Result<Response<Sent>, h2::Error> {
     now.map(AtOnce::written).map_err(h2::Error::from)
 }
 
-/// A body that is to be read in time, or counts for its connection.
+/// Wraps a body that has a read deadline, or counts for its connection.
 fn owed(
     body: Body,
     (counts, open): (Option<Counts>, Option<Open>),

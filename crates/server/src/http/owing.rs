@@ -1,9 +1,10 @@
-//! Answers that count against the limit of unsent IDs have to be read: what their readers hold is missed by all others.
-//! Bytes on the connection do not show that they are, since a client has pings answered while it reads nothing. So
-//! each has a deadline of its own, after which the connection is ended.
+//! Read deadlines: a client must read each response that counts toward the limit of unsent IDs,
+//! since the held IDs are missing for all others. Traffic does not show that it does: a client has
+//! pings answered while it reads nothing. So each response has a deadline of its own, after which
+//! the connection ends.
 //!
-//! A body is handed on as soon as there is room for a byte of it, and h2 keeps the rest. So it is the bytes that an
-//! answer counts by, until they are gone, and not the body.
+//! hyper takes a body as soon as it has room for a byte, and h2 keeps the rest. So a response
+//! counts by its bytes, until they are gone, and not by its body.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,20 +17,21 @@ use crate::access::Caller;
 use crate::quota::{Bounds, Quota, Taken};
 use crate::roster::{self, Owed, Ticket};
 
-/// What an answer that counts says of itself to its connection.
+/// How a counted response has to be read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Counts {
-    /// All of it is to be read in time.
+    /// The client must read all of it in time.
     Whole,
-    /// It is read for as long as somebody likes, and always some of it in time.
+    /// The client may read it for any time, but some of it in each period.
     Stream,
 }
 
-/// How many answers that are not read yet connections may have that have shown no token, where one is asked for, beyond
-/// a few of each: with those, a connection has room for the files of the console. Each costs 2 or 3 KiB.
+/// Bounds of unread responses of connections without a token, where tokens are required, beyond a
+/// few of each connection. A connection needs this room for the files of the console. Each costs 2
+/// or 3 KiB.
 const OPEN: Bounds = Bounds { all: 2_048, share: 256, connection: 20 };
 
-/// All of these.
+/// All unread responses of such connections.
 #[derive(Debug)]
 pub(super) struct AllOpen(Arc<Quota>);
 
@@ -42,11 +44,11 @@ pub(super) enum Open {
 
 impl AllOpen {
     pub(super) fn new() -> Self {
-        // There is none with a token to leave room for.
+        // No caller has a token, so none needs room.
         Self(Quota::new(OPEN, false))
     }
 
-    /// One more for this connection, if there may be one.
+    /// Adds one for this connection, if the bounds permit it.
     pub(super) fn open(&self, ticket: &Arc<Ticket>) -> Option<Open> {
         let own = ticket.opens().map(|open| Open::OfConnection { _open: open });
         own.or_else(|| {
@@ -56,13 +58,13 @@ impl AllOpen {
     }
 }
 
-/// The body of such an answer, or of one that counts for its connection.
+/// Body of a response that has a read deadline, or counts for its connection.
 pub(super) struct Owing {
     body: Body,
     kept: Arc<Kept>,
 }
 
-/// What an answer takes until it is read.
+/// Parts of limits that a response takes until it is read.
 struct Kept {
     owed: Option<(Counts, Owed)>,
     _open: Option<Open>,
@@ -74,7 +76,7 @@ impl Owing {
     }
 }
 
-/// Bytes that keep something until the last of them is sent, whoever holds them.
+/// Wraps bytes that keep something until the last of them is sent, wherever they are.
 pub(crate) fn keeping<T: Send + 'static>(bytes: Bytes, kept: T) -> Bytes {
     Bytes::from_owner(Keeping { bytes, _kept: kept })
 }
@@ -94,7 +96,8 @@ impl HttpBody for Owing {
     type Data = Bytes;
     type Error = axum::Error;
 
-    /// Asked for more when there is room for it: something was read, or fits into what the system keeps.
+    /// hyper polls for more when it has room: the client has read something, or it fits into the
+    /// system's buffers.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,5 +1,5 @@
-//! All paths, and what every request goes through: what refuses it before its body is awaited, the body, the response,
-//! and what is told of it.
+//! All paths, and the steps of every request: checks before its body arrives, the body, the
+//! response, and its records.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -34,15 +34,15 @@ use crate::roster::Ticket;
 use crate::service::Error;
 use crate::tls::Peer;
 
-/// What the paths of this server's own interface begin with.
+/// Path prefix of this server's own interface.
 const OWN: &str = "/v1/";
-/// Of these, what is for everybody.
+/// Path under it that needs no token.
 const OPEN: &str = "/v1/layouts";
-/// What waits for nothing, and is asked by those who end a server that does not answer.
+/// Paths that wait for nothing: their callers end a server that does not respond.
 const PROBES: [&str; 2] = ["/livez", "/readyz"];
-/// Where bounds of counters are asked for.
+/// Path prefix of counter bounds.
 const COUNTERS: &str = "/v1/counters/";
-/// Where it is asked what an ID says.
+/// Path prefix of decoding.
 const DECODE: &str = "/v1/decode/";
 
 /// All paths. There is one: a request takes a reference to it, and copies nothing.
@@ -51,21 +51,24 @@ pub(super) struct Pages {
     pub(super) door: Arc<Door>,
     pub(super) grpc: grpc::Door,
     pub(super) router: Router,
-    /// Whether there are paths of other systems. Some take bodies with any method, and tokens in bodies.
+    /// Whether paths of other systems exist. Some take bodies with any method, and tokens in
+    /// bodies.
     pub(super) has_compat: bool,
     pub(super) requests: Requests,
     pub(super) all_open: AllOpen,
     pub(super) timer: Arc<dyn Timer>,
-    /// How long a body may take.
+    /// Longest time of a body.
     pub(super) within_ms: u64,
 }
 
 impl Pages {
-    /// Has the answer to a request over HTTP/2 count for its connection where that has shown no token. A stream costs
-    /// little to open, and its answer is kept for as long as nobody reads it.
+    /// Counts the response to a request over HTTP/2 for its connection where that has shown no
+    /// token. A stream costs little to open, and its response stays in memory until the client
+    /// reads it.
     ///
     /// # Errors
-    /// When there are as many already. Nothing was done for the request, and it can be sent again.
+    /// When the connection has too many. Nothing was done for the request, and it can be sent
+    /// again.
     pub(super) fn opens(
         &self,
         request: &Request<Incoming>,
@@ -78,19 +81,19 @@ impl Pages {
         if let Some(open) = self.all_open.open(ticket) {
             return Ok(Some(open));
         }
-        // The first of many with a token may not have been looked at: they come together.
+        // Requests come together: the first of many with a token may not have been checked yet.
         let caller = self.door.service.caller_of(request.headers(), from);
         from.connection.is_of(&caller);
         if caller.has_a_token() { Ok(None) } else { Err(Reason::REFUSED_STREAM) }
     }
 
-    /// The response to a request.
+    /// Responds to a request.
     pub(super) fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
         from: Peer,
     ) -> BoxFuture<'static, Response> {
-        // Counts for itself.
+        // gRPC counts its own calls.
         if request.version() == Version::HTTP_2
             && grpc::is_call(request.method(), request.headers())
         {
@@ -99,7 +102,7 @@ impl Pages {
         Box::pin(async move { self.told(request, &from).await })
     }
 
-    /// Responds, counts it, and tells of it where that is wanted.
+    /// Responds, counts the response, and records it where configured.
     async fn told(&self, request: Request<Incoming>, from: &Peer) -> Response {
         let door = &self.door;
         let begun_us = door.service.begun_us();
@@ -111,7 +114,7 @@ impl Pages {
         });
         let response = match &span {
             None => self.answered(request, from).await,
-            // Boxed: it is there a second time, for the few who want spans.
+            // Boxed: it exists a second time, for the few servers with spans.
             Some(span) => Box::pin(self.answered(request, from)).with_context(span.clone()).await,
         };
         let code = response.extensions().get::<Code>();
@@ -134,7 +137,7 @@ impl Pages {
         response
     }
 
-    /// Reads the body where one is read, and responds. While it waits, it keeps nothing but the head.
+    /// Reads the body where one is needed, and responds. While it waits, it keeps only the head.
     async fn answered(&self, request: Request<Incoming>, from: &Peer) -> Response {
         let caller = match self.check(&request, from) {
             Ok(caller) => caller,
@@ -151,12 +154,13 @@ impl Pages {
         } else {
             (request.map(|_| Body::empty()), None)
         };
-        // Boxed: it has room for whatever may happen to a request.
+        // Boxed: it has room for every kind of request.
         let page = Box::pin(self.page(request, caller.clone()));
         self.requests.counted(&caller, taken, page).await
     }
 
-    /// The caller of a request; or the response to one that is refused by its head, before its body is awaited.
+    /// Returns the caller of a request; or the response to one that its head rejects, before its
+    /// body arrives.
     #[allow(clippy::result_large_err, reason = "a response is what is sent")]
     fn check(&self, request: &Request<Incoming>, from: &Peer) -> Result<Caller, Response> {
         let hosts = &self.door.hosts;
@@ -184,21 +188,21 @@ impl Pages {
         Ok(caller)
     }
 
-    /// Whether a request has a body that decides about the response.
+    /// Returns whether a request has a body that matters for the response.
     fn reads_body(&self, request: &Request<Incoming>) -> bool {
         let is_own = request.uri().path().starts_with(OWN);
         let is_read = if is_own { reads(request.method()) } else { self.has_compat };
         is_read && !request.body().is_end_stream()
     }
 
-    /// The request with its whole body.
+    /// Returns the request with its whole body.
     async fn whole(
         &self,
         request: Request<Incoming>,
         caller: &Caller,
     ) -> Result<(Request<Body>, Option<Taken>), Error> {
-        // Over HTTP/1 it is the connection that has a deadline, but for those who are asked to go on, which counts as
-        // sent.
+        // Over HTTP/1 the connection has the deadline. The exception is a client that gets `100
+        // Continue`, which counts as sent.
         let is_timed =
             request.version() == Version::HTTP_2 || request.headers().contains_key(EXPECT);
         let (head, body) = request.into_parts();
@@ -221,7 +225,7 @@ impl Pages {
         }
     }
 
-    /// What the caller is told when a body is late.
+    /// Returns the error for a late body.
     async fn late(&self) -> Error {
         let ms = self.within_ms;
         self.timer.sleep_ms(ms).await;
@@ -231,7 +235,7 @@ impl Pages {
         Error::new(Code::TooSlow, message)
     }
 
-    /// A `GET` of IDs does not go through the router, which would take longer than the minting.
+    /// Responds. A `GET` of IDs does not use the router, which would take longer than the minting.
     async fn page(&self, mut request: Request<Body>, caller: Caller) -> Response {
         let service = &self.door.service;
         if request.method() == Method::GET
@@ -256,12 +260,12 @@ impl Pages {
     }
 }
 
-/// Whether a body may come with this method.
+/// Returns whether a body may come with this method.
 const fn reads(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-/// Whether more is asked for than to look: also by a `GET` of IDs, which are spent whoever sees them.
+/// Returns whether a request does more than read: a `GET` of IDs does, since it spends them.
 fn changes(request: &Request<Incoming>) -> bool {
     match *request.method() {
         Method::HEAD | Method::OPTIONS => false,
@@ -270,8 +274,8 @@ fn changes(request: &Request<Incoming>) -> bool {
     }
 }
 
-/// A path without the key of a counter, which may be somebody's name, as queries may hold one; and
-/// without an ID, of which there are too many to tell requests apart by.
+/// Returns a path without the key of a counter, which may be a person's name, as queries may have
+/// one. It omits an ID, too, since IDs are too many to group requests by.
 fn shown_path(path: &str) -> Cow<'_, str> {
     if path.starts_with(DECODE) {
         return Cow::Owned(format!("{DECODE}{{id}}"));
@@ -281,7 +285,7 @@ fn shown_path(path: &str) -> Cow<'_, str> {
     Cow::Borrowed(shown.unwrap_or(path))
 }
 
-/// A body that was not read, as it is longer than any may be: whoever asks for it is told so.
+/// A body that was not read, longer than any may be: its reader gets an error.
 struct TooLong;
 
 impl HttpBody for TooLong {

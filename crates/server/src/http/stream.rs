@@ -1,12 +1,12 @@
-//! A socket between hyper and the client, which sends the answers of a pipeline together.
+//! A socket between hyper and the client, which sends the responses of a pipeline together.
 //!
-//! hyper can do that itself (`pipeline_flush`), but then puts no bound to what it holds back, and
-//! holds it back while a part of another request has arrived. Here answers are collected up to
-//! [`BUFFER_BYTES`] and sent when hyper flushes and has nothing more to answer, or flushes again without
-//! another answer. Nothing is read while something cannot be sent.
+//! hyper can do this itself (`pipeline_flush`), but then has no bound on held-back bytes, and holds
+//! them back while a part of another request has arrived. Here responses are collected up to
+//! [`BUFFER_BYTES`]. They are sent when hyper flushes and has no further response, or flushes again
+//! without another response. Nothing is read while something cannot be sent.
 //!
-//! Over HTTP/2 hyper flushes after every frame of 256 bytes and more, and once again when it has no more
-//! frames: the former are collected, the latter sends.
+//! Over HTTP/2 hyper flushes after every frame of 256 bytes and more, and once again when it has no
+//! more frames: the former are collected, the latter sends.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -19,36 +19,37 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::roster::Ticket;
 use crate::stream::Stream;
 
-/// Answers are collected up to this.
+/// Most bytes of collected responses.
 const BUFFER_BYTES: usize = 16 * 1024;
-/// The same over HTTP/2, where a stream fills frames of 16 KiB as fast as they are taken: fewer calls of the
-/// system.
+/// The same over HTTP/2, where a stream fills frames of 16 KiB as fast as they are taken: this
+/// makes fewer system calls.
 const HTTP2_BUFFER_BYTES: usize = 64 * 1024;
-/// What a connection keeps of it while it rests.
+/// Bytes of the buffer that an idle connection keeps.
 const RESTING_BYTES: usize = 1024;
-/// The first word of HTTP/2.
+/// First word of HTTP/2.
 const HTTP2: &[u8] = b"PRI ";
 
-/// A socket; each write that moves bytes allows the connection to rest for `idle_ms`.
+/// A socket; each write that moves bytes permits the connection to be idle for `idle_ms`.
 #[derive(Debug)]
 pub(super) struct Watched {
     stream: Stream,
     ticket: Arc<Ticket>,
     idle_ms: u64,
     unsent: Vec<u8>,
-    /// Whether what was sent may still lie in the encryption.
+    /// Whether written bytes may still be in the TLS buffer.
     unflushed: bool,
-    /// Whether the socket did not take what should have been sent.
+    /// Whether the socket did not take bytes that should have been sent.
     stuck: bool,
-    /// Whether hyper has nothing more to answer than what it was given last: there was nothing to read since,
-    /// or it is one request, as far as can be seen. When this is wrong, answers are sent one by one.
+    /// Whether hyper has no response after the last one it wrote: nothing to read has come since,
+    /// or one request, as far as can be seen. When this is wrong, responses are sent one by one.
     is_last: bool,
-    /// Whether hyper flushed after the last answer, and was put off.
+    /// Whether a flush by hyper after the last response was deferred.
     put_off: bool,
-    /// Whether a frame was written whose payload came apart from its head: h2 flushes after each of these
-    /// (`FramedWrite::flush` of h2 0.4), before it looks for another, and flushes again when there is none.
+    /// Whether a frame was written with its payload apart from its head: h2 flushes after each of
+    /// these (`FramedWrite::flush` of h2 0.4), before it looks for another, and flushes again when
+    /// there is none.
     is_framing: bool,
-    /// What is known of the protocol.
+    /// Known protocol of the connection.
     speaks: Speaks,
 }
 
@@ -61,7 +62,7 @@ enum Speaks {
 }
 
 impl Speaks {
-    /// How much is collected.
+    /// Returns the most bytes to collect.
     const fn buffer_bytes(self) -> usize {
         match self {
             Self::Unknown | Self::Http1 => BUFFER_BYTES,
@@ -95,7 +96,7 @@ impl Watched {
         Poll::Ready(Ok(sent))
     }
 
-    /// Sends what was collected, all the way.
+    /// Sends all collected bytes.
     fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stuck = true;
         ready!(self.poll_send_all(context))?;
@@ -133,7 +134,7 @@ impl Watched {
     }
 }
 
-/// Whether these bytes are one request without a body, and nothing more.
+/// Returns whether these bytes are one request without a body, and nothing more.
 fn is_one(bytes: &[u8]) -> bool {
     // From line to line: heads are long, and have few.
     let mut rests = memchr_iter(b'\n', bytes).filter_map(|at| bytes.get(at..)?.get(1..));
@@ -156,8 +157,8 @@ impl AsyncRead for Watched {
         let read = buffer.filled().get(before..).unwrap_or_default();
         self.is_last = is_one(read);
         if self.speaks == Speaks::Unknown {
-            // A preface cut inside its first word is taken for HTTP/1; its answer is sent all the
-            // same, at the next wake-up.
+            // A preface cut inside its first word counts as HTTP/1; its response is still sent, at
+            // the next wake-up.
             self.speaks = if read.starts_with(HTTP2) { Speaks::Http2 } else { Speaks::Http1 };
         }
         Poll::Ready(Ok(()))
@@ -180,7 +181,7 @@ impl AsyncWrite for Watched {
         let room = buffer_bytes.saturating_sub(self.unsent.len());
         let taken = bytes.get(..room).unwrap_or(bytes);
         if !self.unsent.is_empty() && self.unsent.spare_capacity_mut().len() < taken.len() {
-            // A second answer: there may be many.
+            // A second response: there may be many.
             self.unsent.reserve(room);
         }
         self.unsent.extend_from_slice(taken);
@@ -203,7 +204,7 @@ impl AsyncWrite for Watched {
                         break;
                     }
                 }
-                // What was taken before counts; the rest is offered again.
+                // Bytes taken before count; hyper offers the rest again.
                 Poll::Pending | Poll::Ready(Err(_)) if taken > 0 => break,
                 refused => return refused,
             }
@@ -211,7 +212,8 @@ impl AsyncWrite for Watched {
         Poll::Ready(Ok(taken))
     }
 
-    /// Whether hyper keeps the parts of answers apart. Those over HTTP/1 are small, and are collected here anyway.
+    /// Returns whether hyper keeps the parts of responses separate. Those over HTTP/1 are small,
+    /// and are collected here anyway.
     fn is_write_vectored(&self) -> bool {
         self.speaks == Speaks::Http2
     }
@@ -221,11 +223,12 @@ impl AsyncWrite for Watched {
             let is_framing = std::mem::take(&mut self.is_framing);
             return if is_framing { Poll::Ready(Ok(())) } else { self.poll_drain(context) };
         }
-        // What has gone past the collection must not rest in the encryption.
+        // Bytes that bypassed the collection must not rest in the TLS buffer.
         if self.unsent.is_empty() || self.is_last || self.put_off {
             return self.poll_drain(context);
         }
-        // There are more requests. Woken, hyper flushes again even if it waits for the answer to one.
+        // There are more requests. Woken, hyper flushes again even if it waits for the response to
+        // one.
         self.put_off = true;
         context.waker().wake_by_ref();
         Poll::Ready(Ok(()))
@@ -264,11 +267,11 @@ mod tests {
         for _ in 0..2 {
             let frame = [IoSlice::new(b"head "), IoSlice::new(b"payload ")];
             assert_eq!(watched.write_vectored(&frame).await.unwrap(), 13);
-            // As h2 does after each.
+            // h2 flushes after each frame.
             watched.flush().await.unwrap();
             assert_eq!(client.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
         }
-        // As h2 does when there is no more.
+        // h2 flushes when it has no more.
         watched.flush().await.unwrap();
         client.set_nonblocking(false).unwrap();
         let mut sent = [0; 26];

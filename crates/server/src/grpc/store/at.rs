@@ -1,4 +1,4 @@
-//! Which store is asked: the server's own, or one beside it.
+//! Store that a call is for: the server's own, or a secondary store.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use snowmint_coord::Store;
 use super::trail::Why;
 use crate::service::{Service, shown};
 
-/// A store that is asked, and its name, if it is one beside the server's own.
+/// A store, and its name if it is a secondary store.
 pub(super) struct At {
     pub(super) store: Arc<dyn Store>,
     pub(super) beside: String,
 }
 
-/// What the header says: the door, and behind it the name of a store beside the server's own.
+/// Splits the header: the instance, and the name of a secondary store after it.
 pub(super) fn named_by(header: &str) -> Option<(&str, &str)> {
     match header.split_once('/') {
         Some((_, "")) => None,
@@ -23,12 +23,13 @@ pub(super) fn named_by(header: &str) -> Option<(&str, &str)> {
 }
 
 impl At {
-    /// What the header of calls says.
+    /// Returns the header value for calls to this store.
     pub(super) fn door(&self, door: &str) -> String {
         if self.beside.is_empty() { door.to_owned() } else { format!("{door}/{}", self.beside) }
     }
 
-    /// What was changed by whom. The server's own definitions are shown before and after.
+    /// Records a change and its caller. Definitions of the server's own store appear before and
+    /// after.
     pub(super) async fn change<T>(
         &self,
         (service, how, name): (&Service, &'static str, &str),
@@ -47,7 +48,7 @@ impl At {
         changed
     }
 
-    /// What was done to the store as a whole.
+    /// Records an action on the store as a whole.
     pub(super) fn moved(&self, service: &Service, how: &str) {
         match self.beside.as_str() {
             "" => service.moved(how),

@@ -1,4 +1,4 @@
-//! What a program defines: it is held to all that a definition of the server's own is held to, by whatever verb it comes.
+//! Definitions by programs: by any verb, they obey every rule of the server's own definitions.
 
 use snowmint_coord::{
     DefinedRoom, Definition, Error as StoreError, Mark, NewDefinition, Restripe, SourceSpec, Store,
@@ -13,7 +13,7 @@ use super::taking::NotTaken;
 use super::write::{self, told};
 use crate::service::{NoRoom, Service};
 
-/// The verb by which a definition is written.
+/// Verb by which a definition is written.
 #[derive(Clone, Copy)]
 pub(super) enum Writing {
     Define,
@@ -22,7 +22,7 @@ pub(super) enum Writing {
 }
 
 impl Writing {
-    /// Its name, and what the audit trail says.
+    /// Returns its name, and its word in the audit trail.
     const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Define => ("define", "defined"),
@@ -31,7 +31,7 @@ impl Writing {
         }
     }
 
-    /// `looked_at`: the version that it must be written upon, if it must be one.
+    /// Writes the definition. `looked_at`: the version that it must replace, if any.
     async fn write(
         self,
         store: &dyn Store,
@@ -49,8 +49,8 @@ impl Writing {
 }
 
 impl At {
-    /// Writes a definition that a program made, if it may name what it names, there is room for it, it is what its keys
-    /// make, and it agrees with the others.
+    /// Writes a definition by a program. Checks that the program may name the objects in it, that
+    /// there is room, that its keys make it valid, and that it agrees with the other definitions.
     pub(super) async fn writes(
         &self,
         service: &Service,
@@ -65,7 +65,8 @@ impl At {
         let (op, how) = writing.names();
         let change = async {
             let kept = new.kept().map_err(|kind| StoreError::new(op, kind))?;
-            // What this server cannot read, only an operator of the store may name.
+            // A definition that this server cannot read may come only from an operator of the
+            // store.
             let new = kept.unwrap_or_else(|| new.clone());
             let looked_at = self.agrees(service, op, &new).await?;
             writing.write(&*self.store, new, looked_at).await
@@ -73,14 +74,14 @@ impl At {
         told(self.change((service, how, new.name.as_str()), change).await, write::defined)
     }
 
-    /// Counts a definition, and sees that there is room for it: for as long as what is answered is kept.
+    /// Counts a definition, and ensures room for it while the caller keeps the result.
     async fn room_for<'a>(
         &self,
         service: &'a Service,
         new: &NewDefinition,
     ) -> Result<Option<MutexGuard<'a, ()>>, NotTaken> {
         service.spend_definition(&new.name).await?;
-        // Keys that cannot be read make no queue.
+        // Unreadable keys make no queue.
         let spec = SourceSpec::from_json(&new.spec).unwrap_or_default();
         match service.room_for(&*self.store, &DefinedRoom::of(&new.name, &spec)).await {
             Ok(room) => Ok(room),
@@ -89,8 +90,8 @@ impl At {
         }
     }
 
-    /// Whether a definition agrees with others of the server's own store, as a server's own does. The version that was
-    /// looked at, if it must be written upon that.
+    /// Checks that a definition agrees with others of the server's own store, like a server's own.
+    /// Returns the version that the check read, if the definition must replace it.
     async fn agrees(
         &self,
         service: &Service,

@@ -1,6 +1,7 @@
-//! Which ranges a program may give back: what a token took last of a source through this server. Numbers that are given
-//! back come again, and lists show all that a give-back says, so whoever could give back another's range would have its
-//! numbers handed out twice. What is refused here is a gap.
+//! Ranges that a program may give back: the newest that its token took of a source through this
+//! server. Numbers of a range that is given back are issued again, and lists show every field of a
+//! give-back. So a caller that gives back another's range would have its numbers issued twice. A
+//! rejected range leaves a gap.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +11,7 @@ use snowmint_coord::{Error as StoreError, ErrorKind, GiveBack, Result as StoreRe
 use super::at::At;
 use super::speaker::Speaker;
 
-/// The newest range that a token took here, of each source of each store: no other can be given back.
+/// Newest range that a token took here, of each source of each store: no other can be given back.
 #[derive(Debug, Default)]
 pub(super) struct Given(Mutex<HashMap<(String, String), Range>>);
 
@@ -23,7 +24,7 @@ struct Range {
 }
 
 impl Given {
-    /// A token took this.
+    /// Records a range that a token took.
     pub(super) fn took(&self, at: &At, speaker: &Speaker, source: &str, segment: &Segment) {
         let Segment { first, last, version, .. } = *segment;
         let range = Range { token: speaker.token(), first, last, version };
@@ -31,7 +32,7 @@ impl Given {
         ranges.insert((at.beside.clone(), source.to_owned()), range);
     }
 
-    /// Refuses the end of a range that the token did not take here, or not last.
+    /// Rejects the end of a range that the token did not take here, or not last.
     pub(super) fn check(&self, at: &At, speaker: &Speaker, back: &GiveBack) -> StoreResult<()> {
         let key = (at.beside.clone(), back.source.clone());
         let ranges = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Who may ask what of the store.
+//! Rights to calls of the store.
 
 use snowmint_coord::lend::space_of;
 use snowmint_coord::{Store, is_worker_pool};
@@ -12,17 +12,18 @@ use crate::service::{Error, Service};
 
 pub(super) type Allowed = Result<(), Error>;
 
-/// A member of the store, which mints for itself.
+/// Checks for a member of the store, which mints for itself.
 pub(super) fn member<T>(service: &Service, _: &T) -> Allowed {
     service.may_join()
 }
 
-/// Somebody who moves the whole store.
+/// Checks for an operator, who moves the whole store.
 pub(super) fn operator<T>(service: &Service, _: &T) -> Allowed {
     service.may_operate()
 }
 
-/// A member that takes numbers of a source, or of a space that numbers are lent in, or gives them back.
+/// Checks for a member that takes or gives back numbers of a source, or of a scope of external
+/// leases.
 fn spending(service: &Service, source: &str) -> Allowed {
     service.may_join()?;
     service.may_reserve(source)
@@ -36,12 +37,12 @@ pub(super) fn giving_back(service: &Service, asked: &GiveBackRequest) -> Allowed
     spending(service, &asked.source)
 }
 
-/// Somebody who changes a definition.
+/// Checks for a caller that changes a definition.
 pub(super) fn defining(service: &Service, new: Option<&NewDefinition>) -> Allowed {
     service.may_define(new.map_or("", |new| &new.name))
 }
 
-/// Somebody whose definition of a source names keys, stores or an origin.
+/// Checks for a caller whose definition of a source names keys, stores or an upstream.
 pub(super) async fn naming(
     service: &Service,
     store: &dyn Store,
@@ -54,8 +55,8 @@ pub(super) async fn naming(
     service.may_name_in_text(before.as_ref().map(|before| before.spec.as_str()), spec)
 }
 
-/// Worker numbers are for any member, lent numbers for clients that may lend in their space, as at the doors that
-/// do. Sections are taken, not claimed, and by servers.
+/// Checks a claim. Any member may claim worker numbers; external leases need the right to their
+/// scope, as in the compatibility APIs. Servers acquire sections instead of claiming them.
 pub(super) fn claiming(service: &Service, asked: &ClaimRequest) -> Allowed {
     let pool = asked.pool.as_ref().map_or("", |pool| &pool.name);
     match space_of(pool) {
@@ -76,7 +77,7 @@ pub(super) fn releasing(service: &Service, asked: &ReleaseRequest) -> Allowed {
     holding(service, &asked.pool, asked.member.as_deref())
 }
 
-/// Somebody who lets go of numbers that it has lent, or of sections.
+/// Checks for a caller that relinquishes external leases or sections.
 pub(super) fn letting_go(service: &Service, asked: &LetGoRequest) -> Allowed {
     match space_of(&asked.pool) {
         Some(space) => spending(service, space),
@@ -84,17 +85,18 @@ pub(super) fn letting_go(service: &Service, asked: &LetGoRequest) -> Allowed {
     }
 }
 
-/// Who moves a mark says by which member, which the store compares: the term alone, which lists show, is not enough.
+/// Checks a mark's move, which names its member, for the store to compare. The term alone, which
+/// lists show, is not enough.
 fn holding(service: &Service, pool: &str, member: Option<&str>) -> Allowed {
     if let Some(space) = space_of(pool) {
         return service.may_reserve(space);
     }
-    // An operator of the store may do more than that.
+    // An operator of the store has wider rights.
     if service.may_operate().is_ok() {
         return Ok(());
     }
     if !is_worker_pool(pool) {
-        // Marks of counters, and of what servers order by.
+        // Marks of counters, and of the servers' global order.
         return service.may_operate();
     }
     if member.is_some() {

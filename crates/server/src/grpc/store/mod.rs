@@ -1,5 +1,5 @@
-//! The calls of `snowmint.store.v1.Store`: the server's own store, verb by verb, for programs that mint
-//! beside themselves. Nothing is decided here.
+//! The calls of `snowmint.store.v1.Store`: the server's own store, verb by verb, for embedded
+//! clients. This module decides nothing.
 
 mod at;
 mod defining;
@@ -43,10 +43,10 @@ use super::of_caller;
 use crate::access::Deed;
 use crate::service::{Error, Service};
 
-/// Longest message: all sections at once. What is read of it takes up to fifty times as much.
+/// Longest message: all sections at once. Its parsed form takes up to fifty times as much memory.
 pub(super) const MESSAGE_BYTES_MAX: usize = 512 * 1024;
 
-/// Whether a call's path is one of this service.
+/// Returns whether a call's path belongs to this service.
 pub(super) fn is_asked(path: &str) -> bool {
     let rest = path.strip_prefix('/').and_then(|path| path.strip_prefix(SERVICE));
     rest.is_some_and(|rest| rest.starts_with('/'))
@@ -54,17 +54,17 @@ pub(super) fn is_asked(path: &str) -> bool {
 
 type Answer<T> = Result<Response<T>, Status>;
 
-/// Passes verbs on to the store.
+/// Forwards verbs to the store.
 #[derive(Clone)]
 pub(super) struct Relay {
     store: Arc<dyn Store>,
     service: Service,
-    /// Made at random with this server: callers name it.
+    /// Random name of this server's instance, which callers repeat.
     door: Arc<str>,
     plans: Arc<Plans>,
     programs: Arc<Programs>,
     given: Arc<Given>,
-    /// How many numbers may be lent in a space.
+    /// Most external leases of a scope.
     machines_max: u64,
 }
 
@@ -87,7 +87,7 @@ impl Relay {
         Ok(Self { store, service, door, plans, programs, given, machines_max })
     }
 
-    /// A request whose wire form and rights were checked, and the store that it is for.
+    /// Returns a request whose wire form and rights are checked, and its store.
     async fn asked<T>(
         &self,
         request: Request<T>,
@@ -97,7 +97,7 @@ impl Relay {
         Ok((at.store, message))
     }
 
-    /// The same, and the service acting for the caller.
+    /// Returns the same, and the service acting for the caller.
     async fn asked_by<T>(
         &self,
         request: Request<T>,
@@ -116,13 +116,13 @@ impl Relay {
         let service = of_caller(&self.service, &request);
         let message = request.into_inner();
         may(&service, &message)?;
-        // It was open when it was described.
+        // The store was open when it was described.
         let at = self.at(beside).await.map_err(|_| unknown())?;
         let speaker = Speaker::of(&service);
         Ok(Asked { at, service, speaker, message })
     }
 
-    /// The server's own store, or the one of this name beside it.
+    /// Returns the server's own store, or the secondary store of this name.
     async fn at(&self, beside: String) -> Result<At, snowmint_coord::Error> {
         let store = match beside.as_str() {
             "" => Arc::clone(&self.store),
@@ -132,7 +132,7 @@ impl Relay {
     }
 }
 
-/// A question that may be asked.
+/// A request that passed its checks.
 struct Asked<T> {
     at: At,
     service: Service,
@@ -288,7 +288,7 @@ impl store_server::Store for Relay {
                 Err(why) => return why.told(write::segment),
             };
         }
-        // A segment says where it ends: a client that gets fewer than it asked for asks again.
+        // A segment contains its end: a client that gets fewer numbers than it needs calls again.
         reserve.length = service.spend_beside(&reserve.source, reserve.length).await?;
         let from = (at.beside.as_str(), &*at.store);
         let taken = service.reserve_for_program(from, &reserve).await;
@@ -366,7 +366,7 @@ impl store_server::Store for Relay {
         let Asked { at, service, message, .. } = self.asked_by(request, may::operator).await?;
         let forward = read::fast_forward(message);
         match at.store.standing().await {
-            // It would end the doubt, whoever is missing.
+            // It would end the doubt, even with members missing.
             Ok(Standing { doubt: Some(_), .. }) => {
                 let message = "the store is in doubt: recover it (POST /v1/recovery, snowmint worker recover --server \
                                URL), which asks for what each journal knows";

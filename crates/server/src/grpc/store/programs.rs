@@ -1,6 +1,6 @@
-//! What programs may have of the worker numbers, where a token is asked for: how far their marks may lie ahead, which
-//! pools there are for them, and how many numbers those of one token hold. Whoever may administer all sources is not
-//! held to it, since such a caller may move the whole store.
+//! Limits on the worker numbers of programs, where tokens are required: how far their marks may lie
+//! ahead, which pools exist for them, and how many numbers the programs of one token hold. A caller
+//! that may administer all sources is exempt, since it may move the whole store.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,46 +18,48 @@ use super::speaker::Speaker;
 use super::taking::NotTaken;
 use crate::service::{Error, Service};
 
-/// For how long what definitions shape is gone by, unless it lacks something: as long as a node does.
+/// Time for which a read of the definitions' shapes stays valid, unless it lacks a pool: the same
+/// as a node's.
 const SHAPES_US: u64 = 1_000_000;
 
-/// How many times `limits.workers_max` a token may claim until the marks of what it gave up have passed: a number whose
-/// mark lies ahead is nobody's for a while. Room for programs that are replaced, or start again and again.
+/// Multiple of `limits.workers_max` that a token may claim until the marks of its released numbers
+/// have passed: a number whose mark lies ahead is unusable for a while. This leaves room for
+/// programs that are replaced, or restart again and again.
 const CLAIMED_TIMES: usize = 4;
 
-/// What a mark that lies further ahead than this server allows was compared with.
+/// Comparison named in the error for a mark further ahead than this server allows.
 const LOWERED: &str = "the store's time, where this server says how far a program's mark may lie (its worker.window and \
                        clock.skew_max, and lead_max of the pool's sources; give the program no longer window)";
 
-/// A worker number: the store beside the server's own, the pool, and the number.
+/// A worker number: the secondary store, the pool, and the number.
 type Number = (String, String, u64);
 
-/// What is known of programs and of what they may have.
+/// Known programs, and their limits.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
-    /// What definitions shape, of each store, and when that was read.
+    /// Shapes of the definitions of each store, and the time of the read.
     shapes: Mutex<HashMap<String, (u64, Arc<Shapes>)>>,
-    /// Of each token.
+    /// Claims by token.
     claims: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<Claims>>>>,
 }
 
-/// What the programs of a token have claimed here of late, and until when that may keep a number from others. A claim
-/// whose answer nobody waited for has no number.
+/// Recent claims of a token's programs here, and the time until which each may keep a number from
+/// others. A claim whose result never arrived has no number.
 #[derive(Debug, Default)]
 struct Claims(Vec<(Option<Number>, u64)>);
 
-/// Who claims what, and where.
+/// A claim: its caller and its store.
 pub(super) struct Claiming<'a> {
     pub(super) at: &'a At,
     pub(super) service: &'a Service,
     pub(super) speaker: &'a Speaker,
     pub(super) now: UnixMillis,
-    /// How many numbers may be lent in all spaces of a token.
+    /// Most external leases in all scopes of a token.
     pub(super) machines_max: u64,
 }
 
 impl Programs {
-    /// What definitions shape now, as far as these pools are concerned.
+    /// Returns the current shapes of definitions, for these pools.
     async fn shapes<'a>(
         &self,
         at: &At,
@@ -81,7 +83,7 @@ impl Programs {
         self.shapes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Extends, no mark further than this server's own may lie ahead.
+    /// Extends marks; no mark may lie further ahead than this server's own.
     pub(super) async fn extend(
         &self,
         at: &At,
@@ -111,7 +113,7 @@ impl Programs {
             .collect())
     }
 
-    /// Claims, as many numbers as the token may have.
+    /// Claims as many numbers as the token may have.
     pub(super) async fn claim(
         &self,
         asking: &Claiming<'_>,
@@ -139,7 +141,7 @@ impl Programs {
         if is_lent {
             return Ok(at.store.claim(&claim, now).await?);
         }
-        // Whoever does not wait for the answer may have them all the same.
+        // A caller that does not wait for the response may have the numbers all the same.
         let before = claims.0.len();
         let unanswered = usize::try_from(claim.count).unwrap_or(usize::MAX);
         claims.0.extend(std::iter::repeat_n((None, until_us), unanswered));
@@ -160,8 +162,8 @@ impl Programs {
 }
 
 impl Claims {
-    /// How many numbers of a claim the token may have: of `limits.workers_max` at once, and not too many one after the
-    /// other. A number that it holds may be claimed again, as by a program that was started again.
+    /// Returns how many numbers of a claim the token may have: `limits.workers_max` at once, and a
+    /// bounded number in succession. A restarted program may claim a number that the token holds.
     fn left(
         &mut self,
         asking: &Claiming<'_>,
@@ -215,7 +217,7 @@ impl Claims {
     }
 }
 
-/// The numbers that live programs of a token hold.
+/// Returns the numbers that live programs of a token hold.
 fn held(at: &At, token: u32, slots: &[SlotInfo], shapes: &Shapes) -> HashSet<Number> {
     let is_its = |slot: &&SlotInfo| {
         slot.live
@@ -228,8 +230,8 @@ fn held(at: &At, token: u32, slots: &[SlotInfo], shapes: &Shapes) -> HashSet<Num
     slots.iter().filter(is_its).map(number).collect()
 }
 
-/// Refuses to lend more numbers than there may be in all spaces of the token, as the door of CosId does: then only one that
-/// is free again is lent.
+/// Rejects more external leases than all scopes of the token may have, like the CosId API: then the
+/// store leases only a number that is free again.
 fn check_space(
     asking: &Claiming<'_>,
     claim: &ClaimRequest,
@@ -257,7 +259,7 @@ fn count(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-/// The refusal of a mark that the program would have allowed itself.
+/// Returns the error for a mark that the program itself would have permitted.
 fn explained(error: StoreError) -> StoreError {
     match *error.kind() {
         ErrorKind::ClockAhead { ahead_ms, limit_ms, .. } => {

@@ -1,4 +1,4 @@
-//! What a caller asks of the store, from messages.
+//! Requests for the store, read from messages.
 
 use snowmint_coord::segment::{Bounds, Within};
 use snowmint_coord::sources::SECTIONS;
@@ -14,7 +14,7 @@ use snowmint_wire::grpc::store as said;
 use super::speaker::Speaker;
 use crate::service::Error;
 
-/// Longest name of who remembers a store.
+/// Longest name of a reporter that recalls a store, in bytes.
 const WHO_BYTES_MAX: usize = 64;
 
 pub(super) type Read<T> = Result<T, Error>;
@@ -31,7 +31,7 @@ fn there<T>(name: &str, part: Option<T>) -> Read<T> {
     part.ok_or_else(|| Error::bad_request(format!("the message has no {name}")))
 }
 
-/// What is to be done at once: no more than there are sections, as many of which are for sources of global order.
+/// Reads a list of bounded length: all sections, and the same number of global-order sources.
 pub(super) fn few<T, U>(items: Vec<T>, read: impl Fn(T) -> Read<U>) -> Read<Vec<U>> {
     let limit = 2 * usize::from(SECTIONS);
     if items.len() > limit {
@@ -42,7 +42,7 @@ pub(super) fn few<T, U>(items: Vec<T>, read: impl Fn(T) -> Read<U>) -> Read<Vec<
     items.into_iter().map(read).collect()
 }
 
-/// What a newer caller says.
+/// Returns the error for a value of a newer caller.
 fn newer(what: &str, value: i32) -> Error {
     let message = format!(
         "this server is older than the caller: it knows no {what} {value}; update the server"
@@ -54,7 +54,7 @@ pub(super) fn incarnation(text: &str) -> Read<Incarnation> {
     text.parse().map_err(|error: snowmint_coord::Error| Error::bad_request(error.to_string()))
 }
 
-/// A member, and by which name others know it, if not by its own.
+/// Reads a member, and its known name if it differs from its own.
 pub(super) fn member(
     speaker: &Speaker,
     member: Option<said::Member>,
@@ -63,7 +63,8 @@ pub(super) fn member(
         there("member", member)?;
     let known = speaker.own(&text)?;
     let known_as = (known != incarnation(&text)?).then_some(known);
-    // Servers send what they show each other to the addresses of members, and share sections with them.
+    // Servers send secrets among themselves to the addresses of members, and share sections with
+    // them.
     let address = if speaker.may_serve() { address } else { String::new() };
     Ok((known_as, Member { incarnation: known, owner, host, process, address }))
 }
@@ -73,7 +74,7 @@ pub(super) fn presence(speaker: &Speaker, presence: Option<said::Presence>) -> R
     Ok(Presence { sample: speaker.time(sample), renewals, ttl_ms })
 }
 
-/// Who remembers what of the store. It is said back, so it is short.
+/// Reads a member's memory of the store. The response repeats the name, so it is short.
 pub(super) fn recall(message: said::RecallRequest) -> Read<(String, StoreIdentity)> {
     let said::RecallRequest { who, seen } = message;
     let said::Identity { id, writes } = there("identity", seen)?;
@@ -156,7 +157,7 @@ pub(super) fn release(
 }
 
 pub(super) fn take(speaker: &Speaker, request: said::TakeRequest) -> Read<(Take, UnixMillis)> {
-    // Others', as lists show them.
+    // Stalled members are those of other callers, named as in lists.
     let silent = |silent: said::Silent| {
         Ok(Silent { member: incarnation(&silent.member)?, renewals: silent.renewals })
     };
@@ -198,7 +199,7 @@ fn ticks(said: &said::Ticks) -> Ticks {
     Ticks {
         epoch: time(said.epoch),
         unit_ms: said.unit_ms,
-        // More bits than any sequence has are refused as such.
+        // A count above the bits of any sequence is rejected later.
         sequence_bits: u8::try_from(said.sequence_bits).unwrap_or(u8::MAX),
         tick_max: said.tick_max,
         lag: said.lag,
@@ -244,7 +245,7 @@ pub(super) fn fast_forward(request: said::FastForwardRequest) -> FastForward {
         recoveries_at_least: request.recoveries_at_least,
         catalog_at_least: request.catalog_at_least,
         forget_journals: request.forget_journals,
-        // How the store stands is not told through servers, so nobody plans on it.
+        // A server does not report the store's state, so no plan depends on it.
         planned_on: None,
     }
 }

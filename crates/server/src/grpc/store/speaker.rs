@@ -1,12 +1,14 @@
-//! As whom a caller's members are known to the store.
+//! Aliases under which the store knows a caller's members.
 //!
-//! Lists show the names of all members. So that nobody speaks for another who has read them, a name counts together
-//! with that of the token by which it is said: the store knows the member by a hash of both. Callers by one token can
-//! speak for each other; for those by another, and for servers, whatever they say names nobody. The name that the store
-//! knows also says that it is a program's, and of which token: programs have no say about the time, and each token has a
-//! share of the worker numbers.
+//! Lists show the names of all members. A reader of a list must not act for another member, so a
+//! name counts only together with the name of the caller's token: the store knows the member by a
+//! hash of both. Callers with one token can act for each other. From callers with another token,
+//! and from servers, the same name identifies no member. The alias also marks the member as a
+//! program of this token: programs have no influence on the time, and each token has a share of the
+//! worker numbers.
 //!
-//! Nothing is kept for it, and every server with a token of this name comes to the same.
+//! The server stores nothing for this, and every server with a token of this name computes the same
+//! alias.
 
 use sha2::{Digest as _, Sha256};
 use snowmint_coord::Incarnation;
@@ -15,11 +17,11 @@ use snowmint_core::{Clock as _, SystemClock, UnixMillis};
 use super::read::{Read, incarnation};
 use crate::service::Service;
 
-/// So that no hash of ours for something else is one of these.
+/// Distinguishes these hashes from our hashes for other purposes.
 const MEMBER: &[u8] = b"snowmint member of a token\0";
 const TOKEN: &[u8] = b"snowmint token of members\0";
 
-/// The name of the token that a caller shows; none where none is asked for.
+/// Name of the caller's token; `None` where tokens are not required.
 #[derive(Debug)]
 pub(super) struct Speaker(Option<String>);
 
@@ -28,35 +30,36 @@ impl Speaker {
         Self(service.caller().name().map(ToOwned::to_owned))
     }
 
-    /// Whether its members can be servers. Those have the token of servers, which is nobody's in particular.
+    /// Returns whether its members can be servers. Servers share one token, which identifies no
+    /// single server.
     pub(super) const fn may_serve(&self) -> bool {
         self.0.is_none()
     }
 
-    /// The time that counts for what the caller asks, where the store has no clock: that of this server. Whoever could
-    /// choose it could choose who is live.
+    /// Returns the time that counts for the request where the store has no clock: this server's
+    /// time. A caller that chose the time could choose which members are live.
     pub(super) fn time(&self, said: u64) -> UnixMillis {
         if self.0.is_some() { SystemClock.unix_ms() } else { UnixMillis::new(said) }
     }
 
-    /// The member that the caller names as its own.
+    /// Returns the alias of the member that the caller names as its own.
     pub(super) fn own(&self, text: &str) -> Read<Incarnation> {
         incarnation(text).map(|named| self.known_as(named))
     }
 
-    /// The same, if it names one.
+    /// Returns the same, if the caller names a member.
     pub(super) fn own_if(&self, text: Option<&str>) -> Read<Option<Incarnation>> {
         text.map(|text| self.own(text)).transpose()
     }
 
-    /// What the names of its members have in common; none where no token is asked for.
+    /// Returns the common part of its members' aliases; `None` where tokens are not required.
     pub(super) fn token(&self) -> Option<u32> {
         let hash = Sha256::new().chain_update(TOKEN).chain_update(self.0.as_ref()?).finalize();
         let number = |number: u32, byte| (number << 8) | u32::from(byte);
         Some(hash.into_iter().take(4).fold(0, number))
     }
 
-    /// The token's name.
+    /// Returns the token's name.
     pub(super) fn name(&self) -> &str {
         self.0.as_deref().unwrap_or_default()
     }
@@ -66,7 +69,7 @@ impl Speaker {
         let hash = Sha256::new()
             .chain_update(MEMBER)
             .chain_update(name)
-            // Of one length, so the end of the token's name is where it is.
+            // Fixed length, so the end of the token's name is unambiguous.
             .chain_update(named.get().to_be_bytes())
             .finalize();
         let number = |number: u64, byte| (number << 8) | u64::from(byte);
@@ -92,10 +95,10 @@ mod tests {
         assert_ne!(orders.token(), bills.token());
         for (known, token) in all.into_iter().zip([&orders, &orders, &bills, &bills]) {
             assert_eq!(known.token(), token.token());
-            // Nor does a name that was seen in a list name its member.
+            // A name from a list does not identify its member either.
             assert_ne!(token.own(&known.to_string()).unwrap(), known);
         }
-        // Without tokens each goes by its own name.
+        // Without tokens each name stands for itself.
         assert_eq!(known(&Speaker(None), 7), Incarnation::new(7));
     }
 }

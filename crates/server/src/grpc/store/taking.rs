@@ -1,5 +1,6 @@
-//! How far a program may move the mark of a source: as far as its definition has programs move it. A mark never goes
-//! back, so a client that could choose any length or bounds could end a source for everybody.
+//! Limits on a program's move of a source's mark: as far as the definition lets programs move it. A
+//! mark never falls, so a client with a free choice of length or bounds could exhaust a source for
+//! every caller.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,24 +16,24 @@ use super::at::At;
 use super::write::{Refusable, told};
 use crate::service::{Error, Limit, Service};
 
-/// How far ahead of this server's clock somebody may begin a period of serials. Clocks that differ by more are refused
-/// where they are compared.
+/// Milliseconds ahead of this server's clock at which a caller may begin a period of serials.
+/// Clocks that differ by more are rejected where they are compared.
 const AHEAD_MS: u64 = 60_000;
 
-/// What sources are, as their definitions said last: of each store, by name.
+/// Plans of sources by their last read definitions: of each store, by name.
 #[derive(Debug, Default)]
 pub(super) struct Plans(Mutex<HashMap<(String, String), (u64, Plan)>>);
 
-/// Why something is not done.
+/// Reason why nothing was reserved.
 pub(super) enum NotTaken {
-    /// The caller may not.
+    /// The caller lacks a right, or its request is invalid.
     Refused(Error),
-    /// The store does not, or does not say what has to be known first.
+    /// The store rejects it, or does not return a value that must be known first.
     Unknown(StoreError),
 }
 
 impl Plans {
-    /// Limits a request to what the source's definition allows.
+    /// Limits a request to the source's definition.
     pub(super) async fn hold(
         &self,
         at: &At,
@@ -54,7 +55,8 @@ impl Plans {
         Ok(reserve)
     }
 
-    /// What the source is by the version that the caller works by; else by the newest, which makes the store refuse it.
+    /// Returns the plan by the caller's version of the definition; else by the newest, which the
+    /// store rejects.
     async fn of(&self, at: &At, reserve: &Reserve) -> Result<Plan, NotTaken> {
         let key = (at.beside.clone(), reserve.source.clone());
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +75,7 @@ impl Plans {
         Ok(plan)
     }
 
-    /// The numbers that a program may take, of those that it says: where they begin, the mark jumps to.
+    /// Limits the program's range: the mark jumps to its beginning.
     async fn range(
         &self,
         at: &At,
@@ -84,7 +86,7 @@ impl Plans {
         let source = &reserve.source;
         let range = match reserve.within {
             Some(Bounds::Now(_)) => return Err(refused(source)),
-            // Another system's table says where.
+            // Another system's table decides the place.
             within if plan.origin.is_some() => return Ok(within),
             Some(Bounds::Range(range)) => range,
             None if plan.serial.is_some() => return Err(without_period(source)),
@@ -96,18 +98,18 @@ impl Plans {
             return Ok(Some(Bounds::Range(range)));
         }
         let mark = at.store.get(source).await?.segment.mark.get();
-        // What others have taken already moves nothing.
+        // A range that other callers have taken already moves no mark.
         if !is_reached && range.first > mark {
             return Err(refused(source));
         }
-        // The mark is behind the last number that was taken, and may lie between two periods.
+        // The mark follows the last number that was taken, and may lie between two periods.
         let newest = if range.first > mark { range.first } else { mark.saturating_sub(1) };
         let end = range.end.min(end_from(plan, newest));
         Ok(Some(Bounds::Range(Within { end, ..range })))
     }
 }
 
-/// Up to where a program may jump: the beginning of the numbers, or of this period's.
+/// Returns the furthest jump of a program: the beginning of the numbers, or of this period's.
 fn furthest(plan: &SegmentPlan, now: UnixMillis) -> u64 {
     match &plan.serial {
         None => plan.stripe.number_min(),
@@ -118,19 +120,19 @@ fn furthest(plan: &SegmentPlan, now: UnixMillis) -> u64 {
     }
 }
 
-/// Where numbers end at the latest that go on from this one: with the source, or with the period.
+/// Returns the latest end of the numbers after this one: the source's, or the period's.
 fn end_from(plan: &SegmentPlan, number: u64) -> u64 {
     let stripe = plan.stripe;
     let end = stripe.number_max().saturating_add(1);
     let Some(serial) = &plan.serial else {
-        // The store says itself that a source which goes on for ever has no more.
+        // The store itself reports the exhaustion of a source without an end.
         return if stripe.until().is_some() { end } else { u64::MAX };
     };
     let id = stripe.last(number.saturating_add(1)).unwrap_or(stripe.first());
     stripe.number_from(serial.of(id).end).min(end)
 }
 
-/// The definition's own ticks, at no later time than this: the mark goes with it.
+/// Returns the definition's own ticks, at this time at the latest: the mark follows.
 fn ticks(plan: &SnowflakePlan, said: Option<Bounds>, now: UnixMillis) -> Result<Ticks, NotTaken> {
     let Some(Bounds::Now(said)) = said else {
         let message = "numbers that carry a time are taken within the ticks of now";
@@ -164,7 +166,7 @@ fn without_numbers(source: &str) -> NotTaken {
 }
 
 impl NotTaken {
-    /// As an answer, or a status.
+    /// Returns a response, or a status.
     pub(super) fn told<T, A: Refusable>(
         self,
         write: impl FnOnce(T) -> A,

@@ -1,4 +1,4 @@
-//! What programs do to the store, in the audit trail.
+//! Actions of programs on the store, in the audit trail.
 
 use std::fmt::{self, Display};
 
@@ -14,7 +14,7 @@ use crate::service::{Service, shown};
 use crate::trail::{About, Line};
 
 impl At {
-    /// What a program did, or was refused.
+    /// Records an action of a program, or its rejection.
     fn tell<T>(
         &self,
         service: &Service,
@@ -111,7 +111,7 @@ impl At {
         });
     }
 
-    /// What the caller changed for all, or was refused.
+    /// Records a change for all callers, or its rejection.
     pub(super) fn changed<T>(
         &self,
         service: &Service,
@@ -126,7 +126,7 @@ impl At {
     }
 }
 
-/// Why something was not done, or why nobody knows.
+/// Reason of a failure, or of an unknown outcome.
 pub(super) struct Why<'a>(pub(super) &'a StoreError);
 
 impl Display for Why<'_> {
@@ -143,7 +143,7 @@ fn lease(lease: &Lease) -> String {
     format!("{} {}", slot(&lease.pool, lease.slot, lease.mark), lease.term)
 }
 
-/// A number and its mark, which is a time of worker numbers.
+/// Writes a number and its mark, which is a time for worker numbers.
 fn slot(pool: &str, number: u64, mark: Mark) -> String {
     let at = if is_worker_pool(pool) || is_lent(pool) {
         Time(mark).to_string()

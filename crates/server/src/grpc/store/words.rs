@@ -1,16 +1,16 @@
-//! What an operator does to a store as a whole, as people write it.
+//! Actions of an operator on a whole store, in words.
 
 use std::fmt;
 
 use snowmint_coord::{Avoid, FastForward, Mark};
 use snowmint_core::Rfc3339;
 
-/// How many of a list are named; a message may have thousands.
+/// Items of a list that are shown; a message may have thousands.
 const NAMED_MAX: usize = 8;
 
-/// Where a store is moved.
+/// Describes the move of a store.
 pub(super) fn moved_forward(forward: &FastForward) -> String {
-    // Each by its name, so that none is forgotten in the trail.
+    // Every field is named, so that the trail misses none.
     let FastForward {
         marks_at_least,
         segments,
@@ -31,12 +31,12 @@ pub(super) fn moved_forward(forward: &FastForward) -> String {
     )
 }
 
-/// Up to when IDs may lead the clocks.
+/// Describes the time until which IDs may lead the clocks.
 pub(super) fn allowed_to_lead(until: Mark) -> String {
     format!("allowed to lead until {}", Time(until))
 }
 
-/// Which worker numbers nobody shall have.
+/// Describes the worker numbers to exclude.
 pub(super) fn asked_to_avoid(avoid: &Avoid) -> String {
     let Avoid { pool, slots, until, label } = avoid;
     let (name, until) = (&pool.name, Time(*until));
@@ -59,7 +59,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// The first of them, and how many more there are.
+/// Writes the first items, and the number of the rest.
 pub(super) fn few<T>(all: &[T], show: impl Fn(&T) -> String) -> String {
     if all.is_empty() {
         return "none".into();

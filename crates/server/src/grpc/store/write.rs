@@ -1,4 +1,4 @@
-//! What the store answers, as messages.
+//! Results of the store, as messages.
 
 use snowmint_coord::error::chain;
 use snowmint_coord::{
@@ -13,7 +13,7 @@ use tonic::{Response, Status};
 
 use crate::service::Error;
 
-/// An answer that can be a refusal.
+/// A response that can be an error.
 pub(super) trait Refusable: Default {
     fn refusal(&mut self) -> &mut Option<said::Refusal>;
 }
@@ -34,14 +34,14 @@ refusable! {
     ListResponse
 }
 
-/// The store's answer, whatever it is; a status when the store is not open any more.
+/// Writes any result of the store; a status when the store is closed.
 pub(super) fn told<T, A: Refusable>(
     answer: StoreResult<T>,
     write: impl FnOnce(T) -> A,
 ) -> Result<Response<A>, Status> {
     match answer {
         Ok(answer) => Ok(Response::new(write(answer))),
-        // Ours, not the caller's: another server may have it open.
+        // This server's state, not the caller's fault: another server may have the store open.
         Err(error) if matches!(error.kind(), ErrorKind::Closed { .. }) => {
             Err(Error::new(Code::Closed, "the server has closed its store").into())
         }
@@ -53,7 +53,7 @@ pub(super) fn told<T, A: Refusable>(
     }
 }
 
-/// What a back end had to say stays in the log: it may name hosts, paths and users.
+/// Writes an error. Details of the back end stay in the log: they may name hosts, paths and users.
 fn refusal(error: &StoreError) -> said::Refusal {
     if std::error::Error::source(error).is_some() {
         tracing::warn!(error = %chain(error), "the store refused a client");

@@ -1,6 +1,7 @@
-//! The door of Meituan Leaf: `LeafController` and `decodeSnowflakeId` of `LeafMonitorController`.
+//! The compatibility API of Meituan Leaf: `LeafController` and `decodeSnowflakeId` of
+//! `LeafMonitorController`.
 //!
-//! An ID is the whole text of an answer. Every error has status 500, and what Spring Boot makes of it.
+//! The body of a response is the ID alone. Every error has status 500, and the body of Spring Boot.
 
 use std::sync::Arc;
 
@@ -27,9 +28,9 @@ use crate::http::asked::{Asked, Shared};
 use crate::http::ids;
 use crate::service::{Error, Service};
 
-/// What Leaf calls its errors.
+/// Leaf's name for its errors.
 const SERVER_EXCEPTION: &str = "com.sankuai.inf.leaf.server.exception.LeafServerException";
-/// What Spring calls a parameter that is not there.
+/// Spring's name for a missing parameter.
 const NO_PARAMETER: &str = "org.springframework.web.bind.MissingServletRequestParameterException";
 
 #[derive(Debug)]
@@ -131,7 +132,7 @@ impl Asked<Leaf> {
         }
     }
 
-    /// One ID of the key's source, if that is what the path is for.
+    /// Mints one ID of the key's source, if the path is for its kind.
     async fn mint(&self, kind: Kind, key: &str) -> Result<u64, Error> {
         let any = kind == Kind::Snowflake && !self.snowflake.is_empty();
         let name = match self.keys.get(key) {
@@ -161,7 +162,7 @@ impl Leaf {
     }
 }
 
-/// Leaf's number for what went wrong: -1 not ready, -2 no such key, -3 no IDs at present.
+/// Returns Leaf's error number: -1 not ready, -2 no such key, -3 no IDs at present.
 const fn result_of(code: Code) -> i8 {
     match code {
         Code::UnknownSource
