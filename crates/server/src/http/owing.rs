@@ -1,6 +1,7 @@
 //! Read deadlines: a client must read each response that counts toward the limit of unsent IDs,
 //! since the held IDs are missing for all others. Traffic does not show that it does: a client has
-//! pings answered while it reads nothing. So each response has a deadline of its own, after which
+//! pings acknowledged while it reads nothing. So each response has a deadline of its own, after
+//! which
 //! the connection ends.
 //!
 //! hyper takes a body as soon as it has room for a byte, and h2 keeps the rest. So a response
@@ -17,7 +18,7 @@ use crate::access::Caller;
 use crate::quota::{Bounds, Quota, Taken};
 use crate::roster::{self, Owed, Ticket};
 
-/// How a counted response has to be read.
+/// Rule by which a counted response is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Counts {
     /// The client must read all of it in time.

@@ -1,4 +1,4 @@
-//! Families of metrics, as the library for Prometheus's formats takes them.
+//! Metric families, in the form of the Prometheus library.
 
 use std::fmt;
 
@@ -9,21 +9,21 @@ use prometheus_client::metrics::MetricType;
 use snowmint_coord::TimesSeen;
 use snowmint_coord::stats::BOUNDS_US;
 
-/// Names and values.
+/// Label names and values.
 pub(super) type Labels<'a, const N: usize> = [(&'static str, &'a str); N];
 
 const US_PER_SECOND: f64 = 1_000_000.0;
 
-/// Milliseconds, in Prometheus's unit.
+/// Converts milliseconds to seconds, Prometheus's unit.
 pub(super) fn seconds(ms: u64) -> f64 {
     ms as f64 / 1_000.0
 }
 
-/// Writes one family after the other.
+/// Writer of one family after the other.
 pub(super) struct Families<'a>(pub(super) DescriptorEncoder<'a>);
 
 impl Families<'_> {
-    /// A family of values that go up and down.
+    /// Writes a family of values that go up and down.
     pub(super) fn gauges<'l, const N: usize>(
         &mut self,
         name: &str,
@@ -35,7 +35,7 @@ impl Families<'_> {
         })
     }
 
-    /// One value that goes up and down, if it is known.
+    /// Writes one value that goes up and down, if it is known.
     pub(super) fn gauge(
         &mut self,
         name: &str,
@@ -45,7 +45,7 @@ impl Families<'_> {
         self.gauges(name, help, value.into().map(|value| ([], value)))
     }
 
-    /// A family of counts; their names get `_total`.
+    /// Writes a family of counts; their names get `_total`.
     pub(super) fn counters<'l, const N: usize, V: EncodeCounterValue>(
         &mut self,
         name: &str,
@@ -57,7 +57,7 @@ impl Families<'_> {
         })
     }
 
-    /// A family of times.
+    /// Writes a family of durations.
     pub(super) fn times<'l, const N: usize>(
         &mut self,
         name: &str,
@@ -73,7 +73,7 @@ impl Families<'_> {
         })
     }
 
-    /// What does not change: the value is 1, and the name gets `_info`.
+    /// Writes constant labels: the value is 1, and the name gets `_info`.
     pub(super) fn info<const N: usize>(
         &mut self,
         name: &str,

@@ -1,24 +1,26 @@
-//! What will run out, asked of the store now and then: a scrape every few seconds is no load on it.
+//! Forecasts of what will run out, read from the store at intervals: frequent scrapes put no load
+//! on it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use snowmint_coord::{Forecast, Node, Timer};
 
-/// How long an answer counts, and how soon after none the store is asked again, in milliseconds.
+/// Milliseconds for which a result counts, and until the next try after a failure.
 const FRESH_MS: u64 = 60_000;
 const RETRY_MS: u64 = 5_000;
 
-/// The newest forecasts.
+/// Newest forecasts.
 #[derive(Debug, Default)]
 pub(super) struct Forecasts {
     known: Mutex<Arc<[Forecast]>>,
-    /// When the store is asked next, in elapsed milliseconds.
+    /// Next time to read the store, in elapsed milliseconds.
     next_ms: AtomicU64,
 }
 
 impl Forecasts {
-    /// What is known now. A caller that finds it old asks the store, and waits at most this long.
+    /// Returns the current forecasts. A caller that finds them old reads the store, and waits at
+    /// most this long.
     pub(super) async fn now(
         &self,
         node: &Node,

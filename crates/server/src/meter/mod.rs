@@ -1,7 +1,7 @@
-//! What the server counts, and how Prometheus is shown it, with what the node counts.
+//! Metrics of the server, and their page for Prometheus, with the node's metrics.
 //!
-//! Answers add to plain atomics, once for all requests that came together. Nothing is looked up by a
-//! label on that way; everything is put together when somebody asks for the page.
+//! Handlers add to plain atomics, once for all requests that came together. That path looks up no
+//! label; everything is put together when the page is requested.
 
 mod families;
 mod forecasts;
@@ -19,7 +19,7 @@ use crate::roster::Roster;
 use forecasts::Forecasts;
 pub(crate) use page::CONTENT_TYPE;
 
-/// What a server is spoken to in.
+/// Protocol of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Http,
@@ -39,21 +39,22 @@ impl Protocol {
     }
 }
 
-/// What became of the requests for one source.
+/// Results of the requests for one source.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Tally {
-    /// How many IDs were issued, by protocol.
+    /// IDs issued, by protocol.
     issued: [AtomicU64; Protocol::ALL.len()],
-    /// How many requests were refused that were right in themselves.
+    /// Failed requests that were valid in themselves.
     refused: AtomicU64,
 }
 
 impl Tally {
-    /// So many more.
+    /// Adds issued IDs.
     pub(crate) fn add(&self, protocol: Protocol, count: u64) {
         if let Some(issued) = self.issued.get(protocol as usize) {
-            // Relaxed, as everywhere here: these are numbers for people, and order nothing else.
+            // Relaxed, like all loads and stores here: the numbers are for people, and order
+            // nothing else.
             issued.fetch_add(count, Ordering::Relaxed);
         }
     }
@@ -62,8 +63,8 @@ impl Tally {
         self.issued.get(protocol as usize).map_or(0, |issued| issued.load(Ordering::Relaxed))
     }
 
-    /// A request was refused with this code. Not counted: a caller's mistake, and what sends it elsewhere or away for a
-    /// moment, as happens by itself under load.
+    /// Counts a request that failed with this code. Skips mistakes of the caller, and redirects and
+    /// short delays, which are normal under load.
     pub(crate) fn refuse(&self, code: Code) {
         let is_ours = code.row().http >= 500
             && !matches!(code, Code::TickFull | Code::Elsewhere | Code::Overloaded);
@@ -77,11 +78,11 @@ impl Tally {
     }
 }
 
-/// What is counted of one protocol.
+/// Metrics of one protocol.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Door {
-    /// In the order of [`Code::ALL`].
+    /// Errors, in the order of [`Code::ALL`].
     refusals: [AtomicU64; Code::ALL.len()],
     times: Times,
     roster: OnceLock<Arc<Roster>>,
@@ -94,22 +95,22 @@ impl Default for Door {
     }
 }
 
-/// All that the server counts.
+/// All metrics of the server.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     doors: [Door; Protocol::ALL.len()],
-    /// Of sources that the catalog has, or had.
+    /// Sources that are, or were, in the catalog.
     tallies: RwLock<BTreeMap<String, Arc<Tally>>>,
     forecasts: Forecasts,
 }
 
 impl Meter {
-    /// What is counted of a source, if anything is.
+    /// Returns the metrics of a source, if it has any.
     pub(crate) fn known_tally(&self, source: &str) -> Option<Arc<Tally>> {
         self.tallies.read().unwrap_or_else(PoisonError::into_inner).get(source).cloned()
     }
 
-    /// What is counted of a source.
+    /// Returns the metrics of a source.
     pub(crate) fn tally(&self, source: &str) -> Arc<Tally> {
         self.known_tally(source).unwrap_or_else(|| {
             let mut tallies = self.tallies.write().unwrap_or_else(PoisonError::into_inner);
@@ -121,7 +122,7 @@ impl Meter {
         self.doors.get(protocol as usize)
     }
 
-    /// A request was refused.
+    /// Counts a failed request.
     pub(crate) fn refused(&self, protocol: Protocol, code: Code) {
         let refused = self.door(protocol).and_then(|door| door.refusals.get(code as usize));
         if let Some(refused) = refused {
@@ -129,14 +130,14 @@ impl Meter {
         }
     }
 
-    /// So many requests that came together were answered, all of them in so long.
+    /// Counts requests that came together, and the time that each of them took.
     pub(crate) fn answered(&self, protocol: Protocol, requests: u64, took_us: u64) {
         if let Some(door) = self.door(protocol) {
             door.times.add(took_us, requests);
         }
     }
 
-    /// Whose connections are those of this protocol.
+    /// Sets the connections of this protocol.
     pub(crate) fn watch(&self, protocol: Protocol, roster: &Arc<Roster>) {
         if let Some(door) = self.door(protocol) {
             // Each protocol is served at one place.

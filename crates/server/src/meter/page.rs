@@ -17,11 +17,11 @@ use super::families::{Families, seconds};
 use super::process::{self, Process};
 use super::{Meter, Protocol};
 
-/// The version of the text, for who reads it.
+/// Media type of the page, with its version.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 impl Meter {
-    /// The page as it is now. The store is waited for so long at most.
+    /// Returns the current page. The wait for the store is bounded.
     pub(crate) async fn page(
         &self,
         node: &Node,
@@ -40,7 +40,7 @@ impl Meter {
     fn seen(&self, node: &Node, ready: bool, forecasts: Arc<[Forecast]>) -> Seen {
         let running = node.running();
         for source in &running {
-            // From 0 on, so that the first ID is an increase.
+            // Starts at 0, so that the first ID is an increase.
             self.tally(source.name());
         }
         let source = |source: &Source| OneSource {
@@ -81,7 +81,7 @@ impl Meter {
     }
 }
 
-/// Everything that the page says, at one moment.
+/// All values of the page, at one moment.
 #[derive(Debug)]
 struct Seen {
     ready: bool,

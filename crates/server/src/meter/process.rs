@@ -1,6 +1,6 @@
-//! What the system says of this process, under the names that Prometheus's own libraries give it.
+//! The system's data on this process, under the names of Prometheus's own libraries.
 
-/// What the system says.
+/// Data on this process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Process {
     pub(super) memory_bytes: u64,
@@ -10,7 +10,7 @@ pub(super) struct Process {
     pub(super) started: f64,
 }
 
-/// What can be known here: nothing where there is no `/proc`.
+/// Returns the data, if `/proc` exists.
 #[cfg(target_os = "linux")]
 pub(super) fn look() -> Option<Process> {
     let process = procfs::process::Process::myself().ok()?;
@@ -24,7 +24,7 @@ pub(super) fn look() -> Option<Process> {
     })
 }
 
-/// Nothing is known here.
+/// Returns `None`: other systems have no source of the data.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn look() -> Option<Process> {
     None

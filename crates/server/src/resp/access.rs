@@ -1,4 +1,4 @@
-//! What is told of a command.
+//! Access log of commands.
 
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::Command;
@@ -10,14 +10,15 @@ use crate::meter::Protocol;
 use crate::roster::lock;
 use crate::trace::Span;
 
-/// What is told of a command that is not in the table, or has a wrong number of arguments: what stands in it may be a token.
+/// Name of a command outside the table, or with a wrong number of arguments: its text may be a
+/// token.
 const UNKNOWN: &str = "(unknown)";
 
-/// A command, before it is answered.
+/// A command before its reply.
 #[derive(Debug)]
 pub(super) struct Asked {
     name: String,
-    /// What stands where the command takes a source.
+    /// Argument in the place of a source.
     source: Option<String>,
     count: Option<u64>,
     begun_us: u64,
@@ -25,14 +26,14 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// None when nobody wants to know.
+    /// Returns `None` when neither the log nor traces record commands.
     pub(super) fn of(command: &Command<'_>, session: &Session) -> Option<Self> {
         let door = &session.door;
         let (service, live) = (&door.service, door.service.live());
         if !live.is_watched() {
             return None;
         }
-        // It is told of when it runs.
+        // The command is recorded when it runs.
         if session.transaction.is_some() && cmd::waits_for_exec(command) {
             return None;
         }
@@ -57,13 +58,13 @@ impl Asked {
         Some(Self { name, source, count, begun_us: service.begun_us(), span })
     }
 
-    /// It was answered by this.
+    /// Writes the log line of the reply.
     pub(super) fn answered(&self, reply: &[u8], session: &Session) {
         let service = &session.door.service;
-        // What Redis's own words refuse is wrong in itself.
+        // Errors in Redis's own words are mistakes of the client.
         let error =
             reply.starts_with(b"-").then(|| lock(&session.refusal).unwrap_or(Code::BadRequest));
-        // A name that is no source may be a token in the wrong place.
+        // A name without a source may be a token in the wrong place.
         let source = self.source.as_deref().filter(|name| service.known(name).is_some());
         let issued = source.zip(self.count).filter(|_| error.is_none());
         let issued = issued.map(|(source, count)| Issued { source: source.to_owned(), count });

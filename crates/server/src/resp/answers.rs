@@ -1,4 +1,4 @@
-//! Commands of one connection, each to its reply.
+//! Commands of one connection, each with its reply.
 
 use std::future::poll_fn;
 use std::io;
@@ -17,26 +17,26 @@ use super::transaction::Transaction;
 use crate::roster::Why;
 use crate::service::Hold;
 
-/// What commands are answered by.
+/// Executor of commands.
 pub(super) struct Answers {
     pub(super) replies: Replies,
     pub(super) session: Session,
 }
 
-/// What is left to do for a command.
+/// Remaining work of a command.
 pub(super) enum Rest {
-    /// Nothing: the next.
+    /// No work; the next command follows.
     Nothing,
-    /// Nothing, and there is no next.
+    /// No work; the connection closes.
     Close,
-    /// What may have to wait.
+    /// Work that may have to wait.
     Work(Box<Work>, Option<Asked>),
-    /// The commands of a transaction.
+    /// Commands of a transaction.
     Exec(Box<Transaction>),
 }
 
 impl Answers {
-    /// Answers a command as far as that needs no waiting.
+    /// Runs a command as far as it needs no waiting.
     #[inline]
     pub(super) fn begin(&mut self, command: &Command<'_>) -> Rest {
         let Self { replies, session } = self;
@@ -54,7 +54,7 @@ impl Answers {
         }
     }
 
-    /// Does what is left; whether there is a next command.
+    /// Does the remaining work; returns whether there is a next command.
     pub(super) async fn finish(&mut self, rest: Rest) -> io::Result<bool> {
         match rest {
             Rest::Nothing => {}
@@ -68,7 +68,7 @@ impl Answers {
         Ok(true)
     }
 
-    /// Tells a client why its connection ends.
+    /// Sends a client the reason why its connection ends.
     pub(super) async fn leave(self, why: Why) {
         let Self { mut replies, session } = self;
         let mut reply = session.reply(&mut replies.unsent);
@@ -77,24 +77,25 @@ impl Answers {
                 "ERR",
                 "closed: another connection needs the place of this one (resp.connections_max)",
             ),
-            // Over RESP a refusal costs nothing that stays: as in Redis, only the time without AUTH counts.
+            // Over RESP an error costs no lasting memory: as in Redis, only the time without AUTH
+            // counts.
             Why::NoToken | Why::Refused => {
                 let within_ms = session.door.settings.auth_time_max.ms();
                 let message = format!("closed: no AUTH within {within_ms} ms (resp.auth_time_max)");
                 reply.error("NOAUTH", &message);
             }
         }
-        // A client that has gone already need not be told.
+        // A client that has disconnected needs no message.
         if replies.send().await.is_ok() {
             replies.close().await;
         }
     }
 
-    /// Answers the commands of a transaction, as if they had been sent only now.
+    /// Runs the commands of a transaction, as if they had been sent only now.
     async fn exec(&mut self, transaction: &Transaction) -> io::Result<()> {
         let mut parser = Parser::new();
         let mut unread = transaction.requests();
-        // What was written as requests is read as such.
+        // The commands were written as requests and are read as requests.
         while let Ok(Next::Command { command, bytes }) = parser.next(unread) {
             if let Rest::Work(work, asked) = self.begin(&command) {
                 self.work(*work, asked).await?;
@@ -107,8 +108,8 @@ impl Answers {
         Ok(())
     }
 
-    /// Does what may have to wait. If it has to, earlier replies do not wait for this one; else it goes with
-    /// them. What counts as unsent is sent at once.
+    /// Runs work that may have to wait. If it has to, earlier replies are sent first; else they are
+    /// sent together. Replies that count as unsent are sent immediately.
     async fn work(&mut self, work: Work, asked: Option<Asked>) -> io::Result<()> {
         let Self { replies, session } = self;
         let mut reply = Vec::new();
@@ -125,7 +126,8 @@ impl Answers {
             match at_once.await {
                 Some(hold) => hold,
                 None => {
-                    // Both at once: a client who does not read does not use up the time that the command may take.
+                    // Both at once: a client that does not read does not use up the time of the
+                    // command.
                     let send = async {
                         let sent = replies.send().await;
                         replies.ticket.allow_for_now();

@@ -20,13 +20,13 @@ use crate::accept::stopping;
 use crate::roster::Ticket;
 use crate::tls::Opening;
 
-/// How much is read at once.
+/// Bytes that one read takes, at most.
 const READ_BYTES: usize = 16 * 1024;
-/// The longest request of a client that has not said yet who it is: it has a name and a token to say.
+/// Longest request of a client before `AUTH`: it has a name and a token to send.
 const UNNAMED_BYTES_MAX: usize = 4 * 1024;
 
-/// Talks to a client until one of both has enough. Errors of the socket end it: there is nobody left
-/// to tell.
+/// Serves a client until either side closes. Errors of the socket end the connection: no reader is
+/// left for a message.
 pub(super) async fn converse(
     (stream, opening): (TcpStream, Opening),
     door: Arc<Door>,
@@ -70,7 +70,7 @@ pub(super) async fn converse(
         ticket.entry().set_busy(false);
         match answered {
             Ok(Afterwards::GoOn) => {
-                // One that goes on asking is not at rest, and yet may have to end.
+                // A connection with steady requests is never idle, and yet may have to end.
                 if let Some(why) = ticket.entry().asked_to_leave() {
                     return connection.answers.leave(why).await;
                 }
@@ -88,7 +88,7 @@ pub(super) async fn converse(
 struct Connection {
     answers: Answers,
     parser: Parser,
-    /// Bytes from the first request that has not been answered.
+    /// Bytes from the first unfinished request on.
     input: Vec<u8>,
     kept: Kept,
     /// Whether the first of them has its time limit, which counts from its first byte.
@@ -101,8 +101,7 @@ enum Afterwards {
 }
 
 impl Connection {
-    /// Waits for bytes and reads some: 0 at the end of the stream. Nothing is lost when it is
-    /// dropped half-way.
+    /// Waits for bytes and reads some: 0 at the end of the stream. A drop half-way loses nothing.
     async fn read(&mut self) -> io::Result<usize> {
         let Answers { replies, session } = &mut self.answers;
         if !self.midway {
@@ -130,7 +129,7 @@ impl Connection {
         }
     }
 
-    /// Answers every request that is complete, in order.
+    /// Replies to every complete request, in order.
     async fn answer(&mut self) -> io::Result<Afterwards> {
         let mut at: usize = 0;
         let mut requests: u64 = 0;
@@ -156,7 +155,7 @@ impl Connection {
                 Ok(Next::Command { command, bytes }) => (command, bytes),
                 Ok(Next::Incomplete { .. }) => break Afterwards::GoOn,
                 Err(error) => {
-                    // Where the next request begins is not known any more.
+                    // The beginning of the next request is unknown now.
                     let output = &mut answers.replies.unsent;
                     answers.session.reply(output).error("ERR", &error.to_string());
                     break Afterwards::Close;
@@ -168,7 +167,7 @@ impl Connection {
             }
             requests = requests.saturating_add(1);
             if answers.replies.unsent.capacity() == 0 {
-                // As long as all that asks, about: room at once, instead of a little more each time.
+                // Room for all replies at once: they are about as long as the requests.
                 answers.replies.unsent.reserve(self.input.len().min(READ_BYTES));
             }
             let rest = answers.begin(&command);
@@ -193,7 +192,7 @@ impl Connection {
         }
     }
 
-    /// Keeps what has come of the next request, if the client may have so much kept.
+    /// Keeps the received part of the next request, if the limits permit it.
     async fn keep_rest(&mut self, is_another: bool) -> io::Result<Afterwards> {
         if self.input.is_empty() {
             self.midway = false;

@@ -1,5 +1,5 @@
-//! What the server keeps of a client's over RESP until it can go on: commands since `MULTI`, what has come of a request,
-//! answers that are not read. It counts against the limit of all requests that wait, with its shares.
+//! Memory that the server keeps for a client over RESP: commands since `MULTI`, a partial request,
+//! and unread replies. It counts toward the limit of all waiting requests, with its shares.
 
 use snowmint_wire::error::Code;
 
@@ -8,10 +8,11 @@ use crate::reading::Requests;
 use crate::roster::Entry;
 use crate::service::Error;
 
-/// So many bytes of each kind are a connection's own: most need no more, and count nothing.
+/// Bytes of each kind that are a connection's own: most connections need no more, and count
+/// nothing.
 const OWN_BYTES: usize = 4 * 1024;
 
-/// What is kept of one kind over a connection.
+/// Bytes of one kind that a connection keeps.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     taken: Option<Taken>,
@@ -19,7 +20,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// There are so many bytes now. They are given back when this is dropped.
+    /// Sets the current number of bytes. A drop frees them.
     ///
     /// # Errors
     /// The bound that is reached.
@@ -38,7 +39,7 @@ impl Kept {
     }
 }
 
-/// What a client is told of which the server keeps no more.
+/// Returns the error for a client that exceeds the limit.
 pub(super) fn refusal(what: &str, bytes: usize, full: Full, requests: &Requests) -> Error {
     let (whose, most) = (full.whose(), requests.most(full));
     let message = format!(

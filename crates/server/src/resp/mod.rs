@@ -1,4 +1,4 @@
-//! The RESP door: any Redis client is a client.
+//! The RESP adapter: any Redis client can connect.
 
 mod access;
 mod answers;
@@ -20,14 +20,14 @@ use crate::roster::{Places, Roster};
 use crate::service::Service;
 use crate::tls::{Opening, Side};
 
-/// What Redis answers in this place.
+/// Redis's reply to a connection beyond the limit.
 const REFUSAL: &[u8] = b"-ERR max number of clients reached\r\n";
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Debug)]
 struct Door {
     service: Service,
-    /// What is kept for clients counts with all requests that wait.
+    /// Limit of all waiting requests, toward which memory kept for clients counts.
     requests: Requests,
     settings: RespSettings,
     timer: Arc<dyn Timer>,

@@ -1,4 +1,4 @@
-//! Replies on their way to a client: collected, and sent together.
+//! Replies to a client: collected, and sent together.
 
 use std::io;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use crate::reading::Requests;
 use crate::roster::Ticket;
 use crate::stream::Stream;
 
-/// Replies are sent when there are this many bytes of them, and at the end of what was read. A
-/// client that sends without reading is not read from meanwhile, so no more than this, and one
-/// reply, waits for it.
+/// Bytes of replies at which they are sent; all are sent at the end of a read. The server reads
+/// nothing from a client that does not read. So at most this many bytes, and one reply, wait for
+/// it.
 const UNSENT_BYTES: usize = 64 * 1024;
 
-/// A client's end of the socket, and what it has still to be sent.
+/// The socket to a client, and its unsent replies.
 pub(super) struct Replies {
     pub(super) stream: Stream,
     pub(super) unsent: Vec<u8>,
-    /// While they are not read, they count with all requests that wait.
+    /// Limit toward which unread replies count.
     pub(super) requests: Requests,
     pub(super) ticket: Arc<Ticket>,
-    /// How long the client may take to read.
+    /// Time in which the client must read.
     pub(super) write_max_ms: u64,
 }
 
 impl Replies {
-    /// Whether there are so many that they must be sent before there are more.
+    /// Returns whether the replies must be sent before more are added.
     pub(super) fn are_many(&self) -> bool {
         self.unsent.len() >= UNSENT_BYTES
     }
 
-    /// One more, after those that there are.
+    /// Adds a reply after the existing ones.
     pub(super) fn add(&mut self, reply: Vec<u8>) {
         if self.unsent.is_empty() {
             self.unsent = reply;
@@ -43,8 +43,8 @@ impl Replies {
         }
     }
 
-    /// Sends them. A client that does not read them within the limit is cut off, and so is one of which the server keeps
-    /// as much as it may.
+    /// Sends the replies. Cuts off a client that does not read them in time, or for which the
+    /// server already keeps the most bytes that the limit permits.
     pub(super) async fn send(&mut self) -> io::Result<()> {
         if self.unsent.is_empty() {
             return Ok(());
@@ -55,7 +55,7 @@ impl Replies {
                 send_plain(stream, &self.unsent, whose, self.write_max_ms).await?;
             }
             Stream::Tls(stream) => {
-                // Whether it is read cannot be told before.
+                // TLS does not show in advance whether the client reads.
                 let mut kept = Kept::default();
                 let bytes = counted(&self.unsent);
                 kept.hold(bytes, &self.requests, self.ticket.entry()).map_err(unread)?;
@@ -65,22 +65,23 @@ impl Replies {
             }
         }
         self.unsent.clear();
-        // A large batch is rare: do not keep its room.
+        // A large batch is rare: its buffer is not kept.
         self.unsent.shrink_to(UNSENT_BYTES);
         Ok(())
     }
 
-    /// Says that there is nothing more, where that is not what a closed socket says.
+    /// Announces the end of the stream over TLS, where a closed socket does not.
     pub(super) async fn close(mut self) {
         if let Stream::Tls(stream) = &mut self.stream {
             self.ticket.allow_ms(self.write_max_ms);
-            // A client that has gone already need not be told.
+            // A client that has disconnected needs no message.
             let _ = stream.shutdown().await;
         }
     }
 }
 
-/// If the socket does not take all at once, the client has so long for it, in which its connection counts as at rest.
+/// Sends plain bytes. If the socket does not take all, the client gets this long, and its
+/// connection counts as idle meanwhile.
 async fn send_plain(
     stream: &TcpStream,
     bytes: &[u8],
@@ -119,12 +120,13 @@ async fn send_plain(
     Ok(())
 }
 
-/// How many bytes count. A reply that is longer by itself has many IDs, which count against `limits.unsent_max`.
+/// Returns the bytes that count. A longer single reply has many IDs, which count toward
+/// `limits.unsent_max`.
 fn counted(unsent: &[u8]) -> usize {
     unsent.len().min(UNSENT_BYTES)
 }
 
-/// There is nobody to tell: the client reads nothing.
+/// Returns the error of a client that does not read; it ends the connection without a message.
 fn unread(full: Full) -> io::Error {
     io::Error::other(format!("too many answers {} wait to be read", full.whose()))
 }

@@ -1,4 +1,4 @@
-//! What the server remembers of a connection between requests.
+//! State of a connection between requests.
 
 use std::str;
 use std::sync::{Arc, Mutex};
@@ -13,27 +13,27 @@ use crate::access::{Access, Caller, Names};
 use crate::roster::{Ticket, lock};
 use crate::service::{AtHand, Cause, Error, Service, shown};
 
-/// A connection's memory.
+/// State of a connection.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) door: Arc<Door>,
     /// The service, acting for the client.
     pub(super) service: Service,
-    /// Whether the client has still to authenticate.
+    /// Whether the client still has to authenticate.
     pub(super) is_nobody: bool,
-    /// Whether each ID is counted against a rate.
+    /// Whether each ID counts toward a rate.
     is_limited: bool,
-    /// Of the tokens that this was decided by.
+    /// Generation of the tokens that decided this.
     generation: u64,
-    /// The names in the client's certificate.
+    /// Names in the client's certificate.
     names: Names,
     pub(super) ticket: Arc<Ticket>,
     pub(super) protocol: Protocol,
-    /// The error that the last command was answered with, for the access log.
+    /// Error of the last command, for the access log.
     pub(super) refusal: Mutex<Option<Code>>,
-    /// The source asked last: most clients ask one again and again.
+    /// Last used source: most clients use one again and again.
     source: Option<AtHand>,
-    /// What was sent since `MULTI`.
+    /// Commands since `MULTI`.
     pub(super) transaction: Option<Box<Transaction>>,
 }
 
@@ -58,7 +58,7 @@ impl Session {
         session
     }
 
-    /// The client before `AUTH`: the caller that its certificate names, if any.
+    /// Returns the client before `AUTH`: the caller that its certificate names, if any.
     fn nobody(&self) -> Caller {
         let service = &self.door.service;
         let from = self.ticket.entry();
@@ -68,7 +68,8 @@ impl Session {
         }
     }
 
-    /// The client is this caller from now on. The source at hand has to be looked up again, by its rights.
+    /// Makes this caller the client from now on. The cached source has to be looked up again, with
+    /// its rights.
     pub(super) fn is_now(&mut self, caller: Caller) {
         self.source = None;
         self.is_nobody = !caller.is_known();
@@ -80,35 +81,36 @@ impl Session {
     pub(super) fn follow(&mut self) {
         let Some(generation) = self.service.access().map(Access::generation) else { return };
         if generation != self.generation {
-            // Noted before it is decided: a change meanwhile is followed at the next read.
+            // Set before the decision: a change meanwhile is followed at the next read.
             self.generation = generation;
-            // The certificate may stand for another token now, or for one at last.
+            // The certificate may map to another token now, or to a first one.
             let now = self.service.caller();
             let caller = if now.has_shown() { now.clone() } else { self.nobody() };
             self.is_now(caller);
         }
     }
 
-    /// A command is answered by an error.
+    /// Records the error of a command.
     pub(super) fn refused(&self, code: Code, cause: Option<&Cause>) {
         *lock(&self.refusal) = Some(code);
         self.service.refused(code, cause);
     }
 
-    /// A command that would have been kept for `EXEC` is refused: none of its transaction will run.
+    /// Aborts the transaction after an error of a queued command: none of its commands will run.
     pub(super) fn abort_transaction(&mut self) {
         if let Some(transaction) = &mut self.transaction {
             transaction.abort();
         }
     }
 
-    /// Writes replies in the version that this client speaks.
+    /// Returns a writer of replies in the client's protocol version.
     #[inline]
     pub(super) fn reply<'a>(&self, output: &'a mut Vec<u8>) -> Encoder<'a> {
         Encoder::new(output, self.protocol)
     }
 
-    /// What [`Target::counter`] makes of an argument, if its source is the one asked last: the source, and the key.
+    /// Parses an argument like [`Target::counter`], if its source is the cached one: returns the
+    /// source, and the key.
     #[inline]
     pub(super) fn target_at_hand<'a>(&self, arg: &'a [u8]) -> Option<(&Source, Option<&'a [u8]>)> {
         let at_hand = self.source.as_ref()?;
@@ -124,8 +126,8 @@ impl Session {
         }
     }
 
-    /// Takes one ID of the source at hand from the caller's rate, if there is one. So requests that come
-    /// together are answered together, and each is counted.
+    /// Takes one ID of the cached source from the caller's rate, if it has one. So requests that
+    /// come together get replies together, and each is counted.
     #[inline]
     pub(super) fn spend(&self) -> Result<(), Error> {
         match &self.source {
@@ -134,14 +136,14 @@ impl Session {
         }
     }
 
-    /// Keeps a source at hand.
+    /// Caches a source.
     pub(super) fn keep_source(&mut self, name: &str, source: Source) {
         if self.source.as_ref().is_none_or(|at_hand| at_hand.name() != name) {
             self.source = Some(self.service.keep(name, source));
         }
     }
 
-    /// An ID of the source at hand was issued.
+    /// Notes an issued ID of the cached source.
     #[inline]
     pub(super) fn issued(&mut self) {
         if let Some(at_hand) = &mut self.source {
@@ -149,19 +151,19 @@ impl Session {
         }
     }
 
-    /// Counts what was issued: once for all requests that came together.
+    /// Counts the issued IDs: once for all requests that came together.
     pub(super) fn settle(&mut self) {
         if let Some(at_hand) = &mut self.source {
             at_hand.settle();
         }
     }
 
-    /// Forgets the source at hand, after it refused: it may have been deleted or replaced.
+    /// Forgets the cached source after an error: it may have been deleted or replaced.
     pub(super) fn forget_source(&mut self) {
         self.source = None;
     }
 
-    /// As after connecting.
+    /// Restores the state of a new connection.
     pub(super) fn reset(&mut self) {
         self.protocol = Protocol::default();
         self.transaction = None;
@@ -171,7 +173,7 @@ impl Session {
     }
 }
 
-/// Which IDs are asked for: `source`, or `source:key`.
+/// Target of a request for IDs: `source`, or `source:key`.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) source: String,
@@ -179,7 +181,8 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// What `INCR`, `INCRBY` and `GET` name: a key of the default counter source, if there is one.
+    /// Reads the argument of `INCR`, `INCRBY` and `GET`: a key of the default counter source, if
+    /// one is set.
     pub(super) fn counter(arg: &[u8], default: &str) -> Result<Self, Error> {
         if default.is_empty() {
             return Self::read(arg);
@@ -196,7 +199,7 @@ impl Target {
     }
 }
 
-/// A source and the key after it.
+/// Splits a text into a source and the key after it.
 fn split(text: &str) -> (&str, Option<&str>) {
     match text.split_once(':') {
         None => (text, None),
@@ -204,7 +207,7 @@ fn split(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// An argument that must be text.
+/// Returns an argument that must be text.
 pub(super) fn text(arg: &[u8]) -> Result<&str, Error> {
     str::from_utf8(arg).map_err(|_| {
         let lossy = String::from_utf8_lossy(arg);

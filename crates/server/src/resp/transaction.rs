@@ -1,4 +1,4 @@
-//! From `MULTI` to `EXEC`: commands that are kept, to be answered together.
+//! Commands from `MULTI` to `EXEC`: queued, to run together.
 
 use std::fmt;
 
@@ -9,34 +9,35 @@ use crate::quota::Full;
 use crate::reading::Requests;
 use crate::roster::Entry;
 
-/// The longest transaction, in bytes of requests: some 8,000 times `INCR`.
+/// Longest transaction, in bytes of requests: about 8,000 times `INCR`.
 pub(super) const TRANSACTION_BYTES_MAX: usize = 256 * 1024;
 
-/// The commands since `MULTI`.
+/// Commands since `MULTI`.
 #[derive(Default)]
 pub(super) struct Transaction {
-    /// As requests, one after the other.
+    /// Requests, one after the other.
     requests: Vec<u8>,
     count: usize,
-    /// Whether one was refused, after which `EXEC` runs none.
+    /// Whether a command failed, after which `EXEC` runs none.
     is_aborted: bool,
     kept: Kept,
 }
 
-/// Why a command is not kept.
+/// Reason why a command is not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotKept {
-    /// The transaction would have so many bytes.
+    /// The transaction would have this many bytes.
     TooLong(usize),
-    /// It would have so many, and the client has so much kept already.
+    /// It would have this many bytes, and the client's kept bytes reach a bound.
     Full(usize, Full),
 }
 
 impl Transaction {
-    /// Keeps a command.
+    /// Queues a command.
     ///
     /// # Errors
-    /// If the transaction would be too long, or the client has as much kept as it may. It is aborted then.
+    /// If the transaction would be too long, or the client's kept bytes reach a bound. It is
+    /// aborted then.
     pub(super) fn queue(
         &mut self,
         command: &Command<'_>,
@@ -63,7 +64,7 @@ impl Transaction {
         kept
     }
 
-    /// None of the commands will run.
+    /// Aborts: none of the commands will run.
     pub(super) fn abort(&mut self) {
         self.is_aborted = true;
         self.requests = Vec::new();
@@ -74,18 +75,18 @@ impl Transaction {
         self.is_aborted
     }
 
-    /// How many commands there are.
+    /// Returns the number of commands.
     pub(super) const fn count(&self) -> usize {
         self.count
     }
 
-    /// The commands, as requests one after the other.
+    /// Returns the commands, as requests one after the other.
     pub(super) fn requests(&self) -> &[u8] {
         &self.requests
     }
 }
 
-/// A request may hold a token (`AUTH`).
+/// Hides the requests, which may contain a token (`AUTH`).
 impl fmt::Debug for Transaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transaction").field("count", &self.count).finish_non_exhaustive()
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
     use crate::quota::Bounds;
 
-    /// Keeps `ECHO` of so many bytes.
+    /// Queues `ECHO` of this many bytes.
     fn echo(to: &mut Transaction, bytes: usize, requests: &Requests) -> Result<(), NotKept> {
         let mut asked = Vec::new();
         let mut request = Encoder::new(&mut asked, Protocol::Resp2);
@@ -127,7 +128,7 @@ mod tests {
             assert!(transactions.len() < 10, "half of the limit, and no more");
         };
         assert!(matches!(refused, NotKept::Full(14_000.., Full::Share)), "{refused:?}");
-        // One that is over gives back what it took.
+        // A finished transaction frees its bytes.
         transactions.pop();
         assert_eq!(echo(&mut Transaction::default(), 14_000, &requests), Ok(()));
     }

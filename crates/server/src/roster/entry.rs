@@ -1,4 +1,4 @@
-//! A connection, as others see it: who is at its other end, what it does, and until when it may.
+//! A connection, as the roster sees it: its client, its activity, and its deadline.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,54 +13,54 @@ use super::lock;
 use crate::access::Caller;
 use crate::share::Client;
 
-/// How long a connection may take to end that was asked to, for others' sake.
+/// Milliseconds that a connection has to end when it is asked to make room.
 const LEAVE_MS: u64 = 500;
-/// For how long a request whose body has not come counts as one in progress.
+/// Milliseconds for which a request without its body counts as in progress.
 const BODY_AWAITED_MS: u64 = 5_000;
-/// How many requests a connection may have refused until it shows a token.
+/// Failed requests that a connection may have until it shows a token.
 const REFUSED_MAX: u32 = 16;
-/// How many answers that are not read yet a connection may have by itself that has shown no token.
+/// Unread responses that a connection without a token may have by itself.
 const OPEN_MAX: u32 = 4;
-/// Of a limit that is none.
+/// Value of an absent limit.
 const NEVER: u64 = u64::MAX;
 
 /// A connection.
 pub(crate) struct Entry {
-    /// Counts connections from 1, as Redis does.
+    /// Number of the connection, from 1, as in Redis.
     pub(crate) id: u64,
-    /// Who is at the other end.
+    /// Address of the client.
     pub(crate) peer: SocketAddr,
-    /// When it began, in elapsed time.
+    /// Begin of the connection, in elapsed time.
     pub(crate) since_ms: u64,
-    /// What the client calls itself.
+    /// Names that the client gives itself.
     pub(crate) label: Mutex<Label>,
-    /// Until when it may go on as it does.
+    /// Time until which it may continue its current activity.
     deadline_ms: AtomicU64,
-    /// When it last did something.
+    /// Time of its last activity.
     moved_ms: AtomicU64,
-    /// Whose share of the places it takes.
+    /// Client whose share of the places it takes.
     client: Mutex<Client>,
-    /// Whether it has shown a token, or a certificate that stands for one.
+    /// Whether it has shown a token, or a certificate that maps to one.
     is_known: AtomicBool,
-    /// How many requests were refused since it last showed a token.
+    /// Failed requests since it last showed a token.
     refused: AtomicU32,
-    /// Answers that it has not read yet, or that are not there yet, of those asked for before it showed a token.
+    /// Responses, unread or pending, to requests from before it showed a token.
     open: AtomicU32,
     /// Requests that the server works on.
     busy: AtomicU32,
-    /// Requests of which the body is awaited, or was when they came.
+    /// Requests whose body is incomplete, or was when they came.
     awaited: AtomicU32,
-    /// When the first of them came, or the last one ended that did: no ping counts here.
+    /// Time when the first of them came, or when the last one ended: no ping counts here.
     awaited_ms: AtomicU64,
-    /// How many IDs of small answers it has not been sent yet.
+    /// Unsent IDs in small responses.
     unsent: AtomicU32,
-    /// The deadlines of answers that have to be read.
+    /// Deadlines of responses that the client has to read.
     owed: Mutex<Vec<Arc<AtomicU64>>>,
     leave: Leave,
     task: OnceLock<AbortHandle>,
 }
 
-/// What a client says of itself.
+/// Names that a client gives itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Label {
     /// `CLIENT SETNAME`.
@@ -71,24 +71,24 @@ pub(crate) struct Label {
     pub(crate) library_version: String,
 }
 
-/// Why a connection is asked to end.
+/// Reason why a connection is asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Why {
-    /// Another one needs its place.
+    /// Another connection needs its place.
     Room = 1,
     /// It has shown no token in time.
     NoToken = 2,
-    /// It asks over and over, and shows no token.
+    /// It sends failing requests without a token.
     Refused = 3,
 }
 
-/// What a connection is asked.
+/// Request to a connection to leave.
 #[derive(Debug)]
 struct Leave {
     /// A [`Why`], or 0.
     why: AtomicU8,
-    /// When it is ended if it has not left.
+    /// Time at which it is ended if it has not left.
     until_ms: AtomicU64,
     waker: AtomicWaker,
 }
@@ -126,24 +126,24 @@ impl Entry {
         }
     }
 
-    /// The task that serves this connection.
+    /// Sets the task that serves this connection.
     pub(crate) fn set_task(&self, task: AbortHandle) {
         // Set once, right after the task was made.
         let _ = self.task.set(task);
     }
 
-    /// It did something, and may go on as it does until then.
+    /// Notes activity, and the deadline of the new activity.
     pub(super) fn moves(&self, now_ms: u64, deadline_ms: u64) {
         self.moved_ms.store(now_ms, Ordering::Relaxed);
         self.deadline_ms.store(deadline_ms, Ordering::Relaxed);
     }
 
-    /// It did something.
+    /// Notes activity.
     pub(super) fn moved(&self, now_ms: u64) {
         self.moved_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// What it does now is bounded otherwise.
+    /// Removes the deadline: another limit bounds the current activity.
     pub(super) fn has_no_deadline(&self) {
         self.deadline_ms.store(NEVER, Ordering::Relaxed);
     }
@@ -156,7 +156,8 @@ impl Entry {
         lock(&self.owed).retain(|other| !Arc::ptr_eq(other, deadline_ms));
     }
 
-    /// This caller asks over it. One that shows nothing changes nothing: over HTTP some requests need no token.
+    /// Takes in the caller of a request. A caller without a credential changes nothing: over HTTP
+    /// some requests need no token.
     pub(crate) fn is_of(&self, caller: &Caller) {
         let is_known = caller.has_a_token();
         if is_known {
@@ -167,7 +168,7 @@ impl Entry {
         }
     }
 
-    /// As after connecting.
+    /// Restores the state of a new connection.
     pub(crate) fn is_of_nobody(&self) {
         self.set_known(false, &Caller::anyone());
     }
@@ -183,17 +184,17 @@ impl Entry {
         self.is_known.load(Ordering::Relaxed)
     }
 
-    /// Whose share of the places, and of what is kept over it, it takes.
+    /// Returns the client whose share of the places, and of its kept memory, the connection takes.
     pub(crate) fn client(&self) -> Client {
         lock(&self.client).clone()
     }
 
-    /// A request was refused. Answers whether that is once too often.
+    /// Counts a failed request. Returns whether it is one too many.
     pub(super) fn is_refused(&self) -> bool {
         !self.is_known() && self.refused.fetch_add(1, Ordering::Relaxed) == REFUSED_MAX
     }
 
-    /// Counts an answer until it is read, if there may be one more.
+    /// Counts a response until it is read, if the bound permits one more.
     pub(super) fn opens(&self) -> bool {
         let fits = self.open.fetch_add(1, Ordering::Relaxed) < OPEN_MAX;
         if !fits {
@@ -206,12 +207,12 @@ impl Entry {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether the server works for it, where it works for one request after the other.
+    /// Sets whether the server works for it, where it handles one request after the other.
     pub(crate) fn set_busy(&self, busy: bool) {
         self.busy.store(u32::from(busy), Ordering::Relaxed);
     }
 
-    /// A request begins, which has come as a whole or has a body to come.
+    /// Begins a request, which is complete or still misses its body.
     pub(super) fn begins(&self, is_whole: bool, now_ms: u64) {
         if is_whole {
             self.busy.fetch_add(1, Ordering::Relaxed);
@@ -220,7 +221,7 @@ impl Entry {
         }
     }
 
-    /// Its answer begins, or it is given up.
+    /// Ends a request: its response begins, or it is given up.
     pub(super) fn ends(&self, is_whole: bool, now_ms: u64) {
         if is_whole {
             self.busy.fetch_sub(1, Ordering::Relaxed);
@@ -230,7 +231,7 @@ impl Entry {
         }
     }
 
-    /// Takes so much of what a connection may have unsent by itself, if there is as much.
+    /// Takes a part of the connection's own bound of unsent IDs, if it is free.
     pub(crate) fn takes(&self, count: u32, most: u32) -> bool {
         let before = self.unsent.fetch_add(count, Ordering::Relaxed);
         let fits = before.saturating_add(count) <= most;
@@ -248,7 +249,7 @@ impl Entry {
         self.moved_ms.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing that anybody waits for would be lost with it.
+    /// Returns whether its end would lose no result that a client waits for.
     pub(super) fn is_idle(&self, now_ms: u64) -> bool {
         let has = |count: &AtomicU32| count.load(Ordering::Relaxed) > 0;
         let awaited_ms = now_ms.saturating_sub(self.awaited_ms.load(Ordering::Relaxed));
@@ -257,13 +258,13 @@ impl Entry {
             && lock(&self.owed).is_empty()
     }
 
-    /// Whether it was asked to leave for others' sake.
+    /// Returns whether it was asked to leave to make room.
     pub(super) fn makes_room(&self) -> bool {
         self.leave.why.load(Ordering::Relaxed) == Why::Room as u8
     }
 
-    /// Asks it to end, with a word to the client. Whoever was asked for another reason is asked again only to make room:
-    /// those who do are counted until they have left.
+    /// Asks it to end, with a message to the client. A connection that was asked for another reason
+    /// is asked again only to make room: those that make room are counted until they have left.
     pub(super) fn ask_to_leave(&self, why: Why, now_ms: u64) {
         let asked = self.leave.why.fetch_update(Ordering::AcqRel, Ordering::Acquire, |before| {
             (why == Why::Room || before == 0).then_some(why as u8)
@@ -290,7 +291,7 @@ impl Entry {
         }
     }
 
-    /// Why it is to end, if it is.
+    /// Returns why it is asked to end, if it is.
     pub(crate) fn asked_to_leave(&self) -> Option<Why> {
         match self.leave.why.load(Ordering::Acquire) {
             0 => None,
@@ -300,13 +301,13 @@ impl Entry {
         }
     }
 
-    /// Ready when the connection is asked to end. Only its own task asks.
+    /// Returns `Ready` when the connection is asked to end. Only its own task polls.
     pub(super) fn poll_leave(&self, context: &mut Context<'_>) -> Poll<Why> {
         self.leave.waker.register(context.waker());
         self.asked_to_leave().map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// Whether it is past a time limit.
+    /// Returns whether it is past a time limit.
     pub(super) fn is_late(&self, now_ms: u64) -> bool {
         let is_past = |deadline_ms: &AtomicU64| deadline_ms.load(Ordering::Relaxed) <= now_ms;
         is_past(&self.deadline_ms)
@@ -314,7 +315,7 @@ impl Entry {
             || lock(&self.owed).iter().any(|owed| is_past(owed))
     }
 
-    /// Whether it should have shown a token by now, and was not asked to leave.
+    /// Returns whether its time to show a token is over, and it was not asked to leave.
     pub(super) fn lacks_token(&self, now_ms: u64, within_ms: u64) -> bool {
         now_ms.saturating_sub(self.since_ms) > within_ms
             && !self.is_known()

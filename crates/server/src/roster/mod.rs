@@ -1,11 +1,12 @@
-//! The connections of one listener: how many, who, and until when each may go on as it does.
+//! Connections of one listener: their number, their clients, and their deadlines.
 //!
-//! A connection has one deadline, which it moves by a plain store whenever what it does changes. One
-//! task looks at all of them a few times a second and ends those that are past it. So ten thousand
-//! idle connections cost no timers, and a busy one pays no clock read for its deadlines. While nobody
-//! is connected, it rests.
+//! A connection has one deadline, which it moves by a plain store whenever its activity changes.
+//! One task checks all of them a few times a second and ends those that are past it. So ten
+//! thousand idle connections cost no timers, and a busy one pays no clock read for its deadlines.
+//! Without connections, the task sleeps.
 //!
-//! When all places are taken, a connection ends for one that comes, at rest if there is any: [`room`] says which.
+//! When all places are taken, a connection ends for a new one, an idle one if there is any:
+//! [`room`] decides which.
 
 mod entry;
 mod room;
@@ -27,23 +28,24 @@ pub(crate) use entry::{Entry, Why};
 use room::Room;
 pub(crate) use ticket::{Open, Owed, Ticket};
 
-/// How often deadlines are looked at: they are kept to within this.
+/// Interval of the deadline checks: deadlines are exact to within this.
 const SWEEP_MS: u64 = 250;
-/// So many connections may take their time to leave; beyond, they are cut off. They are open beside those that may be.
+/// Most connections that may take their time to leave; beyond, they are cut off. They are open in
+/// addition to `Places::max`.
 const LEAVING_MAX: usize = 16;
 
-/// Whom a listener has places for.
+/// Bounds of a listener.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places {
-    /// The most connections.
+    /// Most connections.
     pub(crate) max: usize,
-    /// The key that says so.
+    /// Configuration key of the bound.
     pub(crate) key: &'static str,
-    /// How long one may take to show a token; none where no token is asked for.
+    /// Time in which a connection must show a token; `None` where tokens are not required.
     pub(crate) token_within_ms: Option<u64>,
 }
 
-/// The connections of one listener.
+/// Connections of one listener.
 #[derive(Debug)]
 pub(crate) struct Roster {
     places: Places,
@@ -51,21 +53,21 @@ pub(crate) struct Roster {
     timer: Arc<dyn Timer>,
     /// Elapsed time at the last sweep.
     now_ms: AtomicU64,
-    /// Somebody came while nobody was connected.
+    /// Signals the first connection after none.
     came: Notify,
     accepted: AtomicU64,
     refused: AtomicU64,
-    /// Connections that ended for others.
+    /// Connections that ended to make room.
     gave_way: AtomicU64,
-    /// Requests answered; each connection adds its own from time to time.
+    /// Requests with a response; each connection adds its own from time to time.
     requests: AtomicU64,
 }
 
-/// The places that are taken.
+/// Taken places.
 #[derive(Debug, Default)]
 struct Taken {
     entries: HashMap<u64, Arc<Entry>>,
-    /// How many of them are about to end for others.
+    /// Number of them that are about to end to make room.
     leaving: usize,
     room: Room,
 }
@@ -81,7 +83,8 @@ pub(crate) struct Counts {
     pub(crate) requests: u64,
 }
 
-/// A mutex here guards plain data that is whole after every statement, so a poisoned one is used on.
+/// Locks a mutex. Those here guard plain data that is whole after every statement, so a poisoned
+/// one is still usable.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -101,7 +104,8 @@ impl Roster {
         })
     }
 
-    /// Takes a connection in; none when all places are taken, and none of them is this client's to have.
+    /// Admits a connection; `None` when all places are taken, and this client may replace none of
+    /// them.
     pub(crate) fn admit(self: &Arc<Self>, peer: SocketAddr) -> Option<Ticket> {
         let mut taken = lock(&self.taken);
         if taken.entries.is_empty() {
@@ -121,7 +125,7 @@ impl Roster {
         Some(Ticket::new(Arc::clone(self), entry))
     }
 
-    /// Has one connection end; whether there was any that may for this client.
+    /// Asks one connection to end; returns whether any may end for this client.
     fn make_room(&self, taken: &mut Taken, client: &Client) -> bool {
         let now_ms = self.now_ms();
         let Taken { entries, leaving, room } = taken;
@@ -142,7 +146,7 @@ impl Roster {
         true
     }
 
-    /// Has some connections end, because the system has no more of what they are made of.
+    /// Asks some connections to end, because the system has no resources for more.
     pub(crate) fn give_way(&self) {
         let mut taken = lock(&self.taken);
         for _ in 0..LEAVING_MAX {
@@ -156,12 +160,12 @@ impl Roster {
         self.now_ms.store(self.timer.elapsed().get(), Ordering::Relaxed);
     }
 
-    /// Elapsed time, at most a sweep old while somebody is connected.
+    /// Returns the elapsed time, at most a sweep old while any connection is open.
     pub(crate) fn now_ms(&self) -> u64 {
         self.now_ms.load(Ordering::Relaxed)
     }
 
-    /// Everybody connected, in the order in which they came.
+    /// Returns all connections, in the order of their arrival.
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         let mut entries: Vec<_> = lock(&self.taken).entries.values().cloned().collect();
         entries.sort_unstable_by_key(|entry| entry.id);
@@ -179,7 +183,7 @@ impl Roster {
         }
     }
 
-    /// Ends connections that are past their deadline, for ever.
+    /// Ends connections that are past their deadline, forever.
     pub(crate) async fn sweep(self: Arc<Self>) {
         loop {
             let nobody = lock(&self.taken).entries.is_empty();
@@ -212,7 +216,7 @@ impl Roster {
 }
 
 impl Taken {
-    /// How many are there, without those that are about to end for others.
+    /// Returns the number of connections, without those about to end to make room.
     fn staying(&self) -> usize {
         self.entries.len().saturating_sub(self.leaving)
     }

@@ -1,16 +1,17 @@
-//! Which connections end first when all places are taken.
+//! Order in which connections end when all places are taken.
 //!
-//! Those that rest and have shown no token, before those that rest and have. Among them those of the client that has
-//! most, so that nobody takes the places of others by opening many; among clients that have as many, the one that has
-//! rested longest. Whoever comes is refused instead if its address has more connections than the client that would
-//! lose one.
+//! Idle connections without a token end first, then idle ones with a token. Among them, a
+//! connection of the client with most ends first, so that no client takes the places of others by
+//! opening many. Among clients with equally many, the connection with the longest idle time ends.
+//! The new connection is rejected instead if its address has more connections than the client that
+//! would lose one.
 //!
-//! Where none of these may end, one in use does, of the client that has most, if that leaves it no fewer than whoever
-//! comes has then. So nobody keeps others out by asking over all places at once for what takes long, and clients with
-//! as many as each other take nothing from one another.
+//! When none of these may end, a connection in use ends: of the client with most, if it keeps at
+//! least as many as the new connection's client then has. So no client keeps others out by long
+//! requests over all places at once, and clients with equally many take nothing from one another.
 //!
-//! To look through ten thousand connections takes milliseconds, so a look finds several, and they are asked one by
-//! one when places are needed.
+//! A scan of ten thousand connections takes milliseconds, so a scan finds several, and they are
+//! asked one by one when places are needed.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
@@ -19,23 +20,23 @@ use std::sync::Arc;
 use super::entry::Entry;
 use crate::share::Client;
 
-/// A look finds one in so many of the places.
+/// Places per connection that a scan finds.
 const FOUND_PART: usize = 16;
-/// Of so many more clients than connections something is known at most: they come and go.
+/// Most clients with counts beyond the number of connections: clients come and go.
 const CLIENTS_MORE: usize = 64;
 
-/// What the last looks have found.
+/// Result of the last scans.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    /// Those at rest.
+    /// Idle connections.
     found: VecDeque<Found>,
-    /// Those in use, where none at rest might end.
+    /// Connections in use, where no idle one may end.
     in_use: VecDeque<Found>,
-    /// How many connections each client has, as far as they were there then or came since.
+    /// Number of connections of each client, as of the scan, plus newer ones.
     counts: HashMap<Client, usize>,
-    /// When a look found nothing at rest.
+    /// Time when a scan found no idle connection.
     none_ms: Option<u64>,
-    /// When those in use were looked for.
+    /// Time of the scan for connections in use.
     in_use_ms: Option<u64>,
 }
 
@@ -45,12 +46,12 @@ struct Found {
     entry: Arc<Entry>,
     client: Client,
     moved_ms: u64,
-    /// How many its client has, without those that end before it.
+    /// Number of its client's connections, without those that end before it.
     of_client: usize,
 }
 
 impl Room {
-    /// The connection that ends for one from this client, if any may.
+    /// Returns the connection that ends for one from this client, if any may.
     pub(super) fn make(
         &mut self,
         entries: &HashMap<u64, Arc<Entry>>,
@@ -80,7 +81,7 @@ impl Room {
             self.found.pop_front();
         }
         if self.found.is_empty() {
-            // Nothing comes of looking again before time has passed.
+            // A new scan finds nothing before time has passed.
             if self.none_ms == Some(now_ms) {
                 return None;
             }
@@ -102,7 +103,7 @@ impl Room {
         while self.in_use.front().is_some_and(|found| !may_end(found)) {
             self.in_use.pop_front();
         }
-        // What was in use may rest by now, or have ended.
+        // A connection in use may be idle by now, or have ended.
         if self.in_use.is_empty() || self.in_use_ms != Some(now_ms) {
             self.look_in_use(entries, now_ms);
         }
@@ -116,7 +117,7 @@ impl Room {
         count_in(&self.counts, client)
     }
 
-    /// A client has one more, where so many are connected.
+    /// Counts a new connection of a client, where `connected` are open.
     pub(super) fn came(&mut self, client: Client, connected: usize) {
         if self.found.is_empty() && self.in_use.is_empty() {
             return;
@@ -127,7 +128,7 @@ impl Room {
         }
     }
 
-    /// Of how many clients something is known.
+    /// Returns the number of clients with counts.
     #[cfg(test)]
     pub(super) fn clients(&self) -> usize {
         self.counts.len()
@@ -162,7 +163,7 @@ fn count_in(counts: &HashMap<Client, usize>, client: &Client) -> usize {
     counts.get(client).copied().unwrap_or_default()
 }
 
-/// Those that are not about to end for others.
+/// Groups the connections that are not about to end to make room.
 fn by_client(entries: &HashMap<u64, Arc<Entry>>) -> HashMap<Client, Vec<&Arc<Entry>>> {
     let mut by_client = HashMap::<Client, Vec<&Arc<Entry>>>::new();
     for entry in entries.values().filter(|entry| !entry.makes_room()) {
@@ -175,7 +176,7 @@ fn counts_of(by_client: &HashMap<Client, Vec<&Arc<Entry>>>) -> HashMap<Client, u
     by_client.iter().map(|(client, entries)| (client.clone(), entries.len())).collect()
 }
 
-/// Those that may end, of all clients.
+/// Returns the connections that may end, of all clients.
 fn of_all(
     by_client: &HashMap<Client, Vec<&Arc<Entry>>>,
     may_end: impl Fn(&Entry) -> bool,
@@ -187,8 +188,8 @@ fn of_all(
     found
 }
 
-/// Those of one client that may end, and how many it has when it is the turn of each: the one that has done nothing for
-/// longest is the first.
+/// Returns the connections of one client that may end, with the client's number at the turn of
+/// each: the one with the oldest activity is first.
 fn of_client(
     client: &Client,
     entries: &[&Arc<Entry>],

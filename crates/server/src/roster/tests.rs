@@ -1,4 +1,4 @@
-//! Which connection ends for another, and which never.
+//! Tests of the connections that end to make room, and of those that never do.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use snowmint_coord::ManualTimer;
 use super::{LEAVING_MAX, Places, Roster, Ticket, Why};
 use crate::access::{Caller, Unknown};
 
-/// A roster, and the time by which it goes.
+/// A roster, and its clock.
 struct Ground {
     roster: Arc<Roster>,
     timer: ManualTimer,
@@ -27,7 +27,8 @@ impl Ground {
         self.roster.look_at_time();
     }
 
-    /// A connection from this host, if there is a place for it, a moment after the one before.
+    /// Admits a connection from this host, if there is a place for it, a moment after the previous
+    /// one.
     fn admit(&self, host: u8) -> Option<Arc<Ticket>> {
         self.pass_ms(1);
         let address = IpAddr::V4(Ipv4Addr::new(10, 0, 0, host));
@@ -43,7 +44,7 @@ fn asked(ticket: &Ticket) -> Option<Why> {
     ticket.asked_to_leave().now_or_never()
 }
 
-/// Which of these were asked to end for others.
+/// Returns which of these were asked to end to make room.
 fn gave_way<const N: usize>(tickets: &[Arc<Ticket>; N]) -> Vec<usize> {
     (0..N).filter(|&at| asked(&tickets[at]) == Some(Why::Room)).collect()
 }
@@ -56,12 +57,12 @@ fn shows_token(ticket: &Ticket) {
 fn address_with_most_connections_loses_the_longest_at_rest() {
     let ground = Ground::new(5);
     let tickets = ground.admit_all([9, 1, 1, 1, 8]);
-    // It came first of its address, and did something since.
+    // It is the oldest of its address, with newer activity.
     ground.pass_ms(1);
     tickets[1].allow_ms(60_000);
     let _one = ground.admit(2).unwrap();
     assert_eq!(gave_way(&tickets), [2]);
-    // All have as many, or nearly: the longest at rest.
+    // All have about equally many: the longest idle one ends.
     let _other = ground.admit(3).unwrap();
     assert_eq!(gave_way(&tickets), [2, 3]);
     let _third = ground.admit(4).unwrap();
@@ -77,10 +78,10 @@ fn connections_with_a_token_stay_while_any_without_rests() {
     tickets.iter().take(3).for_each(|ticket| shows_token(ticket));
     let probe = ground.admit(3).unwrap();
     assert_eq!(gave_way(&tickets), [3]);
-    // The probe rests as well, and is followed by another one.
+    // The probe is idle as well, and another one follows it.
     let _other = ground.admit(3).unwrap();
     assert_eq!((asked(&probe), gave_way(&tickets)), (Some(Why::Room), vec![3]));
-    // One whose token was taken away counts as the others do.
+    // A connection whose token was removed counts like one without.
     tickets[2].entry().is_of(&Caller::nobody(Unknown::NoSuchToken));
     let tickets = [tickets, ground.admit_all([5, 6, 7, 8])].concat();
     assert_eq!(asked(&tickets[2]), Some(Why::Room));
@@ -104,7 +105,7 @@ fn request_in_progress_of_a_client_with_no_more_than_others_is_never_cut() {
     assert!(ground.admit(3).is_some() && ground.admit(4).is_some());
 }
 
-/// Until each has as many as the one that comes.
+/// Continues until each client has as many as the new one.
 #[test]
 fn client_with_most_loses_one_in_use_where_none_rests() {
     let ground = Ground::new(5);
@@ -122,7 +123,7 @@ fn client_with_most_loses_one_in_use_where_none_rests() {
     assert_eq!((come(6), gave_way(&tickets)), (None, vec![0, 1, 3]), "each has one");
 }
 
-/// From however many addresses it comes.
+/// The number of its addresses does not matter.
 #[test]
 fn token_with_all_places_in_use_loses_one() {
     let ground = Ground::new(3);
@@ -133,7 +134,7 @@ fn token_with_all_places_in_use_loses_one() {
     assert_eq!(gave_way(&tickets), [0]);
 }
 
-/// Whoever has more in use.
+/// The client with more connections in use.
 #[test]
 fn connection_in_use_ends_after_those_at_rest_that_may() {
     let ground = Ground::new(4);
@@ -149,12 +150,12 @@ fn connection_in_use_ends_after_those_at_rest_that_may() {
     assert_eq!(gave_way(&tickets), [0, 3]);
 }
 
-/// What is known of clients that came and went does not grow with their number.
+/// The memory of clients that came and went does not grow with their number.
 #[test]
 fn clients_that_come_and_go_are_forgotten() {
     let ground = Ground::new(32);
     let mut tickets: Vec<_> = (0..33).map(|_| ground.admit(1).unwrap()).collect();
-    // A look has found more than was needed, and there are places again.
+    // A scan has found more than was needed, and there are places again.
     tickets.truncate(20);
     for host in 0..10_000_u32 {
         let address = IpAddr::V4(Ipv4Addr::from_bits(0x0b00_0000 + host));
@@ -164,7 +165,7 @@ fn clients_that_come_and_go_are_forgotten() {
     assert!(clients < 500, "{clients}");
 }
 
-/// It may never come.
+/// The body may never come.
 #[test]
 fn body_that_is_awaited_protects_for_a_moment() {
     let ground = Ground::new(1);
@@ -173,13 +174,13 @@ fn body_that_is_awaited_protects_for_a_moment() {
     let _half = Arc::clone(&ticket).works(false);
     assert!(ground.admit(2).is_none());
     ground.pass_ms(5_000);
-    // As pings have it.
+    // Pings do the same.
     ticket.allow_ms(60_000);
     assert!(ground.admit(2).is_some());
     assert_eq!(asked(&ticket), Some(Why::Room));
 }
 
-/// Whoever has all places busy gets no more by opening more.
+/// A client with all places busy gets no more by opening more.
 #[test]
 fn address_over_its_share_is_refused_first() {
     let ground = Ground::new(4);
@@ -208,7 +209,7 @@ fn lone_address_replaces_its_own_connections() {
 fn connections_that_have_ended_make_no_room() {
     let ground = Ground::new(32);
     let mut tickets: Vec<_> = (0..32).map(|_| ground.admit(1).unwrap()).collect();
-    // A look finds two, of which one ends by itself.
+    // A scan finds two, of which one ends by itself.
     tickets.push(ground.admit(2).unwrap());
     assert_eq!(asked(&tickets[0]), Some(Why::Room));
     drop(tickets.remove(1));
@@ -220,7 +221,7 @@ fn connections_that_have_ended_make_no_room() {
     assert_eq!(ground.roster.counts().connected, 32);
 }
 
-/// A client that does not go has its connection cut; too many at once are cut right away.
+/// A client that does not leave has its connection cut; too many at once are cut immediately.
 #[tokio::test]
 async fn those_who_do_not_leave_are_ended() {
     let ground = Ground::new(64);
@@ -239,7 +240,7 @@ async fn those_who_do_not_leave_are_ended() {
     while tasks.iter().filter(|task| task.is_finished()).count() < 20 - LEAVING_MAX {
         tokio::task::yield_now().await;
     }
-    // The others get a moment for a last word.
+    // The rest get a moment for a last message.
     assert_eq!(ground.roster.counts().connected, 64 + LEAVING_MAX);
     ground.pass_ms(500);
     let late =
@@ -253,7 +254,7 @@ fn token_is_to_be_shown_in_time() {
     let ground = Ground::new(4);
     let tickets = ground.admit_all([1, 2]);
     shows_token(&tickets[1]);
-    // A request that needs none shows none.
+    // A request that needs no token shows none.
     tickets[1].entry().is_of(&Caller::nobody(Unknown::NothingShown));
     let lacks = |at: usize| tickets[at].entry().lacks_token(ground.roster.now_ms(), 60_000);
     assert!(!lacks(0) && !lacks(1));
@@ -264,7 +265,7 @@ fn token_is_to_be_shown_in_time() {
     assert!(!lacks(0), "it is asked once");
 }
 
-/// Whoever makes room is counted until it has left.
+/// A connection that makes room is counted until it has left.
 #[test]
 fn refused_connection_is_asked_once_and_makes_room_all_the_same() {
     let ground = Ground::new(2);
@@ -280,7 +281,7 @@ fn refused_connection_is_asked_once_and_makes_room_all_the_same() {
     assert_eq!(leaving(), 1);
     drop(first);
     assert_eq!(leaving(), 0);
-    // Whoever has shown a token may be wrong as often as it likes.
+    // A caller with a token may fail any number of times.
     let known = ground.admit(4).unwrap();
     shows_token(&known);
     (0..100).for_each(|_| known.refused());

@@ -1,4 +1,4 @@
-//! A connection's place among all of a listener, and what it says there of itself.
+//! A connection's place in the roster of a listener, and its reports to the roster.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::entry::{Entry, Why};
 use super::{Roster, SWEEP_MS};
 
-/// A connection's place in the roster; dropping it gives the place back.
+/// A connection's place in the roster; a drop frees the place.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     roster: Arc<Roster>,
     entry: Arc<Entry>,
 }
 
-/// An answer that has to be read in time; dropped when it was.
+/// A response that the client has to read in time; dropped when read.
 #[derive(Debug)]
 pub(crate) struct Owed {
     ticket: Arc<Ticket>,
@@ -22,13 +22,13 @@ pub(crate) struct Owed {
     deadline_ms: Arc<AtomicU64>,
 }
 
-/// An answer that counts for its connection; dropped when it was read, or was not given.
+/// A response that counts for its connection; dropped when read, or when not given.
 #[derive(Debug)]
 pub(crate) struct Open {
     ticket: Arc<Ticket>,
 }
 
-/// A request in progress; dropped when its answer begins.
+/// A request in progress; dropped when its response begins.
 #[derive(Debug)]
 pub(crate) struct Busy {
     ticket: Arc<Ticket>,
@@ -40,7 +40,7 @@ impl Ticket {
         Self { roster, entry }
     }
 
-    /// The connection, as others see it.
+    /// Returns the connection, as the roster sees it.
     pub(crate) fn entry(&self) -> &Arc<Entry> {
         &self.entry
     }
@@ -49,12 +49,12 @@ impl Ticket {
         &self.roster
     }
 
-    /// The connection may go on as it does for this long from now.
+    /// Permits the connection its current activity for this long from now.
     pub(crate) fn allow_ms(&self, ms: u64) {
         self.entry.moves(self.roster.now_ms(), self.in_ms(ms));
     }
 
-    /// The client takes what it is sent, for which it has no more time than before.
+    /// Notes that the client reads, without more time for it.
     pub(crate) fn moved(&self) {
         self.entry.moved(self.roster.now_ms());
     }
@@ -63,41 +63,43 @@ impl Ticket {
         self.roster.now_ms().saturating_add(ms).saturating_add(SWEEP_MS)
     }
 
-    /// An answer of this connection that has to be read within this time, whatever else goes on.
+    /// Adds a response that the client has to read within this time, whatever else the connection
+    /// does.
     pub(crate) fn owes(self: Arc<Self>, within_ms: u64) -> Owed {
         let deadline_ms = Arc::new(AtomicU64::new(self.in_ms(within_ms)));
         self.entry.owes(Arc::clone(&deadline_ms));
         Owed { ticket: self, within_ms, deadline_ms }
     }
 
-    /// Whether it has yet to show a token, where one is asked for.
+    /// Returns whether it has yet to show a token, where tokens are required.
     pub(crate) fn lacks_token(&self) -> bool {
         self.roster.places.token_within_ms.is_some() && !self.entry.is_known()
     }
 
-    /// An answer that is one of the few that a connection may have unread by itself; none when there are as many.
+    /// Adds one of the few unread responses that a connection may have by itself; `None` at the
+    /// bound.
     pub(crate) fn opens(self: &Arc<Self>) -> Option<Open> {
         self.entry.opens().then(|| Open { ticket: Arc::clone(self) })
     }
 
-    /// A request of this connection is in progress, which has come as a whole or has a body to come.
+    /// Begins a request of this connection, which is complete or still misses its body.
     pub(crate) fn works(self: Arc<Self>, is_whole: bool) -> Busy {
         self.entry.begins(is_whole, self.roster.now_ms());
         Busy { ticket: self, is_whole }
     }
 
-    /// What the connection does now is bounded otherwise.
+    /// Removes the deadline: another limit bounds the current activity.
     pub(crate) fn allow_for_now(&self) {
         self.entry.has_no_deadline();
     }
 
-    /// Counts requests that were answered.
+    /// Counts requests with a response.
     pub(crate) fn answered(&self, requests: u64) {
         self.roster.requests.fetch_add(requests, Ordering::Relaxed);
     }
 
-    /// A request was refused. Each of many at once grows what the connection keeps: whoever goes on without a token,
-    /// where one is asked for, loses the connection.
+    /// Counts a failed request. Each of many at once grows the connection's memory: a client that
+    /// continues without a token, where tokens are required, loses the connection.
     pub(crate) fn refused(&self) {
         if self.roster.places.token_within_ms.is_some() && self.entry.is_refused() {
             self.entry.ask_to_leave(Why::Refused, self.roster.now_ms());
@@ -111,7 +113,7 @@ impl Ticket {
 }
 
 impl Owed {
-    /// Something of it was read: the time begins anew.
+    /// Restarts the time: the client has read a part.
     pub(crate) fn is_read(&self) {
         self.deadline_ms.store(self.ticket.in_ms(self.within_ms), Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What the server is, and who asks it.
+//! Description of the server and of its caller.
 
 use snowmint_coord::{Capabilities, ClockOf, PresenceBy};
 use snowmint_wire::http::{ServerBody, StoreBody};
@@ -6,11 +6,11 @@ use snowmint_wire::http::{ServerBody, StoreBody};
 use super::{Error, Service};
 
 impl Service {
-    /// What this server is, and what it knows of the caller's token. The store is not asked: a caller that looks
-    /// now and then keeps nobody busy.
+    /// Returns the description of this server, and of the caller's token. The store is not called:
+    /// a caller that polls this causes no load.
     ///
     /// # Errors
-    /// Without a token, where one is asked for.
+    /// Without a token, where tokens are required.
     pub fn about(&self) -> Result<ServerBody, Error> {
         let token = self.caller().told()?;
         let (node, store) = (&self.node, self.node.store());

@@ -1,4 +1,4 @@
-//! Who asks, and with which rights. Each use case begins with one of these questions.
+//! Authorization: the caller and its rights. Each use case begins with one of these checks.
 
 use axum::http::HeaderMap;
 
@@ -8,7 +8,7 @@ use crate::config::Limits;
 use crate::tls::Peer;
 
 impl Service {
-    /// The same service, for this caller.
+    /// Returns the same service, for this caller.
     #[must_use]
     pub(crate) fn asked_by(&self, caller: Caller) -> Self {
         if let Some(connection) = caller.connection() {
@@ -17,19 +17,19 @@ impl Service {
         Self { caller, ..self.clone() }
     }
 
-    /// The same service, acting for the server's own configuration, which may do everything, also where
-    /// tokens are required. The audit trail names it so.
+    /// Returns the same service, acting for the server's own configuration, which may do
+    /// everything, also where tokens are required. The audit trail names it so.
     #[must_use]
     pub fn for_configuration(&self) -> Self {
         self.asked_by(Caller::configuration())
     }
 
-    /// Who may do what; none where nobody is asked.
+    /// Returns access control; `None` where tokens are not required.
     pub(crate) fn access(&self) -> Option<&Access> {
         self.access.as_ref()
     }
 
-    /// The same service, acting for the sender of these headers from this address.
+    /// Returns the same service, acting for the sender of these headers from this address.
     pub(crate) fn caller_of(&self, headers: &HeaderMap, from: &Peer) -> Caller {
         match &self.access {
             Some(access) => access.caller_of(headers, &from.names, &from.connection),
@@ -37,17 +37,17 @@ impl Service {
         }
     }
 
-    /// Whether what is counted is for everybody.
+    /// Returns whether the metrics need no token.
     pub(super) fn has_open_metrics(&self) -> bool {
         self.access.as_ref().is_none_or(Access::has_open_metrics)
     }
 
-    /// Who asks here.
+    /// Returns the caller.
     pub(crate) const fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// Lets a caller in who wants one thing of a source.
+    /// Admits a caller that wants one thing of a source.
     ///
     /// # Errors
     /// Without a token, without the right, or over the token's rate.
@@ -56,10 +56,11 @@ impl Service {
         self.spend(right, source, 1).await
     }
 
-    /// Admits a caller that wants `count` of a source at once. A refusal takes nothing from its rate.
+    /// Admits a caller that wants `count` of a source at once. An error takes nothing from its
+    /// rate.
     ///
     /// # Errors
-    /// As [`Service::admit`]; `TooMany` beyond the limit.
+    /// Those of [`Service::admit`]; `TooMany` beyond the limit.
     #[inline]
     pub(super) async fn admit_many(
         &self,
@@ -86,18 +87,19 @@ impl Service {
         if !self.caller.is_limited() {
             return Ok(());
         }
-        // Only sources that there are have a rate: names that somebody makes up take no memory.
+        // Only existing sources have a rate: invented names take no memory.
         match self.tallied(source).await {
             Ok(_) => self.caller.spend(source, count),
-            // It is not there yet, or is to be set right: nobody mints from it.
+            // The source does not exist yet, or needs a repair: it mints nothing.
             Err(_) if right == Right::Admin => self.caller.count(Deed::Define),
             Err(error) => Err(error),
         }
     }
 
-    /// Counts what a program takes of a source to mint beside itself: as many as it asks for, or as there can be at
-    /// once by its rate. How many it asks for follows its pace and the definition, and it cannot ask for fewer. What
-    /// this server does not know yet has no rate.
+    /// Counts the numbers that an embedded client takes of a source: the requested number, or the
+    /// most that its rate permits at once. The requested number follows the client's pace and the
+    /// definition, so the client cannot ask for fewer. A source that this server does not know yet
+    /// has no rate.
     ///
     /// # Errors
     /// Over the token's rate.
@@ -110,7 +112,8 @@ impl Service {
         Ok(count)
     }
 
-    /// The most of a source that one request may ask for: any number, with the admin right over it.
+    /// Returns the most of a source that one request may take: any number, with the admin right
+    /// over it.
     pub(crate) fn most(&self, source: &str, limit: Limit) -> u64 {
         if self.caller.may_beyond_limits(source) {
             limit.widest()
@@ -119,7 +122,8 @@ impl Service {
         }
     }
 
-    /// Whether a stream of so many of a source may begin; each of its messages asks again, and is counted.
+    /// Checks whether a stream of `total` IDs of a source may begin; each of its messages is
+    /// checked and counted again.
     ///
     /// # Errors
     /// Without the right to mint; `TooMany` beyond the limit.
@@ -128,7 +132,7 @@ impl Service {
         self.check_limit(source, total, Limit::Stream)
     }
 
-    /// Whether a program may be a member of the store, and mint in its own process.
+    /// Checks whether a program may be a member of the store, and mint in its own process.
     ///
     /// # Errors
     /// Without the right.
@@ -136,7 +140,7 @@ impl Service {
         self.caller.may_somewhere(Right::Join)
     }
 
-    /// Whether such a program may take numbers of a source.
+    /// Checks whether such a program may take numbers of a source.
     ///
     /// # Errors
     /// Without the right.
@@ -144,13 +148,14 @@ impl Service {
         self.caller.may(Right::Reserve, source)
     }
 
-    /// Whether it may take no more of a source at once than a request may: whoever shows a token without the admin
-    /// right over it. Where none is asked for, everybody may define what the limits are.
+    /// Returns whether the limits of one request apply to the caller's reserves of a source: they
+    /// do for a token without the admin right over it. Without required tokens, every caller may
+    /// define the limits.
     pub(crate) fn is_held_to_limits(&self, source: &str) -> bool {
         !self.caller.is_anyone() && !self.caller.may_beyond_limits(source)
     }
 
-    /// Whether it may change a definition.
+    /// Checks whether the caller may change a definition.
     ///
     /// # Errors
     /// Without the right.
@@ -158,7 +163,8 @@ impl Service {
         self.caller.may(Right::Admin, source)
     }
 
-    /// Whether it may do what concerns all sources: move the store forward, own sections.
+    /// Checks whether the caller may change what all sources share: move the store forward, own
+    /// sections.
     ///
     /// # Errors
     /// Without the right.
@@ -167,16 +173,16 @@ impl Service {
     }
 }
 
-/// How many may be asked for in one request, which the admin right over the source widens.
+/// Limit of one request, which the admin right over the source widens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Limit {
-    /// IDs of one answer.
+    /// IDs of one response.
     Batch,
     /// IDs of a stream.
     Stream,
-    /// Numbers of a range, for the caller to spend.
+    /// Numbers of a range, for the caller to issue.
     Segment,
-    /// Numbers in a row, of which the last is answered.
+    /// Numbers in a row, of which the reply has the last.
     InARow,
 }
 
@@ -190,7 +196,7 @@ impl Limit {
         }
     }
 
-    /// Where it does not hold.
+    /// Returns the limit for callers with the admin right.
     fn widest(self) -> u64 {
         match self {
             Self::Batch => u32::MAX.into(),

@@ -1,4 +1,4 @@
-//! A source that a connection asks again and again, looked up once.
+//! A source that a connection uses repeatedly, looked up once.
 
 use std::sync::{Arc, PoisonError};
 
@@ -7,7 +7,7 @@ use snowmint_coord::Source;
 use super::Service;
 use crate::meter::{Protocol, Tally};
 
-/// A source at hand, and how many of its IDs were not counted yet.
+/// A cached source, and the number of its IDs that are not counted yet.
 #[derive(Debug)]
 pub(crate) struct AtHand {
     name: String,
@@ -18,25 +18,25 @@ pub(crate) struct AtHand {
 }
 
 impl AtHand {
-    /// What it is called.
+    /// Returns its name.
     #[inline]
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The source.
+    /// Returns the source.
     #[inline]
     pub(crate) const fn source(&self) -> &Source {
         &self.source
     }
 
-    /// An ID of it was issued.
+    /// Notes an issued ID.
     #[inline]
     pub(crate) const fn issued(&mut self) {
         self.uncounted = self.uncounted.saturating_add(1);
     }
 
-    /// Counts what was issued: once for all requests that came together.
+    /// Counts the issued IDs: once for all requests that came together.
     pub(crate) fn settle(&mut self) {
         if self.uncounted > 0 {
             self.tally.add(self.protocol, std::mem::take(&mut self.uncounted));
@@ -51,13 +51,13 @@ impl Drop for AtHand {
 }
 
 impl Service {
-    /// This source, to be kept by the connection that asked for it.
+    /// Returns this source, for the connection to keep.
     pub(crate) fn keep(&self, name: &str, source: Source) -> AtHand {
         let (name, tally, protocol) = (name.to_owned(), self.tally(name), self.protocol);
         AtHand { name, source, tally, protocol, uncounted: 0 }
     }
 
-    /// A source by name, if somebody asked for it before.
+    /// Returns a source by name, if an earlier request used it.
     pub(crate) fn known(&self, name: &str) -> Option<AtHand> {
         let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner);
         let (source, tally) = sources.get(name)?.clone();

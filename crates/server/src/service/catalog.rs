@@ -1,4 +1,5 @@
-//! Definitions and slots: what administrators see and change. Each change leaves a line in the audit trail.
+//! Definitions and slots: the administrator's view, and changes. Each change leaves a line in the
+//! audit trail.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,15 +16,15 @@ use super::merge::{merge, without_leftovers};
 use super::{Error, Hold, Service, check_source_name};
 use crate::access::Right;
 
-/// The key that every source has.
+/// Key that every source has.
 const ENABLED: &str = "enabled";
 
 impl Service {
-    /// Defines a source, or answers the definition that there is when it is the same.
+    /// Defines a source, or returns the existing definition when it is equal.
     ///
     /// # Errors
-    /// Without the admin right over it, or over what it names; when the keys are not possible, or disagree with a
-    /// definition of that name.
+    /// Without the admin right over it, or over the objects that it names; when the keys are
+    /// invalid, or disagree with a definition of that name.
     pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo, Error> {
         let defined = self.define_or_not(name, spec).await;
         self.tried("defined", name, defined)
@@ -41,12 +42,13 @@ impl Service {
         Ok(defined)
     }
 
-    /// Changes keys of a source: those given, as a JSON merge patch (RFC 7396); the others stay, but for
-    /// those that mean nothing any more. With `if_version`, only if the source still has it.
+    /// Changes the given keys of a source, as a JSON merge patch (RFC 7396). The rest stay, except
+    /// those that lose their meaning. With `if_version`, only if the source still has this version.
     ///
     /// # Errors
-    /// Without the admin right over it, or over what it names anew; when the keys are not possible, are part of the
-    /// source's identity, or somebody else changed the source at the same time, or since that version.
+    /// Without the admin right over it, or over the objects that it newly names; when the keys are
+    /// invalid or part of the source's identity; when another caller changed the source at the same
+    /// time, or since that version.
     pub async fn alter(
         &self,
         name: &str,
@@ -70,7 +72,7 @@ impl Service {
             .map_err(|kind| snowmint_coord::Error::new("alter", kind))?;
         let mut keys = before.spec.to_json();
         merge(&mut keys, changes);
-        // Taken away, it is what it is for a source that does not say it.
+        // A removed key gets the value for sources without the key.
         if changes.get(ENABLED).is_some_and(Value::is_null) {
             keys.insert(ENABLED.to_owned(), true.into());
         }
@@ -86,7 +88,7 @@ impl Service {
     /// Gives a segment source another stripe of the numbers, while it serves.
     ///
     /// # Errors
-    /// Without the admin right; when there is no such stripe, or it would begin below what was handed out.
+    /// Without the admin right; when the stripe is invalid, or would begin below issued numbers.
     pub async fn restripe(&self, name: &str, stripe: NewStripe) -> Result<SourceInfo, Error> {
         let restriped = self.restripe_or_not(name, stripe).await;
         self.tried("restriped", name, restriped)
@@ -104,7 +106,7 @@ impl Service {
     /// Deletes a source. Its mark stays, so that the name can never mint an old ID again.
     ///
     /// # Errors
-    /// Without the admin right; when there is none of that name.
+    /// Without the admin right; when the name has no source.
     pub async fn delete(&self, name: &str) -> Result<(), Error> {
         let deleted = self.delete_or_not(name).await;
         self.tried("deleted", name, deleted)
@@ -119,25 +121,25 @@ impl Service {
         Ok(())
     }
 
-    /// One definition.
+    /// Returns one definition.
     ///
     /// # Errors
-    /// Without any right over it; when there is none of that name.
+    /// Without any right over it; when the name has no source.
     pub async fn definition(&self, name: &str) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
         self.caller.may_see(name)?;
         Ok(self.node.definition(name).await?)
     }
 
-    /// Every definition that was not deleted, by name: of those that the caller has a right over.
+    /// Returns every definition that was not deleted, by name, if the caller has a right over it.
     ///
     /// # Errors
-    /// Without a token, when too many lists of the caller wait, or when the store does not answer.
+    /// Without a token, when too many lists of the caller wait, or when the store does not respond.
     pub async fn definitions(&self) -> Result<Listed, Error> {
         self.caller.must_be_known()?;
         let waits = self.wait_for_list()?;
         let mut listed = self.node.sources().await?;
-        // The answer is counted as what it is.
+        // The response is counted by its real size.
         drop(waits);
         self.listed.store(listed.sources.len(), Ordering::Relaxed);
         listed.sources.retain(|source| self.caller.may_see(&source.name).is_ok());
@@ -145,32 +147,33 @@ impl Service {
         Ok(listed)
     }
 
-    /// All who wait hear of the list at the same moment, and work for it: so what it will take of what may be unsent, as
-    /// far as is known, is taken while it is waited for.
+    /// Takes the list's part of the limit of unsent IDs before the wait, by its last known length:
+    /// all waiting callers get the list at the same moment, and their work begins together.
     fn wait_for_list(&self) -> Result<Hold, Error> {
         self.hold_rows(self.listed.load(Ordering::Relaxed)).map_err(|_| {
-            // Not how many there are, which not everybody may see.
+            // The error omits the number of sources, which some callers may not see.
             let message =
                 "too many lists of sources wait for one token or address; ask for fewer at once";
             Error::new(Code::Overloaded, message)
         })
     }
 
-    /// Every slot that was ever held.
+    /// Returns every slot that was ever held.
     ///
     /// # Errors
-    /// Without the admin right over all sources, or when the store does not answer.
+    /// Without the admin right over all sources, or when the store does not respond.
     pub async fn workers(&self) -> Result<Vec<SlotInfo>, Error> {
         self.caller.may_over_all(Right::Admin)?;
         Ok(self.node.workers().await?)
     }
 
-    /// A store beside the node's own, by the name that sources call it by.
+    /// Returns a secondary store, by its name in definitions.
     pub(crate) async fn store_beside(&self, name: &str) -> snowmint_coord::Result<Arc<dyn Store>> {
         self.node.store_beside(name).await
     }
 
-    /// Numbers for a program that mints by itself, of this store: the server's own, or the one of that name beside it.
+    /// Takes numbers for an embedded client from this store: the server's own, or the secondary
+    /// store of that name.
     pub(crate) async fn reserve_for_program(
         &self,
         (beside, store): (&str, &dyn Store),
@@ -182,8 +185,8 @@ impl Service {
         }
     }
 
-    /// Whether a text that a program writes past the node agrees with what it is held against there. The version that
-    /// was looked at, if it must be written upon that.
+    /// Checks that the text of a program, written without the node, agrees with the other
+    /// definitions. Returns the version that the check read, if the definition must replace it.
     pub(crate) async fn agrees(
         &self,
         op: &'static str,
@@ -195,12 +198,12 @@ impl Service {
         }
     }
 
-    /// A definition before it is changed past the node.
+    /// Returns a definition before a change without the node.
     pub(crate) async fn before_change(&self, name: &str) -> Option<SourceInfo> {
         self.node.definition(name).await.ok()
     }
 
-    /// A definition was changed past the node, or may have been.
+    /// Takes in that a definition was changed without the node, or may have been.
     pub(crate) async fn changed_beside(&self, how: &str, name: &str, before: Option<SourceInfo>) {
         self.node.catalog_changed();
         let after = self.node.definition(name).await.ok();

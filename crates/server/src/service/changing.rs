@@ -1,4 +1,4 @@
-//! What may change while the server runs.
+//! Settings that may change while the server runs.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use crate::config::Limits;
 use crate::live::Live;
 
 impl Service {
-    /// What one request may ask for now.
+    /// Returns the current limits.
     #[must_use]
     pub fn limits(&self) -> Arc<Limits> {
         self.live.limits()
     }
 
-    /// Other limits, for all requests from now on.
+    /// Replaces the limits, for all requests from now on.
     pub fn set_limits(&self, limits: Limits) {
         self.node.limit_prefill(limits.prefill_ids_max);
         self.unsent.set_limit(limits.unsent_max.into());
         self.live.set_limits(limits);
     }
 
-    /// Whether each request gets a line in the log, from now on.
+    /// Sets whether each request gets a line in the log, from now on.
     pub fn log_access(&self, access: bool) {
         self.live.log_access(access);
     }

@@ -1,5 +1,5 @@
-//! What the log says of requests that were refused. Callers cause such lines, as many as they send requests,
-//! so each code is said once in a while, with how often it was not said.
+//! Log lines of failed requests. Callers cause these lines, at the rate of their requests, so each
+//! code is logged at intervals, with the number of omitted lines.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use snowmint_coord::error::chain;
 use snowmint_wire::error::Code;
 
-/// For how long a code that was said is not said again.
+/// Milliseconds after a line in which the same code is not logged again.
 const EVERY_MS: u64 = 1_000;
 
-/// Why, with all that a back end had to say: for the log, since callers are told less.
+/// Cause of an error, with all details of the back end: for the log, since callers get less.
 #[derive(Clone, Debug)]
 pub(crate) struct Cause(Arc<snowmint_coord::Error>);
 
@@ -21,7 +21,7 @@ impl Cause {
     }
 }
 
-/// It is no part of what a caller is told, by which errors are compared.
+/// Equal to any other: errors are compared by the part for callers, without causes.
 impl PartialEq for Cause {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -30,7 +30,7 @@ impl PartialEq for Cause {
 
 impl Eq for Cause {}
 
-/// The whole chain.
+/// Writes the whole chain.
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         chain(&*self.0).fmt(f)
@@ -39,7 +39,7 @@ impl fmt::Display for Cause {
 
 impl std::error::Error for Cause {}
 
-/// What was said of each code, in the order of [`Code::ALL`].
+/// Lines of each code, in the order of [`Code::ALL`].
 #[derive(Debug)]
 pub(crate) struct Complaints([Said; Code::ALL.len()]);
 
@@ -57,8 +57,8 @@ impl Default for Complaints {
 }
 
 impl Complaints {
-    /// A request was refused with this code. What happens by itself under load, and what sends a caller to
-    /// another server, is told at a level that is off by default.
+    /// Logs a request that failed with this code. Errors that are normal under load, and redirects,
+    /// go to a level that is off by default.
     #[cold]
     pub(crate) fn tell(&self, code: Code, cause: &Cause, now_ms: u64) {
         if matches!(code, Code::TickFull | Code::Elsewhere) {
@@ -69,7 +69,7 @@ impl Complaints {
         }
     }
 
-    /// How often the code was not said, if it is said now.
+    /// Returns the number of omitted lines, if the code is logged now.
     fn due(&self, code: Code, now_ms: u64) -> Option<u64> {
         let said = self.0.get(code as usize)?;
         // Relaxed: the thread that wins the exchange logs, and nothing else is ordered by it.

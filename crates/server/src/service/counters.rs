@@ -1,4 +1,4 @@
-//! Counters: numbers of a key, its bound, and who answers for it.
+//! Counters: numbers of a key, its bound, and the owner of its section.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use snowmint_coord::{Shares, Source};
 use super::{Error, Limit, Service};
 use crate::access::Right;
 
-/// Numbers of one key that follow one another.
+/// Consecutive numbers of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
-    /// The first.
+    /// First number.
     pub first: u64,
-    /// The last.
+    /// Last number.
     pub last: u64,
 }
 
 impl Service {
-    /// Takes `count` numbers of a key in a row, as `INCRBY` does.
+    /// Takes `count` numbers of a key in a row, like `INCRBY`.
     ///
     /// # Errors
-    /// Without the right to mint; more than `limits.incrby_max`, a source of another kind, a key of another server's, or what the
-    /// store refuses.
+    /// Without the right to mint; more than `limits.incrby_max`, a source of another kind, a key of
+    /// another server's section, or an error of the store.
     pub async fn count(&self, name: &str, key: &str, count: u64) -> Result<Counted, Error> {
         self.admit_many(Right::Mint, name, count, Limit::InARow).await?;
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
@@ -31,16 +31,16 @@ impl Service {
         Ok(Counted { first, last })
     }
 
-    /// The highest number that anybody may have been answered for a key; 0 if there is none.
+    /// Returns the bound: the highest number that a key may have returned; 0 if it has none.
     ///
     /// # Errors
-    /// As [`Service::count`].
+    /// Those of [`Service::count`].
     pub async fn counted(&self, name: &str, key: &str) -> Result<u64, Error> {
         self.admit(Right::Mint, name).await?;
         self.counted_here(name, key).await
     }
 
-    /// The same, for somebody who was admitted.
+    /// Returns the same, for an admitted caller.
     pub(crate) async fn counted_here(&self, name: &str, key: &str) -> Result<u64, Error> {
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let look = async |source: Source| source.counted(key.as_bytes(), wait_ms).await;
@@ -50,8 +50,8 @@ impl Service {
     /// Makes every later number of a key greater than `highest`.
     ///
     /// # Errors
-    /// Without the right to administer; above `limits.bound_max`, for everybody, since nothing lowers it again;
-    /// and as [`Service::count`].
+    /// Without the right to administer; above `limits.bound_max`, for every caller, since nothing
+    /// lowers a bound again; and those of [`Service::count`].
     pub async fn raise(&self, name: &str, key: &str, highest: u64) -> Result<(), Error> {
         let raised = self.raise_or_not(name, key, highest).await;
         self.tried("raised", name, raised)
@@ -70,7 +70,7 @@ impl Service {
         self.raise_here(name, key, highest).await
     }
 
-    /// The same, for somebody who was admitted.
+    /// Does the same, for an admitted caller.
     pub(crate) async fn raise_here(
         &self,
         name: &str,
@@ -90,7 +90,7 @@ impl Service {
         Ok(())
     }
 
-    /// Who answers for which sections.
+    /// Returns the owners of the sections.
     #[must_use]
     pub fn shares(&self) -> Arc<Shares> {
         self.node.shares()

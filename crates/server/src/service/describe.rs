@@ -1,4 +1,4 @@
-//! Domain values as the bodies that HTTP shows.
+//! Domain values as bodies of HTTP responses.
 
 use snowmint_coord::{Decoded, Incarnation, ShareStats, SlotInfo, SourceInfo};
 use snowmint_core::layout::{Field, PRESETS, Preset};
@@ -11,7 +11,7 @@ fn time(time: UnixMillis) -> String {
     Rfc3339(time).to_string()
 }
 
-/// What an ID says.
+/// Returns the parts of an ID.
 #[must_use]
 pub fn decoded_body(id: &str, decoded: &Decoded) -> DecodedBody {
     let mut body = DecodedBody { id: id.to_owned(), ..DecodedBody::default() };
@@ -41,13 +41,13 @@ pub fn decoded_body(id: &str, decoded: &Decoded) -> DecodedBody {
             });
         }
         Decoded::Ulid { time: made, .. } => body.time = Some(time(*made)),
-        // Whatever is added later says no more than the ID itself until it is described here.
+        // A kind that is added later shows no more than the ID itself until it is described here.
         _ => {}
     }
     body
 }
 
-/// A definition with its keys.
+/// Returns a definition with its keys.
 #[must_use]
 pub fn source_body(source: &SourceInfo) -> SourceBody {
     SourceBody {
@@ -70,7 +70,7 @@ fn share_body(share: &ShareStats) -> ShareBody {
     }
 }
 
-/// A slot, as the member `own` shows it.
+/// Returns a slot, from the view of the member `own`.
 #[must_use]
 pub fn worker_body(slot: &SlotInfo, own: Option<Incarnation>) -> WorkerBody {
     WorkerBody {
@@ -90,13 +90,13 @@ pub fn worker_body(slot: &SlotInfo, own: Option<Incarnation>) -> WorkerBody {
     }
 }
 
-/// What a layout can do.
+/// Returns the properties of a layout.
 #[must_use]
 pub fn layout_body(layout: &Layout) -> LayoutBody {
     body_of(layout, layout.preset())
 }
 
-/// Every layout that has a name.
+/// Returns every layout that has a name.
 #[must_use]
 pub fn layouts_body() -> LayoutsBody {
     let layouts = PRESETS.iter().map(|preset| body_of(&preset.layout(), Some(preset)));
@@ -119,7 +119,7 @@ fn body_of(layout: &Layout, preset: Option<&Preset>) -> LayoutBody {
         epoch: time(layout.epoch()),
         end: time(layout.end()),
         workers: layout.workers(),
-        // A worker's own rate is below 2^63 a millisecond; in seconds it may pass 64 bits.
+        // A worker's own rate is below 2^63 a millisecond; in seconds it may exceed 64 bits.
         ids_per_second: u64::try_from(layout.ids_per_second_per_worker()).unwrap_or(u64::MAX),
         can_mint: preset.is_none_or(Preset::can_mint),
     }

@@ -1,4 +1,4 @@
-//! What callers are told, and what only the log says.
+//! Errors: the part for callers, and the part that only the log shows.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use super::complaint::Cause;
 use crate::reach::Reach;
 use crate::share::OverShare;
 
-/// When nobody knows better: in how long something that is not available now may be.
+/// Milliseconds until a retry after an unavailability, without better knowledge.
 const RETRY_MS: u64 = 1_000;
 
-/// An error as a caller is told. Its form in each protocol is a row of
+/// An error in the form for callers. Its form in each protocol is a row of
 /// [`snowmint_wire::error`]'s table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
@@ -24,24 +24,24 @@ pub struct Error {
     cause: Option<Cause>,
 }
 
-/// Who answers for a key instead.
+/// Owner of a key's section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// The key's section.
+    /// Section of the key.
     pub section: u16,
-    /// Where that server is reached.
+    /// Addresses of the owner.
     pub reach: Reach,
 }
 
 impl Error {
-    /// An error with this code.
+    /// Creates an error with this code.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let retry_after_ms = (code.row().resp == RespPrefix::TryAgain).then_some(RETRY_MS);
         Self { code, message: message.into(), retry_after_ms, elsewhere: None, cause: None }
     }
 
-    /// The request is wrong in itself.
+    /// Creates an error for an invalid request.
     #[must_use]
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(Code::BadRequest, message)
@@ -52,7 +52,7 @@ impl Error {
         Self::new(Code::TooMany, message)
     }
 
-    /// A client would have more than its share of IDs that wait to be sent.
+    /// Creates an error for a client with more than its share of unsent IDs.
     pub(crate) fn unsent(asked: u64, over: &OverShare) -> Self {
         let OverShare { client, held, free, limit } = over;
         let message = format!(
@@ -62,7 +62,7 @@ impl Error {
         Self::new(Code::Overloaded, message)
     }
 
-    /// A client would have more than its share of requests that wait for another server.
+    /// Creates an error for a client with more than its share of requests that wait for a peer.
     pub(crate) fn passed_on(address: &str, over: &OverShare) -> Self {
         let OverShare { client, held, free, limit } = over;
         let message = format!(
@@ -72,7 +72,7 @@ impl Error {
         Self::new(Code::Overloaded, message)
     }
 
-    /// What another server said, to be passed on.
+    /// Returns the error of a peer, for the caller.
     pub(crate) fn said(said: ErrorInfo) -> Self {
         let code = Code::from_name(&said.code).unwrap_or(Code::Unavailable);
         let ErrorInfo { message, retry_after_ms, elsewhere, .. } = said;
@@ -82,43 +82,43 @@ impl Error {
         Self { code, message, retry_after_ms, elsewhere, cause: None }
     }
 
-    /// The same error, of which more is to be said.
+    /// Returns the same error, with more text.
     pub(crate) fn adding(mut self, more: &str) -> Self {
         self.message.push_str("; ");
         self.message.push_str(more);
         self
     }
 
-    /// The same error, of which is known in how long the same request may succeed.
+    /// Returns the same error, with the time in which a retry may succeed.
     pub(crate) fn retry_in_ms(mut self, ms: u64) -> Self {
         self.retry_after_ms = Some(ms);
         self
     }
 
-    /// What went wrong.
+    /// Returns the code.
     #[must_use]
     pub fn code(&self) -> Code {
         self.code
     }
 
-    /// A sentence for people.
+    /// Returns a sentence for people.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Who answers for the key instead, if somebody does.
+    /// Returns the section owner of the key, if another server is known to be it.
     #[must_use]
     pub fn elsewhere(&self) -> Option<&Elsewhere> {
         self.elsewhere.as_deref()
     }
 
-    /// What the log says of it, where it is more than a mistake of the caller's.
+    /// Returns the cause for the log, if the error is more than a mistake of the caller.
     pub(crate) const fn cause(&self) -> Option<&Cause> {
         self.cause.as_ref()
     }
 
-    /// In how many milliseconds the same request may succeed; none when a retry does not help.
+    /// Returns in how many milliseconds a retry may succeed; `None` when a retry does not help.
     #[must_use]
     pub fn retry_after_ms(&self) -> Option<u64> {
         self.retry_after_ms
@@ -133,14 +133,14 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The code that a kind of error is answered with.
+/// Returns the code of an error kind.
 #[must_use]
 pub fn code_of(kind: &ErrorKind) -> Code {
     match kind {
-        // A caller names nothing but sources, so nothing else can be missing.
+        // A caller names only sources, so nothing else can be missing.
         ErrorKind::NotFound { .. } => Code::UnknownSource,
         ErrorKind::Invalid { .. } => Code::BadRequest,
-        // All others are called in the table as they are here.
+        // The rest have the same names here and in the table.
         kind => Code::from_name(kind.code()).unwrap_or(Code::Internal),
     }
 }
@@ -149,13 +149,13 @@ impl From<snowmint_coord::Error> for Error {
     fn from(error: snowmint_coord::Error) -> Self {
         let code = code_of(error.kind());
         let retry_after_ms = match error.retry() {
-            // Who is told so has waited as long as a request may: the store is away.
+            // The caller has waited for the longest time of a request: the store is unreachable.
             Retry::AfterMs(_) if code == Code::WindowSpent => Some(RETRY_MS),
             Retry::AfterMs(ms) => Some(ms),
             Retry::Now => Some(0),
             Retry::Never => Self::new(code, "").retry_after_ms,
         };
-        // What a back end had to say stays in the log: it may name hosts, paths and users.
+        // Details of the back end stay in the log: they may name hosts, paths and users.
         let elsewhere = match error.kind() {
             ErrorKind::Elsewhere { section, address } => {
                 let reach = Reach::read(address);
@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// One of each kind.
+    /// Returns one error of each kind.
     fn kinds() -> Vec<ErrorKind> {
         let full = PoolFull {
             pool: "it".into(),
@@ -206,8 +206,8 @@ mod tests {
             if !matches!(kind, ErrorKind::Internal { .. }) {
                 assert_ne!(code, Code::Internal, "{kind:?} has no row in the table of codes");
             }
-            // A hint to try again reaches the caller in each protocol, and is never made up for an
-            // error that stays.
+            // A hint to retry reaches the caller in each protocol, and never accompanies an error
+            // that stays.
             let retry = kind.retry();
             let error = Error::from(CoordError::new("test", kind.clone()));
             match retry {

@@ -1,8 +1,8 @@
-//! What answers take of what may be minted and not yet sent.
+//! Parts of the limit of minted and unsent IDs that responses take.
 //!
-//! Nearly all are sent at once and take nothing. A connection may have some small ones that are not read, by itself,
-//! as over HTTP/2, where it may ask for many at once; beyond, and for large ones, the client takes from its share of
-//! the limit that all have in common.
+//! Nearly all responses are sent immediately and take nothing. A connection may have some small
+//! unread ones by itself: over HTTP/2 it may send many requests at once. Beyond those, and for
+//! large ones, the client takes from its share of the common limit.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use super::{Error, Service};
 use crate::roster::Entry;
 use crate::share::Share;
 
-/// Answers with fewer IDs than this are not counted at all.
+/// Responses with fewer IDs than this are not counted at all.
 const COUNTED_FROM: u64 = 16;
-/// Those with fewer than this are counted for their connection, as long as there is room,
+/// Responses with fewer IDs than this are counted for their connection, while it has room,
 const LARGE_FROM: u64 = 1_024;
-/// which there is for so many IDs.
+/// and its room is this many IDs.
 const OF_CONNECTION: u32 = 4_096;
-/// How many unsent IDs a stream counts as: more than it ever holds.
+/// Unsent IDs that a stream counts as: more than it ever holds.
 const STREAM_IDS: u64 = 16_384;
-/// How many a row of a list counts as, such as a definition: by its bytes.
+/// IDs that a row of a list counts as, such as a definition: by its bytes.
 const ROW_IDS: u64 = 16;
-/// How many bytes of any other text count as one.
+/// Bytes of any other text that count as one ID.
 const ID_BYTES: u64 = 20;
 
-/// What an answer takes of what may be unsent. Keep it until the answer is sent.
+/// Part of the limit of unsent IDs that a response takes. Keep it until the response is sent.
 #[derive(Debug, Default)]
 pub struct Hold(Kept);
 
@@ -39,7 +39,7 @@ enum Kept {
     },
 }
 
-/// Of what a connection may have unsent by itself.
+/// Part of a connection's own bound of unsent IDs.
 #[derive(Debug)]
 struct Small {
     connection: Arc<Entry>,
@@ -53,19 +53,19 @@ impl Drop for Small {
 }
 
 impl Hold {
-    /// Whether nobody misses it.
+    /// Returns whether it takes nothing.
     pub(crate) const fn is_nothing(&self) -> bool {
         matches!(self.0, Kept::Nothing)
     }
 
-    /// Whether it is missed by others.
+    /// Returns whether it takes from the common limit.
     pub(crate) fn counts(&self) -> bool {
         matches!(self.0, Kept::OfAll { .. })
     }
 }
 
 impl Service {
-    /// What a stream takes of the limit of unsent IDs, for as long as it lasts.
+    /// Takes a stream's part of the limit of unsent IDs, for its whole duration.
     ///
     /// # Errors
     /// When it is more than the caller's share.
@@ -73,10 +73,10 @@ impl Service {
         self.hold_share(STREAM_IDS)
     }
 
-    /// What an answer with so many IDs takes of what may be unsent.
+    /// Takes the part of a response with `count` IDs.
     ///
     /// # Errors
-    /// As [`Service::hold_stream`].
+    /// Those of [`Service::hold_stream`].
     pub(crate) fn hold(&self, count: u64) -> Result<Hold, Error> {
         if count < COUNTED_FROM {
             return Ok(Hold::default());
@@ -94,18 +94,18 @@ impl Service {
         }
     }
 
-    /// What a list with so many rows takes of it.
+    /// Takes the part of a list with `count` rows.
     ///
     /// # Errors
-    /// As [`Service::hold_stream`].
+    /// Those of [`Service::hold_stream`].
     pub(crate) fn hold_rows(&self, count: usize) -> Result<Hold, Error> {
         self.hold(u64::try_from(count).unwrap_or(u64::MAX).saturating_mul(ROW_IDS))
     }
 
-    /// What a text of so many bytes takes of the same limit.
+    /// Takes the part of a text with this many bytes.
     ///
     /// # Errors
-    /// As [`Service::hold_stream`].
+    /// Those of [`Service::hold_stream`].
     pub(crate) fn hold_bytes(&self, bytes: usize) -> Result<Hold, Error> {
         self.hold(u64::try_from(bytes).unwrap_or(u64::MAX).div_ceil(ID_BYTES))
     }

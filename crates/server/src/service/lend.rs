@@ -1,4 +1,4 @@
-//! Numbers lent to processes that mint by themselves.
+//! External leases: worker numbers of processes that mint without membership.
 
 use snowmint_coord::{Borrower, Lent, Loan};
 
@@ -7,12 +7,12 @@ use crate::access::{Deed, Right};
 use crate::trail::{About, Line};
 
 impl Service {
-    /// Lends a number of `width` bits to somebody who is heard of again within `keep_ms`, where no more than
-    /// `most` are lent in a space, nor in all together that a token with a share may lend in.
+    /// Leases a number of `width` bits to a client that renews it within `keep_ms`. At most `most`
+    /// are leased in a scope, and in all scopes together of a token with a share.
     ///
     /// # Errors
-    /// Without the right to reserve in the borrower's space, as if it were a source; over the token's rate; when all numbers, or as
-    /// many as may be, are in use; what the store refuses.
+    /// Without the right to reserve in the client's scope, as if it were a source; over the token's
+    /// rate; when all numbers, or the permitted ones, are in use; errors of the store.
     pub(crate) async fn lend(
         &self,
         borrower: &Borrower,
@@ -31,15 +31,16 @@ impl Service {
         self.told_lent(About::Program, ("lent", borrower), lent, number)
     }
 
-    /// Whether numbers lent in a space count against what the caller may lend: a pattern has any number of spaces.
+    /// Returns whether leases in a scope count toward the caller's limit: a pattern has any number
+    /// of scopes.
     pub(crate) fn lends_in(&self, space: &str) -> bool {
         self.gets_a_share() && self.caller.may(Right::Reserve, space).is_ok()
     }
 
-    /// A borrower was heard of.
+    /// Renews a client's external lease.
     ///
     /// # Errors
-    /// As [`Service::lend`].
+    /// Those of [`Service::lend`].
     pub(crate) async fn keep_lent(&self, borrower: &Borrower, keep_ms: u64) -> Result<Loan, Error> {
         let kept = async {
             self.caller.may(Right::Reserve, &borrower.space)?;
@@ -50,10 +51,10 @@ impl Service {
         self.told_lent(About::Extend, ("kept", borrower), kept, loan)
     }
 
-    /// A borrower gives back what it has, if it has anything.
+    /// Releases a client's external lease; returns whether it had one.
     ///
     /// # Errors
-    /// As [`Service::lend`].
+    /// Those of [`Service::lend`].
     pub(crate) async fn take_back(&self, borrower: &Borrower) -> Result<bool, Error> {
         let taken = async {
             self.caller.may(Right::Reserve, &borrower.space)?;
@@ -64,7 +65,7 @@ impl Service {
         self.told_lent(About::Program, ("taken back", borrower), taken, had)
     }
 
-    /// A line of what became of a number, or of why nothing did.
+    /// Leaves an audit line about an external lease, or about its failure.
     fn told_lent<T>(
         &self,
         about: About,

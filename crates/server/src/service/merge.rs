@@ -6,7 +6,7 @@ use snowmint_coord::spec::SpecError;
 
 use super::{Error, spec_of};
 
-/// A null takes a key away, a table is merged key by key, anything else replaces.
+/// Merges changes: a null removes a key, a table is merged key by key, anything else replaces.
 pub(super) fn merge(keys: &mut Map<String, Value>, changes: &Map<String, Value>) {
     for (name, change) in changes {
         match (keys.get_mut(name), change) {
@@ -21,8 +21,8 @@ pub(super) fn merge(keys: &mut Map<String, Value>, changes: &Map<String, Value>)
     }
 }
 
-/// The source that altered keys describe. The catalog writes every default out, so a change of policy
-/// leaves keys of the old one behind, which nobody asked for.
+/// Returns the source that altered keys describe. The catalog writes every default out, so a change
+/// of policy leaves keys of the old one behind, which the caller did not ask for.
 pub(super) fn without_leftovers(
     mut keys: Map<String, Value>,
     changes: &Map<String, Value>,
@@ -46,7 +46,7 @@ fn is_set(keys: &Map<String, Value>, name: &str) -> bool {
     }
 }
 
-/// Whether the key was there.
+/// Removes a key; returns whether it was present.
 fn take_away(keys: &mut Map<String, Value>, name: &str) -> bool {
     match name.split_once('.') {
         None => keys.remove(name).is_some(),

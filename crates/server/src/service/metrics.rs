@@ -1,4 +1,4 @@
-//! What is counted of everything that is asked for, and the page that shows it.
+//! Metrics of all requests, and their page.
 
 use std::sync::Arc;
 
@@ -11,39 +11,39 @@ use crate::meter::{Protocol, Tally};
 use crate::roster::Roster;
 
 impl Service {
-    /// The same service, for those who speak this.
+    /// Returns the same service, for callers of this protocol.
     #[must_use]
     pub(crate) fn speaking(&self, protocol: Protocol) -> Self {
         Self { protocol, ..self.clone() }
     }
 
-    /// These are the connections of those who ask here.
+    /// Sets the connections of the callers.
     pub(crate) fn watch(&self, roster: &Arc<Roster>) {
         self.meter.watch(self.protocol, roster);
     }
 
-    /// Where to count what a source issues, for those who mint from it themselves.
+    /// Returns the metrics of a source, for handlers that mint from it themselves.
     pub(crate) fn tally(&self, source: &str) -> Arc<Tally> {
         self.meter.tally(source)
     }
 
-    /// The time at which requests begin, for [`Service::answered`].
+    /// Returns the begin time of requests, for [`Service::answered`].
     pub(crate) fn begun_us(&self) -> u64 {
         self.peers().timer().elapsed_us()
     }
 
-    /// Requests that came together are answered.
+    /// Counts requests that came together, with their duration.
     pub(crate) fn answered(&self, requests: u64, begun_us: u64) {
         let took_us = self.begun_us().saturating_sub(begun_us);
         self.meter.answered(self.protocol, requests, took_us);
     }
 
-    /// A request is answered that waited for nothing: below what is measured.
+    /// Counts a request that waited for nothing: its duration is too short to measure.
     pub(crate) fn answered_at_once(&self) {
         self.meter.answered(self.protocol, 1, 0);
     }
 
-    /// A request was answered by an error.
+    /// Counts and logs a failed request.
     pub(crate) fn refused(&self, code: Code, cause: Option<&Cause>) {
         self.meter.refused(self.protocol, code);
         if let Some(cause) = cause {
@@ -51,17 +51,17 @@ impl Service {
         }
     }
 
-    /// An answer that had begun ends in an error, which is not counted a second time.
+    /// Logs an error that ends a begun response; it is not counted a second time.
     pub(crate) fn broke_off(&self, error: &Error) {
         if let Some(cause) = error.cause() {
             self.complaints.tell(error.code(), cause, self.begun_us() / 1_000);
         }
     }
 
-    /// Everything that is counted, as text for Prometheus.
+    /// Returns all metrics, as text for Prometheus.
     ///
     /// # Errors
-    /// Without the right to, where it is asked for.
+    /// Without the right, where one is required.
     pub async fn metrics(&self) -> Result<String, Error> {
         if !self.has_open_metrics() {
             self.caller().may_over_all(Right::Metrics)?;

@@ -1,4 +1,4 @@
-//! The use cases, as plain functions on domain types. The protocols only translate.
+//! Use cases, as plain functions on domain types. The protocols only translate.
 
 mod about;
 mod asked;
@@ -62,21 +62,20 @@ pub(crate) use probing::probe_peers;
 pub use recovery::{moved_to, recovery_body};
 pub(crate) use room::NoRoom;
 
-/// A source, and where to count what it issues.
+/// A source, and its metrics.
 type Tallied = (Source, Arc<Tally>);
 
-/// Everything that can be asked for. Clones are the same service, and cost next to nothing: there is one
-/// for each call.
+/// All use cases. Clones are the same service, and cost next to nothing: each call has one.
 #[derive(Clone, Debug)]
 pub struct Service {
     shared: Arc<Shared>,
-    /// What those who ask here speak.
+    /// Protocol of the callers.
     protocol: Protocol,
-    /// Who asks here.
+    /// Caller of the requests.
     caller: Caller,
 }
 
-/// The part of a [`Service`] that does not depend on the caller.
+/// Part of a [`Service`] that does not depend on the caller.
 #[derive(Debug)]
 pub struct Shared {
     node: Node,
@@ -84,19 +83,19 @@ pub struct Shared {
     unsent: Arc<Shares>,
     closing: watch::Receiver<bool>,
     relay: Relay,
-    /// Sources that were asked for: opening one goes through the node's driver. Only what the catalog
-    /// has gets in.
+    /// Sources that were used: opening one goes through the node's driver. Only sources in the
+    /// catalog get in.
     sources: RwLock<HashMap<String, Tallied>>,
     meter: Meter,
     complaints: Complaints,
-    /// Who may do what; none where nobody is asked.
+    /// Access control; `None` where tokens are not required.
     access: Option<Access>,
     logins: Arc<Logins>,
-    /// Whose turn it is to define what takes room.
+    /// Lock for definitions that take room.
     defining: tokio::sync::Mutex<()>,
-    /// How many sources there were when they were listed last.
+    /// Number of sources in the last list.
     listed: AtomicUsize,
-    /// The sources that the configuration defines.
+    /// Sources that the configuration defines.
     configured: ArcSwap<BTreeMap<String, SourceSpec>>,
 }
 
@@ -109,8 +108,8 @@ impl Deref for Service {
     }
 }
 
-/// Exactly as many IDs as were asked for. Keep it until they are sent: a large one counts against
-/// the limit of unsent IDs.
+/// Exactly the requested number of IDs. Keep it until they are sent: a large one counts toward the
+/// limit of unsent IDs.
 #[derive(Debug)]
 pub struct Minted {
     /// The IDs.
@@ -119,7 +118,7 @@ pub struct Minted {
 }
 
 impl Minted {
-    /// The IDs, and what to keep until they are sent.
+    /// Returns the IDs, and the hold to keep until they are sent.
     #[must_use]
     pub fn into_parts(self) -> (Values, Hold) {
         (self.values, self.hold)
@@ -127,9 +126,9 @@ impl Minted {
 }
 
 impl Service {
-    /// A service over an open node. `closing` becomes true when the server stops: then it is not
-    /// ready any more, while requests are still answered. Where there is an `access`, nobody asks until
-    /// somebody is said to.
+    /// Creates a service over an open node. `closing` becomes true when the server stops: then the
+    /// service is no longer ready, but still handles requests. With `access`, the caller is
+    /// anonymous until a request has one.
     #[must_use]
     pub(crate) fn new(
         node: Node,
@@ -166,21 +165,21 @@ impl Service {
         self.relay.peers()
     }
 
-    /// A source by name, to look at.
+    /// Returns a source by name, to read.
     ///
     /// # Errors
-    /// For a name that is none, or that nobody has defined; without any right over it.
+    /// When the name is invalid or undefined; without any right over it.
     pub(crate) async fn source(&self, name: &str) -> Result<Source, Error> {
         self.caller.may_see(name)?;
         self.opened(name).await
     }
 
-    /// A source by name, for any caller.
+    /// Returns a source by name, for any caller.
     async fn opened(&self, name: &str) -> Result<Source, Error> {
         Ok(self.tallied(name).await?.0)
     }
 
-    /// A source by name, and where to count what it issues.
+    /// Returns a source by name, and its metrics.
     async fn tallied(&self, name: &str) -> Result<Tallied, Error> {
         let known = self.sources.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         if let Some(known) = known {
@@ -193,8 +192,8 @@ impl Service {
         Ok(tallied)
     }
 
-    /// Asks a source; once more when it was deleted, since it may have been defined again. Answers where to count what it
-    /// issued, too.
+    /// Calls a source; once more when it was deleted, since it may have been redefined. Returns its
+    /// metrics, too.
     async fn ask<T, F>(
         &self,
         name: &str,
@@ -204,7 +203,7 @@ impl Service {
         F: Future<Output = Result<T, snowmint_coord::Error>>,
     {
         self.ask_source(name, ask).await.inspect_err(|error| {
-            // Only of sources that there are: a caller may ask for any name.
+            // Only for existing sources: a caller may send any name.
             let tally = self.meter.known_tally(name);
             let is_configured = || self.configured.load().contains_key(name);
             let tally = tally.or_else(|| is_configured().then(|| self.meter.tally(name)));
@@ -233,11 +232,11 @@ impl Service {
         Ok((answer?, tally))
     }
 
-    /// Mints exactly `count` IDs, waiting for the next tick or the store within the limit. Answers
+    /// Mints exactly `count` IDs, waiting for the next tick or the store within the limit. Returns
     /// the source, too: callers that mint one ID at a time keep it.
     ///
     /// # Errors
-    /// Without the right to; more than the limit at once, or what the source refuses.
+    /// Without the right; more than the limit at once, or an error of the source.
     pub async fn mint(
         &self,
         name: &str,
@@ -248,14 +247,14 @@ impl Service {
         self.mint_here(name, count, key).await
     }
 
-    /// Lets a caller in who wants so many IDs of a source in one answer.
+    /// Admits a caller that wants `count` IDs of a source in one response.
     pub(crate) async fn admit_ids(&self, name: &str, count: u64) -> Result<u32, Error> {
         self.admit_many(Right::Mint, name, count, Limit::Batch).await?;
         let beyond = |_| Error::bad_request(format!("{count} IDs are more than any answer has"));
         u32::try_from(count).map_err(beyond)
     }
 
-    /// As [`Service::mint`], for somebody who was admitted.
+    /// Mints like [`Service::mint`], for an admitted caller.
     async fn mint_here(
         &self,
         name: &str,
@@ -273,20 +272,20 @@ impl Service {
         Ok((source, Minted { values, hold }))
     }
 
-    /// Takes a range of a segment source out of the store, for a caller to spend.
+    /// Takes a range of a segment source out of the store, for a caller to issue.
     ///
     /// # Errors
-    /// Without the right to; more than `limits.segment_max`, a source of another kind, or what the store
-    /// refuses.
+    /// Without the right; more than `limits.segment_max`, a source of another kind, or an error of
+    /// the store.
     pub async fn reserve_segment(&self, name: &str, length: u64) -> Result<Row, Error> {
         self.row(Right::Reserve, name, length, Limit::Segment).await
     }
 
-    /// Takes `length` numbers in a row, as `INCRBY` does.
+    /// Takes `length` numbers in a row, like `INCRBY`.
     ///
     /// # Errors
-    /// Without the right to mint; more than `limits.incrby_max`, a source of another kind, or what the
-    /// store refuses.
+    /// Without the right to mint; more than `limits.incrby_max`, a source of another kind, or an
+    /// error of the store.
     pub async fn take_in_a_row(&self, name: &str, length: u64) -> Result<Row, Error> {
         self.row(Right::Mint, name, length, Limit::InARow).await
     }
@@ -300,28 +299,29 @@ impl Service {
         Ok(row)
     }
 
-    /// What an ID of a source says.
+    /// Decodes an ID of a source.
     ///
     /// # Errors
-    /// Without the right to; when the text is no ID of that source.
+    /// Without the right; when the source cannot have minted the text as an ID.
     pub async fn decode_by_source(&self, id: &str, source: &str) -> Result<Decoded, Error> {
         self.admit(Right::Decode, source).await?;
         Ok(self.opened(source).await?.decode(id, None)?)
     }
 
-    /// What an ID of a source says, given as the number that was minted.
+    /// Decodes an ID of a source, given as the minted number.
     ///
     /// # Errors
-    /// Without the right to; when it is no ID of that source.
+    /// Without the right; when the source cannot have minted it as an ID.
     pub async fn decode_number(&self, id: u64, source: &str) -> Result<Decoded, Error> {
         self.admit(Right::Decode, source).await?;
         Ok(self.opened(source).await?.decode(&id.to_string(), Some(Format::default()))?)
     }
 
-    /// What a decimal ID says, read by a layout given in any form that configuration takes.
+    /// Decodes a decimal ID by a layout, given in any form of the configuration.
     ///
     /// # Errors
-    /// Without the right to decode anything; when the layout is none, or the text is no ID of it.
+    /// Without the right to decode anything; when the layout is invalid, or the text is not an ID
+    /// of it.
     pub fn decode_by_layout(&self, id: &str, layout: &str) -> Result<Decoded, Error> {
         self.caller.may_somewhere(Right::Decode)?;
         let layout = layout_of(layout)?;
@@ -333,18 +333,18 @@ impl Service {
         Ok(Decoded::Snowflake { id: number, parts, time, layout })
     }
 
-    /// Which member of the store this server is now: slots with this holder are its own.
+    /// Returns this server's current member of the store: slots with this holder are its own.
     #[must_use]
     pub fn incarnation(&self) -> Option<Incarnation> {
         self.node.incarnation()
     }
 
-    /// Becomes true when the server stops.
+    /// Returns a receiver that becomes true when the server stops.
     pub(crate) fn closing(&self) -> &watch::Receiver<bool> {
         &self.closing
     }
 
-    /// Whether IDs can be minted, with margin; and if not, why.
+    /// Returns whether IDs can be minted, with margin; and if not, why.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         let mut readiness = self.node.readiness();
@@ -355,7 +355,8 @@ impl Service {
         readiness
     }
 
-    /// Why IDs cannot be minted, in sentences. They name sources and stores: none for a caller without any right.
+    /// Returns the reasons in sentences. They name sources and stores, so a caller without any
+    /// right gets none.
     pub(crate) fn told_reasons(&self, readiness: &Readiness) -> Vec<String> {
         if !self.caller.has_some_right() {
             return Vec::new();
@@ -364,35 +365,35 @@ impl Service {
     }
 }
 
-/// The source that these keys describe.
+/// Parses the source that these keys describe.
 ///
 /// # Errors
-/// For a key that there is not, or a value that it does not take.
+/// When a key is unknown, or a value is invalid.
 pub fn spec_of(keys: Map<String, Value>) -> Result<SourceSpec, Error> {
     SourceSpec::from_json(&Value::Object(keys).to_string())
         .map_err(|error| Error::bad_request(error.to_string()))
 }
 
-/// A layout in any form that configuration takes.
+/// Parses a layout in any form of the configuration.
 ///
 /// # Errors
-/// When it is none.
+/// When it is invalid.
 pub fn layout_of(text: &str) -> Result<Layout, Error> {
     text.parse::<Layout>().map_err(|error| Error::bad_request(format!("{}: {error}", shown(text))))
 }
 
-/// A layout that is asked for by itself.
+/// Returns a layout that a request names.
 ///
 /// # Errors
-/// `NotFound` for a name that there is not: a single word is a name; anything more is a layout written
-/// out, with a mistake in it.
+/// `NotFound` for an unknown name: a single word is a name; anything more is a written-out layout
+/// with a mistake in it.
 pub fn layout_named(text: &str) -> Result<Layout, Error> {
     layout_of(text).map_err(|error| {
         if text.contains(['=', ',']) { error } else { Error::new(Code::NotFound, error.message()) }
     })
 }
 
-/// Text from a caller, cut and escaped, to be put into an answer or a log.
+/// Returns a caller's text, cut and escaped for a response or a log.
 #[must_use]
 pub fn shown(text: &str) -> String {
     const SHOWN_MAX: usize = 80;

@@ -1,5 +1,5 @@
-//! What definitions name that is not the source's own: a key of disguises, stores, an origin. Whoever may define
-//! a source may not for that reason use those, nor learn by them what others hide.
+//! Objects outside the source that a definition names: a disguise key, stores, an upstream. The
+//! right to define a source does not include their use, nor access to what they hide.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use super::{Error, Service};
 use crate::access::Named;
 
 impl Service {
-    /// Whether the caller may make this definition of the one before: over what it names in addition, it takes a
-    /// right. What cannot be a source is refused for that reason, elsewhere.
+    /// Checks whether the caller may replace the definition `before` by this one: each object that
+    /// it newly names needs a right. Other checks reject an invalid source.
     ///
     /// # Errors
-    /// Without the right, with the grant that is missing.
+    /// Without the right, with the missing grant.
     pub(super) fn may_name(
         &self,
         before: Option<&SourceSpec>,
@@ -25,11 +25,11 @@ impl Service {
         added.try_for_each(|name| self.caller.may_name(&name))
     }
 
-    /// The same of texts, of which nothing is known but that some program wrote them: how something is used may have
-    /// changed, too, and an origin may not be named any more.
+    /// Checks the same for texts of a program. The use of an object may have changed, too, and an
+    /// upstream may have been dropped.
     ///
     /// # Errors
-    /// As [`Service::may_name`]; when the text cannot be read.
+    /// Those of [`Service::may_name`]; when the text cannot be read.
     pub(crate) fn may_name_in_text(&self, before: Option<&str>, after: &str) -> Result<(), Error> {
         let read =
             |text: &str| SourceSpec::from_json(text).ok().filter(|spec| spec.check().is_ok());
@@ -41,7 +41,7 @@ impl Service {
         let before = before.and_then(read).map(|spec| named(&spec)).unwrap_or_default();
         let after = named(&after);
         let added = after.iter().filter(|(name, how)| before.get(*name) != Some(*how));
-        // Whoever ends that numbers are drawn says how far the other system has come.
+        // A caller that ends an upstream also decides how far the other system has come.
         let is_origin = |name: &Named| matches!(name, Named::Origin(_));
         let ended = before.keys().filter(|name| is_origin(name) && !after.contains_key(*name));
         let mut all = added.map(|(name, _)| name).chain(ended);
@@ -49,7 +49,7 @@ impl Service {
     }
 }
 
-/// What a definition names, and how it is used; nothing, if it is not possible.
+/// Returns the named objects of a definition, and their use; nothing, if it is invalid.
 fn named(spec: &SourceSpec) -> BTreeMap<Named, String> {
     let Ok(plan) = spec.check() else { return BTreeMap::new() };
     let stores = plan.stores().into_iter().map(|store| (Named::Store(store.into()), String::new()));
@@ -59,7 +59,7 @@ fn named(spec: &SourceSpec) -> BTreeMap<Named, String> {
         Plan::Segment(SegmentPlan { disguise, origin, .. }) => (disguise, Unique::Source, origin),
         _ => (None, Unique::Source, None),
     };
-    // Whose IDs can be read with the source's key.
+    // The use: the set of IDs that the source's key can read.
     let key =
         |DisguisePlan { key, version, .. }| (Named::Key(key), format!("{version:?} {unique:?}"));
     all.extend(disguise.map(key));
@@ -76,7 +76,7 @@ mod tests {
         for (json, names) in [
             ("{}", ""),
             (r#"{"disguise":{"mode":"none"}}"#, ""),
-            // The default is a name, too.
+            // The default counts as named, too.
             (r#"{"disguise":{"mode":"full"}}"#, "key:1"),
             (r#"{"disguise":{"mode":"ordered","key":7}}"#, "key:7"),
             (r#"{"kind":"segment","disguise":{"mode":"full","key":2,"version":1}}"#, "key:2"),
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// A program could write that its source is read with the key of others.
+    /// A program could otherwise define that its source is read with another source's key.
     #[test]
     fn how_a_key_is_used_is_told_apart() {
         let all = [

@@ -1,4 +1,4 @@
-//! A change of the catalog, told to the other servers: they follow at once, not only when they next look.
+//! Notice of a catalog change to the peers, which follow immediately, before their next poll.
 
 use axum::http::Method;
 use snowmint_coord::error::chain;
@@ -8,21 +8,22 @@ use super::{Error, Service};
 use crate::peers::answer_bytes_max;
 use crate::reach::Reach;
 
-/// Where others are told.
+/// Path of the notice.
 pub(crate) const CHANGED_PATH: &str = "/v1/peers/catalog";
 
 impl Service {
-    /// Another server says that the catalog has changed.
+    /// Takes in a peer's notice that the catalog has changed.
     ///
     /// # Errors
-    /// Where tokens are asked for: without that of a server.
+    /// Without a server's token, where tokens are required.
     pub(crate) fn catalog_changed(&self) -> Result<(), Error> {
         self.caller().must_be_a_server()?;
         self.node.catalog_changed();
         Ok(())
     }
 
-    /// Tells the others, in the background. A server that cannot be told looks by itself before long.
+    /// Notifies the peers, in the background. A peer that cannot be reached reads the catalog
+    /// itself before long.
     pub(super) fn tell_others(&self) {
         let service = self.clone();
         tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Sources of global order: a server that does not mint asks the one that does, in the batches of
+//! Global-order sources: a server that does not mint calls the one that does, in the batches of
 //! [`relay::Relay`].
 
 use snowmint_coord::relay::{self, Asks};
@@ -11,27 +11,27 @@ use super::{Error, Minted, Service};
 use crate::live::Live;
 use crate::peers::Peers;
 
-/// Asks those who mint. Clones share it.
+/// Client of the minting servers. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Relay {
     asking: Asking,
     batches: relay::Relay<Asking>,
 }
 
-/// How they are asked.
+/// Caller of a minting server.
 #[derive(Clone, Debug)]
 struct Asking {
     peers: Peers,
-    /// Of these: the most IDs of one question, and how long a whole answer may take.
+    /// Source of two limits: the most IDs of one call, and the longest time of a whole response.
     live: Live,
 }
 
 impl Service {
-    /// As [`Service::mint`], and where another server mints for all, from there.
+    /// Mints like [`Service::mint`]; where another server mints for all, calls it.
     ///
     /// # Errors
-    /// As [`Service::mint`]; `Unavailable` or `Elsewhere` when nobody could be reached who mints, within
-    /// the limit for a wait.
+    /// Those of [`Service::mint`]; `Unavailable` or `Elsewhere` when no minting server could be
+    /// reached within the limit for a wait.
     pub async fn mint_anywhere(
         &self,
         name: &str,
@@ -42,7 +42,7 @@ impl Service {
         self.mint_admitted(name, count, key).await
     }
 
-    /// As [`Service::mint_anywhere`], for somebody who was admitted.
+    /// Mints like [`Service::mint_anywhere`], for an admitted caller.
     pub(crate) async fn mint_admitted(
         &self,
         name: &str,
@@ -54,7 +54,7 @@ impl Service {
             answer => return answer,
         };
         let source = self.opened(name).await?;
-        // Who counts for a key is asked by the protocols, each in its way.
+        // The protocols call the section owner of a key themselves, each in its form.
         if !source.is_ordered() {
             return Err(refusal);
         }
@@ -81,7 +81,7 @@ impl Relay {
         &self.asking.peers
     }
 
-    /// `count` IDs of a source from the server at this address.
+    /// Returns `count` IDs of a source from the server at this address.
     async fn fetch(&self, source: &str, address: String, count: u32) -> Result<Vec<u64>, Error> {
         self.batches.fetch(source, address, count).await
     }
@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// Somebody who begins an answer and never ends it keeps nobody waiting for ever.
+    /// A server that begins a response and never ends it delays callers only for a bounded time.
     #[tokio::test]
     async fn who_does_not_answer_in_time_is_not_waited_for() {
         for said in ["", "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"ids\":["] {

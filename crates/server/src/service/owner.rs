@@ -1,5 +1,5 @@
-//! Requests that one server at a time answers: a key's, or those of a global order. While the right changes hands,
-//! neither server may have it for a moment, and each sends callers to the other.
+//! Requests that one server at a time may handle: a key's, or those of a global order. During a
+//! handover neither server may have the right for a moment, and each sends callers to the other.
 
 use futures_util::future::BoxFuture;
 use snowmint_coord::Timer;
@@ -7,22 +7,23 @@ use snowmint_wire::error::Code;
 
 use super::{Error, Service};
 
-/// What somebody was asked for. Boxed, so that it is known to be `Send` whatever it borrows.
+/// Result of a call to any server. Boxed, so that it is known to be `Send` whatever it borrows.
 pub(crate) type ByOwner<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
-/// What the owner was asked for.
+/// Result of a call to the owner.
 pub(crate) type FromOwner<'a, T> = BoxFuture<'a, Result<T, Unanswered>>;
 
-/// How soon the owner is looked up again.
+/// Milliseconds until the owner is looked up again.
 const LOOK_AGAIN_MS: u64 = 20;
 
 impl Service {
-    /// After a refusal that names the owner: asks it, at its address, and looks it up again, since it may have died, or
-    /// have handed over. While the right changes hands the next owner may know who has it still: that one is asked at
-    /// once. Answered or refused within twice `limits.wait_max`: an owner that is asked may wait as long as we may.
+    /// Calls the owner that an error names, and looks it up again, since it may have died or handed
+    /// over. During a handover the next owner may know the present one: that server is called
+    /// immediately. The call ends within twice `limits.wait_max`: the owner may wait as long as
+    /// this server may.
     ///
     /// # Errors
-    /// The refusal, if it names nobody who speaks HTTP; else what was said last.
+    /// The given error, if it names no server with HTTP; else the last one received.
     pub(crate) async fn ask_owner<'a, T>(
         &self,
         refusal: Error,
@@ -42,22 +43,22 @@ impl Service {
     }
 }
 
-/// How a request finds whoever answers it.
+/// Search for the server that handles a request.
 struct Asking<'t, 'a, T> {
     timer: &'t dyn Timer,
     within_ms: u64,
-    /// This server once more, which may be the owner by now.
+    /// Calls this server once more, which may be the owner by now.
     here: &'t (dyn Fn() -> ByOwner<'a, T> + Sync),
-    /// The server at this address.
+    /// Calls the server at this address.
     there: &'t (dyn Fn(String) -> FromOwner<'a, T> + Sync),
 }
 
-/// Why nobody has answered.
+/// Reason why no server succeeded.
 #[derive(Debug)]
 enum Refused {
-    /// This was said last.
+    /// Last error received.
     Owner(Error),
-    /// Whoever this names has not answered in time.
+    /// The server that this error names has not responded in time.
     Time(Error),
 }
 
@@ -67,7 +68,7 @@ impl<T> Asking<'_, '_, T> {
         let passed_ms = || self.timer.elapsed().since(begun);
         let left_ms = || self.within_ms.saturating_sub(passed_ms());
         let mut was_sent_on = false;
-        // Why the owner could not, which says more than that time ran out while it was asked once more.
+        // The owner's reason, which is more useful than a timeout of the repeated call.
         let mut said = None;
         loop {
             let Some(address) = http_of(&refusal) else { return Err(Refused::Owner(refusal)) };
@@ -83,7 +84,7 @@ impl<T> Asking<'_, '_, T> {
                 Err(Unanswered { error, lasts: true }) => return Err(Refused::Owner(error)),
                 Err(Unanswered { error, lasts: false }) => error,
             };
-            // Not for ever from one to the other.
+            // Prevents an endless loop between two servers.
             was_sent_on = !was_sent_on && http_of(&error).is_some_and(|next| next != address);
             if was_sent_on {
                 refusal = error;
@@ -107,22 +108,22 @@ impl<T> Asking<'_, '_, T> {
     }
 }
 
-/// Where the owner that a refusal names speaks HTTP.
+/// Returns the HTTP address of the owner that an error names.
 fn http_of(refusal: &Error) -> Option<String> {
     refusal.elsewhere().and_then(|owner| owner.reach.http.clone())
 }
 
-/// Why the owner did not do what it was asked.
+/// Reason why the owner did not do a request.
 #[derive(Debug)]
 pub(crate) struct Unanswered {
     pub(crate) error: Error,
-    /// To ask again soon is in vain.
+    /// Whether a quick retry is useless.
     pub(crate) lasts: bool,
 }
 
 impl From<Error> for Unanswered {
     fn from(error: Error) -> Self {
-        // Of the owner, or of whoever was.
+        // Error of the owner, or of the previous owner.
         let may_pass = matches!(error.code(), Code::Elsewhere | Code::Unavailable | Code::Closed);
         Self { error, lasts: !may_pass }
     }
@@ -137,7 +138,7 @@ mod tests {
 
     use super::*;
 
-    /// As a server says that another one is the owner.
+    /// Returns the error of a server that names another one as the owner.
     fn elsewhere(owner: &str) -> Error {
         let address = format!("http={owner}");
         Error::said(ErrorInfo {
@@ -148,8 +149,8 @@ mod tests {
         })
     }
 
-    /// What is answered to a request that is sent to `first`, where each server says who the owner is, or that it is
-    /// itself; and who was asked, in order. This server goes on naming `first`.
+    /// Sends a request to `first`, where each server names the owner or handles the request.
+    /// Returns the result, and the called servers, in order. This server keeps naming `first`.
     async fn asked(
         first: &str,
         says: &(dyn Fn(&str) -> Option<&'static str> + Sync),
@@ -187,7 +188,7 @@ mod tests {
         );
     }
 
-    /// It says why, and has not answered once more when time runs out.
+    /// The owner returns its reason, and has not responded a second time when time runs out.
     #[tokio::test]
     async fn an_owner_that_cannot_yet_is_repeated_with_its_reason() {
         let asked = Mutex::new(0);
@@ -228,7 +229,7 @@ mod tests {
         let (answer, who) = asked("one:1", &other).await;
         assert!(matches!(answer, Err(Refused::Owner(error)) if error.code() == Code::Elsewhere));
         assert_eq!(who[..4], ["one:1", "two:1", "here", "one:1"]);
-        // Each 20 ms once, with time for both: not as fast as they answer.
+        // Each called once per 20 ms, with time for both: not as fast as they respond.
         assert!((3..=3 * 12).contains(&who.len()), "{who:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! What another server is asked for a caller whose protocol cannot pass a request on as it is, in the
-//! JSON that each server speaks.
+//! Requests that this server writes itself for a caller whose protocol cannot be forwarded
+//! unchanged, in the JSON of every server.
 
 use axum::http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -15,37 +15,37 @@ use crate::access::Right;
 use crate::peers::{NotAsked, Peers};
 use crate::share::Share;
 
-/// The most bytes of an ID in an answer, and of all around the IDs.
+/// Most bytes of an ID in a response, and of the text outside the IDs.
 const ID_BYTES_MAX: usize = 24;
 const AROUND_BYTES_MAX: usize = 4_096;
 
-/// Another server.
+/// A peer.
 #[derive(Debug)]
 pub(super) struct Other<'a> {
     pub(super) peers: &'a Peers,
     pub(super) address: &'a str,
 }
 
-/// Why it did not give what it was asked for.
+/// Reason why a peer did not deliver.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// It says so.
+    /// The peer returned an error.
     Refused(Error),
-    /// It said nothing that could be understood.
+    /// The peer returned nothing that could be parsed.
     NoAnswer(NotAsked),
 }
 
-/// An answer's IDs as numbers.
+/// IDs of a response as numbers.
 #[derive(Deserialize)]
 struct Numbers {
     ids: Vec<u64>,
 }
 
 impl Service {
-    /// As [`Service::mint_anywhere`], and numbers of a key from the server that owns it.
+    /// Mints like [`Service::mint_anywhere`]; takes numbers of a key from its section owner.
     ///
     /// # Errors
-    /// As [`Service::mint_anywhere`].
+    /// Those of [`Service::mint_anywhere`].
     pub async fn mint_for(
         &self,
         name: &str,
@@ -73,10 +73,10 @@ impl Service {
         self.ask_owner(refusal, &here, &there).await
     }
 
-    /// As [`Service::counted`], and from the server that owns the key.
+    /// Returns the bound like [`Service::counted`], from the section owner if it is another server.
     ///
     /// # Errors
-    /// As [`Service::counted`].
+    /// Those of [`Service::counted`].
     pub async fn counted_for(&self, name: &str, key: &str) -> Result<u64, Error> {
         self.admit(Right::Mint, name).await?;
         let here = || -> ByOwner<'_, _> { Box::pin(self.counted_here(name, key)) };
@@ -96,10 +96,10 @@ impl Service {
 }
 
 impl Service {
-    /// A request of the caller waits for another server.
+    /// Counts a request of the caller that waits for a peer.
     ///
     /// # Errors
-    /// When it has more than its share of those that may.
+    /// When the caller has more than its share of them.
     pub(crate) fn waits_for(&self, address: &str) -> Result<Share, Error> {
         self.peers().waits(address, self.caller().client())
     }
@@ -110,7 +110,7 @@ impl Failure {
         Self::NoAnswer(NotAsked { why, lasts: false })
     }
 
-    /// What the caller is told whose request was refused here before.
+    /// Returns the error for a caller that was rejected here before.
     fn after(self, other: &Other<'_>) -> Unanswered {
         match self {
             Self::Refused(error) => error.into(),
@@ -120,7 +120,7 @@ impl Failure {
 }
 
 impl Other<'_> {
-    /// Exactly `count` numbers, each greater than the one before.
+    /// Returns exactly `count` numbers, each greater than the previous one.
     pub(super) async fn ids(
         &self,
         source: &str,

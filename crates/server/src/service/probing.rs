@@ -1,5 +1,5 @@
-//! Probes of peers that did not respond: a peer that most of the others cannot reach gives up what it owns, and takes
-//! it up again once it is reached.
+//! Probes of peers that did not respond: a peer that most servers cannot reach gives up its
+//! sections and its global orders, and takes them again once it is reached.
 
 use futures_util::future::join_all;
 use snowmint_coord::Node;
@@ -9,10 +9,11 @@ use tokio::sync::mpsc;
 use crate::peers::Peers;
 use crate::reach::Reach;
 
-/// How often peers are probed that may not be reached.
+/// Interval of probes of peers that may be unreachable.
 const PROBE_EVERY_MS: u64 = 1_000;
 
-/// Probes peers until it is dropped. `unanswered` are the addresses where a request got no response.
+/// Probes peers until it is dropped. `unanswered` are the addresses where a request got no
+/// response.
 pub(crate) async fn probe_peers(node: Node, peers: Peers, mut unanswered: mpsc::Receiver<String>) {
     loop {
         tokio::select! {
@@ -33,7 +34,7 @@ fn suspect(node: &Node, address: &str) {
 }
 
 async fn probe(node: &Node, peers: &Peers, server: &Server) {
-    // One that speaks no HTTP is sent no requests either.
+    // A peer without HTTP gets no requests either.
     let responded = match Reach::read(&server.address).http {
         Some(address) => peers.is_reached(&address).await,
         None => true,

@@ -1,4 +1,4 @@
-//! Programs that mint by themselves and ask for the store here: what is counted of them, and what they are held to.
+//! Embedded clients that use the store of this server: their counts and their limits.
 
 use snowmint_coord::{Presence, Result as StoreResult, Shapes, Store};
 
@@ -6,21 +6,21 @@ use super::{Error, Service};
 use crate::access::{Deed, Right};
 
 impl Service {
-    /// Whether the caller gets a share of what there is, and no more: whoever shows a token without the admin right over
-    /// all sources.
+    /// Returns whether the caller gets only a share of a limit: it has a token without the admin
+    /// right over all sources.
     pub(crate) fn gets_a_share(&self) -> bool {
         self.caller().has_a_share()
     }
 
-    /// Counts something that is done once against the token's rate.
+    /// Counts a single action toward the token's rate.
     ///
     /// # Errors
-    /// Over it.
+    /// Over the rate.
     pub(crate) fn count_deed(&self, deed: Deed) -> Result<(), Error> {
         self.caller().count(deed)
     }
 
-    /// Counts that a definition is changed past the node.
+    /// Counts a change of a definition without the node.
     ///
     /// # Errors
     /// Over the token's rate.
@@ -28,12 +28,12 @@ impl Service {
         self.spend(Right::Admin, source, 1).await
     }
 
-    /// What the sources of a store let programs have.
+    /// Returns what the sources of a store permit to programs.
     pub(crate) async fn shapes(&self, store: &dyn Store) -> StoreResult<Shapes> {
         self.node.shapes(store).await
     }
 
-    /// Refuses a presence that would keep worker numbers long after the program's end.
+    /// Rejects a presence that would keep worker numbers long after the program's end.
     ///
     /// # Errors
     /// `BadRequest`.

@@ -1,4 +1,4 @@
-//! The way out of a store in doubt, through any server of it.
+//! Recovery of a store in doubt, through any server of it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,17 +15,18 @@ use super::{Error, Service};
 use crate::access::Right;
 
 impl Service {
-    /// Other sources of the configuration, from now on: a recovery defines those that the store has lost.
+    /// Sets the sources of the configuration: a recovery defines those that the store has lost.
     pub fn set_configured(&self, sources: BTreeMap<String, SourceSpec>) {
         self.configured.store(Arc::new(sources));
     }
 
-    /// Says what is known of the store, and where it would be moved; unless the request is only for that, moves it there,
-    /// and ends the doubt.
+    /// Returns the reports on the store, and the target of a recovery; unless the request is a dry
+    /// run, moves it there, and ends the doubt.
     ///
     /// # Errors
-    /// Without the admin right over all sources; for a request that is none; `StoreWentBack` while journals are missing,
-    /// unless it only asks; as [`recover`](snowmint_coord::Node::recover) says.
+    /// Without the admin right over all sources; for an invalid request; `StoreWentBack` while
+    /// journals are missing, except for a dry run; errors of
+    /// [`recover`](snowmint_coord::Node::recover).
     pub(crate) async fn recover(
         &self,
         request: http::RecoveryRequest,
@@ -45,7 +46,7 @@ impl Service {
     ) -> Result<http::RecoveryBody, Error> {
         self.caller().may_over_all(Right::Admin)?;
         let service = self.clone();
-        // To its end, and into the trail, whoever waits for it.
+        // Runs to its end, and into the audit trail, even if the caller leaves.
         let recovering = tokio::spawn(async move { service.recover_now(request).await });
         recovering.await.map_err(|error| Error::new(Code::Internal, error.to_string()))?
     }
@@ -56,7 +57,7 @@ impl Service {
     ) -> Result<http::RecoveryBody, Error> {
         let (dry_run, secondary) = (request.dry_run, request.secondary.clone());
         let request = understood(request)?;
-        // What secondary stores have follows from what the node's own has.
+        // The recovery of the node's own store determines the secondary stores.
         let (node, configured) = match &secondary {
             None => (self.node.clone(), self.configured.load_full()),
             Some(name) => (self.node.secondary(name).await?, Arc::default()),
@@ -75,7 +76,7 @@ impl Service {
         }
         if recovery.unsaid().is_none() {
             node.noticed_doubt().await?;
-            // Somebody may have reported meanwhile.
+            // A member may have reported meanwhile.
             (recovery, forward) = look().await?;
         }
         if let Some(unsaid) = recovery.unsaid() {
@@ -92,7 +93,8 @@ impl Service {
         Ok(body)
     }
 
-    /// Defines what the configuration has and the store lacked. Answers what could not be defined.
+    /// Defines the sources that the configuration has and the store lacked. Returns the failed
+    /// definitions.
     async fn define_lost(
         &self,
         recovery: &Recovery,
@@ -119,7 +121,7 @@ impl Service {
     }
 }
 
-/// Where a store was moved, for the trail.
+/// Describes the target of a store's move, for the audit trail.
 #[must_use]
 pub fn moved_to(body: &http::RecoveryBody) -> String {
     let numbers: Vec<_> =
@@ -147,7 +149,7 @@ fn understood(request: http::RecoveryRequest) -> Result<RecoveryRequest, Error> 
     })
 }
 
-/// What is known of a store, where it is moved, and what it is `after` that was done.
+/// Returns the reports on a store, the target of its move, and its identity `after` the recovery.
 #[must_use]
 pub fn recovery_body(
     recovery: &Recovery,

@@ -1,6 +1,7 @@
-//! Whether there is room for what is defined: the catalog keeps every name for ever, and every queue takes memory of every
-//! server. A token that may define some sources gets a quarter of it, counted over those, so that it leaves room for
-//! others whatever it does; what is counted is in the store, and the same for all servers.
+//! Room for definitions: the catalog keeps every name forever, and every queue takes memory of
+//! every server. A token that may define only some sources gets a quarter of the room, counted over
+//! those. So it leaves room for other callers, whatever it does. The counts come from the store,
+//! and are the same for all servers.
 
 use snowmint_coord::{DefinedRoom, Error as StoreError, Store};
 use snowmint_wire::error::Code;
@@ -8,15 +9,15 @@ use tokio::sync::MutexGuard;
 
 use super::{Error, Service};
 
-/// Which part of the room a token gets that may not define all sources.
+/// Divisor of a limit for a token that may not define all sources.
 const SHARE: u64 = 4;
 
-/// Why nothing is defined.
+/// Reason why nothing is defined.
 #[derive(Debug)]
 pub(crate) enum NoRoom {
-    /// There is no room for it.
+    /// The limit is reached.
     Full(Error),
-    /// The store does not say whether there is.
+    /// The store does not return the used room.
     Unknown(StoreError),
 }
 
@@ -41,14 +42,14 @@ impl From<StoreError> for NoRoom {
     }
 }
 
-/// How much is taken.
+/// Used room.
 struct Taken {
     by_all: u64,
-    /// Of what the caller may define; none if it gets all.
+    /// Part of the sources that the caller may define; `None` if it may use all room.
     of_caller: Option<u64>,
 }
 
-/// A limit, as errors name it.
+/// A limit, with its texts for errors.
 struct Limit {
     max: u64,
     key: &'static str,
@@ -57,7 +58,7 @@ struct Limit {
 }
 
 impl Limit {
-    /// Refuses more where that is over what all may have, or over the caller's share.
+    /// Rejects an increase beyond the limit of all, or beyond the caller's share.
     fn check(&self, taken: &Taken, more: u64) -> Result<(), Error> {
         let Self { max, key, what, way_out } = self;
         let (all, share) = (taken.by_all.saturating_add(more), max / SHARE);
@@ -74,11 +75,12 @@ impl Limit {
 }
 
 impl Service {
-    /// Refuses a definition that there is no room for in this store; a definition that takes no more than it did before
-    /// always has some. Keep what it answers until it is defined: others wait, so that they see it.
+    /// Rejects a definition without room in this store; a definition that takes no more than before
+    /// always has room. Keep the result until it is defined: other definitions wait, so that they
+    /// see it.
     ///
     /// # Errors
-    /// `TooMany`; when the store does not answer.
+    /// `TooMany`; when the store does not respond.
     pub(crate) async fn room_for(
         &self,
         store: &dyn Store,
@@ -100,7 +102,7 @@ impl Service {
         Ok(Some(turn))
     }
 
-    /// What all sources take together, and if the caller gets a share, those of them that it may define.
+    /// Returns the use of all sources, and if the caller gets a share, of those that it may define.
     fn taken(&self, stored: &[DefinedRoom], takes: impl Fn(&DefinedRoom) -> u64) -> Taken {
         let sum = |taken: u64, room: &DefinedRoom| taken.saturating_add(takes(room));
         let own = |room: &&DefinedRoom| self.may_define(&room.name).is_ok();

@@ -1,4 +1,4 @@
-//! What use cases leave in the audit trail.
+//! Audit lines of use cases.
 
 use std::fmt::{self, Display};
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::access::Logins;
 use crate::trail::{About, Line};
 
 impl Service {
-    /// Logins, for all who ask for secrets.
+    /// Returns the logins, for every place that checks secrets.
     pub(crate) fn logins(&self) -> Arc<Logins> {
         Arc::clone(&self.logins)
     }
 
-    /// Leaves a line of what the caller did.
+    /// Leaves a line about an action of the caller.
     pub(crate) fn leave(&self, about: About, line: impl FnOnce() -> Line) {
         self.logins.trail().leave(about, self.caller(), line);
     }
 
-    /// The caller was refused a change.
+    /// Leaves a line about a rejected change.
     pub(crate) fn not_changed(&self, what: impl Display, why: impl Display) {
         self.leave(About::Refused, || Line {
             what: what.to_string(),
@@ -32,7 +32,8 @@ impl Service {
         });
     }
 
-    /// A program was refused something of the store before that was asked: it has no right to it, or it is beyond a bound.
+    /// Leaves a line about a program's call that was rejected before it reached the store: without
+    /// the right, or beyond a bound.
     pub(crate) fn program_refused(&self, method: &str, code: Code, why: &str) {
         if matches!(code, Code::Forbidden | Code::BadRequest | Code::TooMany | Code::Conflict) {
             let verb = method.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
@@ -40,13 +41,13 @@ impl Service {
         }
     }
 
-    /// The whole store was moved, through this server.
+    /// Leaves a line about a move of the whole store, through this server.
     pub(crate) fn moved(&self, how: &str) {
         self.leave(About::Change, || Line { what: format!("store {how}"), ..Line::default() });
     }
 
-    /// Leaves a line in the audit trail, and tells the others. Nothing has changed when a source was
-    /// defined as it was.
+    /// Leaves a line in the audit trail, and notifies the peers. A repeated equal definition
+    /// changes nothing.
     pub(super) fn changed(
         &self,
         how: &str,
@@ -66,7 +67,8 @@ impl Service {
         self.tell_others();
     }
 
-    /// All numbers of a section go on above those that were raised. The key may be somebody's name, and is not told.
+    /// Leaves a line about raised numbers: all numbers of the section continue above them. The key
+    /// may be a person's name, and is omitted.
     pub(super) fn raised(
         &self,
         (name, section): (&str, Option<u16>),
@@ -87,7 +89,7 @@ impl Service {
         });
     }
 
-    /// The server that owns a counter was asked to raise it, and answered so.
+    /// Leaves a line about a raise that the section owner performed.
     pub(crate) fn raised_by_owner(
         &self,
         name: &str,
@@ -106,7 +108,8 @@ impl Service {
         }
     }
 
-    /// A change of a source is tried: a refusal leaves a line. One that another server decides is told by that.
+    /// Leaves a line if a change of a source failed. Another server that decides a change writes
+    /// its line.
     pub(super) fn tried<T>(
         &self,
         what: &str,
@@ -121,7 +124,7 @@ impl Service {
     }
 }
 
-/// A definition, as the audit trail shows it.
+/// A definition, in the form of the audit trail.
 struct Shown<'a>(Option<&'a SourceInfo>);
 
 impl Display for Shown<'_> {

@@ -1,16 +1,17 @@
-//! Whose share it is.
+//! Holder of a share.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-/// The bits of an IPv6 address that are one network's. Whoever has one machine there has all 2^64 addresses.
+/// Bits of an IPv6 address that one network has in common. The owner of one machine there has all
+/// 2^64 addresses.
 const NETWORK_BITS: u32 = 64;
 
-/// Those who have a share together: all who show one token, or come from one address without any.
+/// Callers that share: all with one token, or from one address without any.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Client {
-    /// The token's name.
+    /// Name of the token.
     Token(Arc<str>),
     V4(Ipv4Addr),
     /// A network of 64 bits.
@@ -20,7 +21,7 @@ pub(crate) enum Client {
 }
 
 impl Client {
-    /// Whoever comes from this address.
+    /// Returns the client at this address.
     pub(crate) fn at(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self::V4(address),
@@ -36,7 +37,7 @@ impl Client {
     }
 }
 
-/// As it is named in a sentence.
+/// Writes its name for a sentence.
 impl fmt::Display for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

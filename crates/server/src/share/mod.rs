@@ -1,20 +1,22 @@
 //! Shares of a limit that all clients have in common.
 //!
-//! Whoever asks first could hold all of such a limit, and refusals would meet those who hold nothing. A fixed number
-//! for each client would leave most of it unused while few are there. So how much a client may hold follows what is
-//! free, as in switches whose ports share a buffer (Choudhury and Hahne, "Dynamic queue length thresholds", 1998): as
-//! a part of the limit, at most the square of the part that is free afterwards.
+//! The first client could hold all of such a limit, and then clients that hold nothing would get
+//! the errors. A fixed number for each client would leave most of it unused while few clients
+//! exist. So the part that a client may hold depends on the free part, as in switches whose ports
+//! share a buffer (Choudhury and Hahne, "Dynamic queue length thresholds", 1998). As a part of the
+//! limit, it is at most the square of the part that is free afterwards.
 //!
 //! ```text
 //! held / limit <= (free / limit)²
 //! ```
 //!
-//! **Beside K clients, whatever they take and in whatever order, at least `limit / (K + 1)` is free, and one more
-//! client is never refused `limit / (K + 2)²`.** Proof, with a limit of 1: number the clients by the time at which
-//! each took last, and let `f(j)` be what the first `j` leave free with what they hold now, `f(0) = 1`. When client
-//! `j` took last, those before it held no less than now, so at most `f(j)` was free, and it holds at most `f(j)²`.
-//! Hence `f(j) >= f(j-1) - f(j)²`, that is `1/f(j) <= 1/f(j-1) + f(j)/f(j-1) <= 1/f(j-1) + 1`, and `f(K) >= 1/(K+1)`.
-//! A newcomer that takes `1/(K+2)²` of that leaves at least `1/(K+2)` free, whose square it is.
+//! **With K clients, whatever they take and in whatever order, at least `limit / (K + 1)` is free,
+//! and one more client can always take `limit / (K + 2)²`.** Proof, with a limit of 1: number the
+//! clients by the time of their last take. Let `f(j)` be the part that the first `j` leave free
+//! with what they hold now, `f(0) = 1`. When client `j` took last, those before it held no less
+//! than now, so at most `f(j)` was free, and it holds at most `f(j)²`. Hence `f(j) >= f(j-1) -
+//! f(j)²`, that is `1/f(j) <= 1/f(j-1) + f(j)/f(j-1) <= 1/f(j-1) + 1`, and `f(K) >= 1/(K+1)`. A
+//! newcomer that takes `1/(K+2)²` of that leaves at least `1/(K+2)` free, whose square it is.
 //!
 //! Alone, a client may hold 0.38 of the limit. Only clients that hold something are remembered.
 
@@ -25,20 +27,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use client::Client;
 
-/// A limit, and who holds how much of it.
+/// A limit, and the parts that clients hold.
 #[derive(Debug)]
 pub(crate) struct Shares(Mutex<Held>);
 
 #[derive(Debug)]
 struct Held {
     limit: u64,
-    /// By all together.
+    /// Sum of all clients.
     all: u64,
-    /// By each who holds something.
+    /// Amount of each client that holds something.
     by_client: HashMap<Client, u64>,
 }
 
-/// What a client holds of a limit, until this is dropped.
+/// Part of a limit that a client holds, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     shares: Arc<Shares>,
@@ -46,13 +48,13 @@ pub(crate) struct Share {
     count: u64,
 }
 
-/// Why a client gets no more of a limit now.
+/// Reason why a client gets no more of a limit now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OverShare {
     pub(crate) client: Client,
-    /// How much it holds.
+    /// Amount that it holds.
     pub(crate) held: u64,
-    /// How much nobody holds.
+    /// Free amount.
     pub(crate) free: u64,
     pub(crate) limit: u64,
 }
@@ -62,17 +64,17 @@ impl Shares {
         Arc::new(Self(Mutex::new(Held { limit, all: 0, by_client: HashMap::new() })))
     }
 
-    /// The numbers are whole after every statement, so a poisoned lock is used on.
+    /// The numbers are whole after every statement, so a poisoned lock is still usable.
     fn held(&self) -> MutexGuard<'_, Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another limit, from now on. What is held stays held.
+    /// Replaces the limit from now on. Held parts stay held.
     pub(crate) fn set_limit(&self, limit: u64) {
         self.held().limit = limit;
     }
 
-    /// So much of the limit for a client, if that is within its share.
+    /// Takes this much of the limit for a client, if its share permits it.
     pub(crate) fn take(self: &Arc<Self>, client: Client, count: u64) -> Result<Share, OverShare> {
         self.held().take(&client, count)?;
         Ok(Share { shares: Arc::clone(self), client, count })
@@ -91,7 +93,7 @@ impl Held {
         Ok(())
     }
 
-    /// Whether a client that holds so much may hold so much more.
+    /// Returns whether a client that holds `held` may hold `count` more.
     fn has_room(&self, held: u64, count: u64) -> bool {
         let Some(all) = self.all.checked_add(count) else { return false };
         let Some(free) = self.limit.checked_sub(all) else { return false };
@@ -130,7 +132,7 @@ mod tests {
         Client::at(IpAddr::V4(Ipv4Addr::from_bits(number)))
     }
 
-    /// All that a client is given, in pieces of this size.
+    /// Takes all that a client gets, in pieces of this size.
     fn greedy(shares: &Arc<Shares>, number: u32, piece: u64) -> Vec<Share> {
         std::iter::from_fn(|| shares.take(client(number), piece).ok()).collect()
     }
@@ -143,7 +145,7 @@ mod tests {
         let refused = shares.take(client(1), 1_000).unwrap_err();
         let free = LIMIT - 381_000;
         assert_eq!(refused, OverShare { client: client(1), held: 381_000, free, limit: LIMIT });
-        // Its requests are refused, those of others are not.
+        // Its requests are rejected, those of other clients are not.
         let other = shares.take(client(2), LIMIT / 9).unwrap();
         drop((taken, other));
         let held = shares.held();
@@ -178,7 +180,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever clients take and give back: what is free is as the proof says, and so is what a newcomer gets.
+        /// The free part is as in the proof after any history, and so is a newcomer's.
         #[test]
         fn newcomer_finds_room_after_any_history(
             limit in 1..10_000_u64,

@@ -1,5 +1,5 @@
-//! Traces: a span for each request, below that of the caller who sent one along, and for each call of the
-//! store. Where they go, and how many, is up to the program that starts the server.
+//! Traces: a span for each request, below the caller's if the request names one, and for each call
+//! of the store. The program that starts the server decides their destination and sampling.
 
 mod store;
 
@@ -17,7 +17,7 @@ use snowmint_coord::Store;
 use crate::log_line::Line;
 use crate::meter::Protocol;
 
-/// Where spans go, and how they are named to other processes. Clones are the same.
+/// Exporter of spans, and their form in headers. Clones share it.
 #[derive(Clone)]
 pub struct Traces(Arc<Shared>);
 
@@ -26,16 +26,16 @@ struct Shared {
     form: Box<dyn TextMapPropagator + Send + Sync>,
 }
 
-/// A request's span; what is done for the request is done in its context.
+/// Span of a request; all work for the request runs in its context.
 pub(crate) type Span = Context;
 
 impl Traces {
-    /// Spans by this tracer, and the callers' own in this form of headers.
+    /// Creates spans by this tracer, and reads the callers' own in this form of headers.
     pub fn new(tracer: BoxedTracer, form: impl TextMapPropagator + Send + Sync + 'static) -> Self {
         Self(Arc::new(Shared { tracer, form: Box::new(form) }))
     }
 
-    /// The same store, of whose calls there are spans.
+    /// Returns the same store, with a span for each call.
     #[must_use]
     pub fn store(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
         Arc::new(store::Traced::new(store, self.clone()))
@@ -57,7 +57,7 @@ impl Traces {
         self.span(asked.into(), SpanKind::Server, vec![protocol], &parent)
     }
 
-    /// Begins the span of something that is done for whatever is going on.
+    /// Begins a span below the current one.
     fn part(&self, name: &'static str, about: Vec<KeyValue>) -> Span {
         self.span(name.into(), SpanKind::Client, about, &Context::current())
     }
@@ -73,13 +73,13 @@ impl Traces {
         parent.with_span(self.0.tracer.build_with_context(builder, parent))
     }
 
-    /// Names what is going on to another server.
+    /// Writes the current span into headers for another server.
     pub(crate) fn send(&self, headers: &mut HeaderMap) {
         self.0.form.inject_context(&Context::current(), &mut Sending(headers));
     }
 }
 
-/// Ends a request's span by what its answer was.
+/// Ends a request's span with the result.
 pub(crate) fn end(span: &Span, line: &Line<'_>) {
     let span = span.span();
     if span.is_recording() {
@@ -102,7 +102,7 @@ impl fmt::Debug for Traces {
     }
 }
 
-/// What a caller sent.
+/// Headers of a caller.
 struct Sent<'a>(&'a HeaderMap);
 
 impl Extractor for Sent<'_> {
@@ -115,7 +115,7 @@ impl Extractor for Sent<'_> {
     }
 }
 
-/// What another server is sent.
+/// Headers for another server.
 struct Sending<'a>(&'a mut HeaderMap);
 
 impl Injector for Sending<'_> {

@@ -1,4 +1,4 @@
-//! A store of whose calls there are spans.
+//! A store with a span for each call.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use snowmint_core::UnixMillis;
 
 use super::Traces;
 
-/// A store, and where its spans go.
+/// A store, and the exporter of its spans.
 #[derive(Debug)]
 pub(super) struct Traced {
     store: Arc<dyn Store>,
@@ -28,7 +28,7 @@ impl Traced {
         Self { store, traces }
     }
 
-    /// One call, in a span of its own.
+    /// Makes one call, in a span of its own.
     async fn call<T>(
         &self,
         name: &'static str,
@@ -38,7 +38,7 @@ impl Traced {
         let span = self.traces.part(name, about);
         let answer = call.with_context(span.clone()).await;
         if let Err(error) = &answer {
-            // The code alone: what a back end says may name hosts and users.
+            // The code alone: the back end's message may name hosts and users.
             span.span().set_status(Status::error(error.kind().code()));
         }
         span.span().end();

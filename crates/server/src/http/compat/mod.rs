@@ -1,8 +1,8 @@
-//! The HTTP interfaces of other systems, so that their clients move by changing an address.
+//! Compatibility APIs: HTTP interfaces of other systems, whose clients move by a change of address.
 //!
-//! Each door answers as its system does where clients look: paths, parameters, bodies, codes, errors.
-//! Where the system answers 0 or nothing for what it could not do, its error stands instead: an answer
-//! without an error has exactly what was asked for.
+//! Each API responds like its system where clients look: paths, parameters, bodies, codes, errors.
+//! A system may return 0 or nothing for a failure; here its error takes the place: a response
+//! without an error has exactly the requested content.
 
 mod cosid;
 mod leaf;
@@ -27,10 +27,11 @@ use crate::config::{CompatSettings, HttpSettings, Keys};
 use crate::hosts::Hosts;
 use crate::service::{Error, Hold, Service};
 
-/// A path may end in a slash as well, as Spring matched paths when Leaf and Tinyid were written.
+/// Ends of a path: it may end in a slash, as Spring matched paths when Leaf and Tinyid were
+/// written.
 const PATH_ENDS: [&str; 2] = ["", "/"];
 
-/// The paths of every door that is open.
+/// Returns the paths of every enabled API.
 pub(crate) fn routes(
     service: &Service,
     hosts: &Arc<Hosts>,
@@ -49,7 +50,7 @@ pub(crate) fn routes(
     if settings.cosid.enabled {
         router = router.merge(cosid::routes(service.clone(), &settings.cosid, body_bytes_max));
     }
-    // Nearly all of these paths hand out IDs, by whatever method.
+    // Nearly all of these paths issue IDs, by any method.
     let own = from_fn_with_state(Arc::clone(hosts), own_pages_only);
     Ok(if router.has_routes() { router.route_layer(own) } else { router })
 }
@@ -61,12 +62,12 @@ async fn own_pages_only(State(hosts): State<Arc<Hosts>>, request: Request, next:
     }
 }
 
-/// The source of a key.
+/// Returns the source of a key.
 fn source_of<'a>(keys: &'a Keys, key: &'a str) -> &'a str {
     keys.get(key).map_or(key, String::as_str)
 }
 
-/// Exactly `count` IDs of a source whose IDs are numbers.
+/// Mints exactly `count` IDs of a source whose IDs are numbers.
 async fn numbers(service: &Service, name: &str, count: u64) -> Result<(Vec<u64>, Hold), Error> {
     let source = service.source(name).await?;
     if !makes_numbers(&source) {
@@ -75,7 +76,7 @@ async fn numbers(service: &Service, name: &str, count: u64) -> Result<(Vec<u64>,
     let (source, minted) = service.mint_anywhere(name, count, None).await?;
     match minted.into_parts() {
         (Values::Numbers(ids), hold) => Ok((ids, hold)),
-        // Somebody has just defined it anew.
+        // Another caller has just redefined the source.
         (Values::Texts(_), _) => Err(no_numbers(&source)),
     }
 }
@@ -97,14 +98,14 @@ fn no_numbers(source: &Source) -> Error {
     Error::bad_request(format!("source {name} makes {made}s, and numbers are asked for"))
 }
 
-/// One ID.
+/// Mints one ID.
 async fn number(service: &Service, name: &str) -> Result<u64, Error> {
     let (ids, _) = numbers(service, name, 1).await?;
     ids.first().copied().ok_or_else(|| Error::new(Code::Internal, "one ID was minted, and is not"))
 }
 
-/// `length` numbers for a client to spend by its own arithmetic, which knows the first, the last and
-/// the distance: so all between must be this row's.
+/// Takes `length` numbers for a client that issues them by its own arithmetic. It knows the first,
+/// the last and the distance: so all numbers between must belong to this range.
 async fn row(service: &Service, name: &str, length: u64) -> Result<Row, Error> {
     let row = service.reserve_segment(name, length).await?;
     let wanted = length.checked_sub(1).and_then(|steps| steps.checked_mul(row.increment));
@@ -119,7 +120,7 @@ fn text(content_type: &'static str, text: impl Into<String>) -> Response {
     ([(CONTENT_TYPE, content_type)], text.into()).into_response()
 }
 
-/// The status of an error: its own where it says who may ask, and how often; else what the system has.
+/// Returns the status of an error: its own for credentials, rights and rates; else the system's.
 fn status_of(error: &Error, otherwise: StatusCode) -> StatusCode {
     match error.code() {
         Code::Unauthenticated | Code::Forbidden | Code::RateLimited => {
@@ -129,7 +130,7 @@ fn status_of(error: &Error, otherwise: StatusCode) -> StatusCode {
     }
 }
 
-/// An answer that is an error, with when to ask again, where that may help.
+/// Returns an error response, with the time of a retry where one may help.
 fn error(mut response: Response, error: &Error) -> Response {
     if response.status() == StatusCode::UNAUTHORIZED {
         answer::ask_for_token(&mut response);

@@ -1,4 +1,4 @@
-//! Parameters as servlets have them: of the query, and of a form in the body.
+//! Parameters in the form of servlets: of the query, and of a form in the body.
 
 use axum::extract::Request;
 use axum::http::Uri;
@@ -10,7 +10,7 @@ use crate::service::{Error, shown};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// The parameters of a request. Those that nobody asks for are of no importance, as there.
+/// Parameters of a request. Unknown parameters are ignored, like in servlets.
 #[derive(Debug)]
 pub(super) struct Params(Vec<(String, String)>);
 
@@ -32,7 +32,8 @@ impl Params {
         pairs("query", query.as_bytes()).map(|pairs| Self(pairs.collect()))
     }
 
-    /// A parameter, if it is there. One that is there twice has no value that all would agree on.
+    /// Returns a parameter, if it is present. Systems disagree on the value of a repeated one, so
+    /// it is an error.
     pub(super) fn get(&self, name: &str) -> Result<Option<&str>, Error> {
         let mut found = self.0.iter().filter(|(key, _)| key == name).map(|(_, value)| value);
         match (found.next(), found.next()) {
@@ -41,7 +42,7 @@ impl Params {
         }
     }
 
-    /// A parameter that must be there.
+    /// Returns a parameter that must be present.
     pub(super) fn need(&self, name: &str) -> Result<&str, Error> {
         match self.get(name)? {
             Some(value) if !value.is_empty() => Ok(value),
@@ -50,7 +51,8 @@ impl Params {
     }
 }
 
-/// What is no text is refused: all such texts would be read as one. It is not repeated, for it may have a token in it.
+/// Parses pairs. Invalid UTF-8 is rejected: all such texts would be read as one. The error does not
+/// repeat it, since it may contain a token.
 fn pairs<'b>(
     what: &str,
     bytes: &'b [u8],
@@ -64,8 +66,8 @@ fn pairs<'b>(
     Ok(pairs.map(|(key, value)| (key.into_owned(), value.into_owned())))
 }
 
-/// A whole number of at least `least`, in digits. One that is too large for a number is the largest:
-/// limits refuse it with their own words.
+/// Parses a whole number of at least `least`, in digits. A number too large becomes the largest,
+/// which the limits then reject with their own message.
 pub(super) fn whole(name: &str, text: &str, least: u64) -> Result<u64, Error> {
     let digits = text.trim();
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());

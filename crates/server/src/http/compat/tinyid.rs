@@ -1,8 +1,8 @@
-//! The door of Didi Tinyid: `IdContronller`, with the prefix `/tinyid` and without.
+//! The compatibility API of Didi Tinyid: `IdContronller`, with the prefix `/tinyid` and without.
 //!
-//! Its JSON says what went wrong by a code, and always has status 200. Its simple forms answer nothing
-//! for an error; here that has a status of its own and the JSON of the error. Its Java client takes both
-//! for "no segment".
+//! Its JSON reports failures by a code, and always has status 200. Its simple forms return nothing
+//! for an error; here an error has a status of its own and the JSON of the error. Its Java client
+//! takes both for "no segment".
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -30,27 +30,27 @@ use crate::http::asked::{Asked, Shared};
 use crate::http::{answer, ids};
 use crate::service::{Error, Hold, Limit, Service};
 
-/// At this share of its segment a client fetches the next.
+/// Used percentage of its segment at which a client fetches the next.
 const LOADING_PERCENT: u64 = 20;
 
 #[derive(Debug)]
 struct Tinyid {
     service: Service,
     keys: Keys,
-    /// By token of Tinyid. None at all: those of the server count.
+    /// Rights by token of Tinyid. Empty: the server's tokens count.
     rights: ByToken<(Right, Places)>,
     segment_length: u64,
     body_bytes_max: usize,
 }
 
-/// What a token may ask for.
+/// Business types that a token may request.
 #[derive(Debug)]
 enum Right {
     All,
     Only(HashSet<String>),
 }
 
-/// Who may ask, and of which source.
+/// A request that passed its checks: its caller and its source.
 struct Wanted {
     service: Service,
     params: Params,
@@ -152,7 +152,7 @@ impl Asked<Tinyid> {
         segment_of(row(&service, &source, length).await?)
     }
 
-    /// The source of a request that may have it.
+    /// Returns the source of a request that may use it.
     async fn wanted(&self, request: Request) -> Result<Wanted, Error> {
         let params = Params::of(request, self.body_bytes_max).await?;
         let token = params.get("token")?.unwrap_or_default();
@@ -165,7 +165,7 @@ impl Asked<Tinyid> {
         Ok(Wanted { service, params, source })
     }
 
-    /// The caller that this token names; none when that is the sender of the request anyway.
+    /// Returns the caller that this token names; `None` if the request's sender is the caller.
     fn caller(&self, biz_type: &str, token: &str) -> Result<Option<Caller>, Error> {
         let access = self.service.access();
         if self.rights.is_empty() {
@@ -185,7 +185,7 @@ impl Asked<Tinyid> {
 }
 
 impl Asked<Tinyid> {
-    /// A token of Tinyid's own, which lets its clients in for these numbers.
+    /// Checks a token of Tinyid's own, which admits its clients to these numbers.
     fn check(&self, biz_type: &str, token: &str) -> Result<(), Error> {
         let found = self.rights.find(&TokenHash::of(token.as_bytes()));
         let found = found.filter(|(right, _)| right.has(biz_type));
@@ -220,8 +220,8 @@ impl Right {
 }
 
 impl Tinyid {
-    /// How many numbers a client gets at once: as many as this server would take itself, where the
-    /// source says so.
+    /// Returns how many numbers a client gets at once: the number that this server would take
+    /// itself, where the source defines it.
     fn length(&self, source: &Source) -> u64 {
         match source.plan() {
             Plan::Segment(plan) => match plan.step {
@@ -233,8 +233,8 @@ impl Tinyid {
     }
 }
 
-/// A row as the client reads it: it looks for the first number above `current_id` that leaves
-/// `remainder`, and goes on by `delta` up to `max_id`.
+/// Returns a range in the client's form: the client searches the first number above `current_id`
+/// with the remainder `remainder`, and continues by `delta` up to `max_id`.
 fn segment_of(row: Row) -> Result<TinyidSegment, Error> {
     let too_far = || {
         let message = format!(
@@ -277,7 +277,7 @@ fn said<T: Serialize>(status: StatusCode, body: &TinyidBody<T>) -> Response {
 mod tests {
     use super::*;
 
-    /// What Tinyid's client makes of a segment, in its own signed arithmetic (`SegmentId`).
+    /// Issues a segment like Tinyid's client, in its own signed arithmetic (`SegmentId`).
     fn spent(segment: TinyidSegment) -> Vec<i64> {
         let (delta, remainder) = (i64::from(segment.delta), i64::from(segment.remainder));
         let (mut current, max) =

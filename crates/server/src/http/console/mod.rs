@@ -1,6 +1,6 @@
-//! The console: the page at `/`, and what it loads. The server serves the files of the folder `console/` of this package
-//! as they are: nothing is built, and nothing comes from elsewhere. They hold no secret, so everyone may read them; the page
-//! calls the server as any other client does.
+//! The console: the page at `/`, and the files that it loads. The server serves the files of the
+//! folder `console/` of this package unchanged: nothing is built or loaded from other sites. They
+//! contain no secret, so they need no token; the page calls the server like any other client.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -19,9 +19,11 @@ use sha2::{Digest as _, Sha256};
 use super::Door;
 use super::fixed::Fixed;
 
-/// Kept by browsers, and never shown without asking: an upgrade is seen at the next look.
+/// Cache policy: browsers keep the files and revalidate each before use, so an upgrade shows on the
+/// next load.
 const CACHED: HeaderValue = HeaderValue::from_static("no-cache");
-/// Nothing but these files and the server's own answers, no script or style within the page, and in nobody's frame.
+/// Policy: only these files and the server's own responses, no script or style in the page, and no
+/// frame.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
@@ -34,7 +36,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const IMAGE: &str = "image/svg+xml";
 
-/// The file that is at `/`; the others are at `/console/NAME`.
+/// File at `/`; the rest are at `/console/NAME`.
 const INDEX: &str = "index.html";
 
 /// A file of the console.
@@ -80,7 +82,7 @@ const FILES: &[File] = files! {
     "workers.js": SCRIPT,
 };
 
-/// What keeps others out of a page for people.
+/// Returns the headers that protect a page for people from other sites.
 pub(super) const fn guards(policy: HeaderValue) -> [(HeaderName, HeaderValue); 3] {
     [
         (CONTENT_SECURITY_POLICY, policy),
@@ -89,7 +91,7 @@ pub(super) const fn guards(policy: HeaderValue) -> [(HeaderName, HeaderValue); 3
     ]
 }
 
-/// All of it.
+/// Returns the routes of all files.
 pub(super) fn pages() -> Router<Arc<Door>> {
     FILES.iter().fold(Router::new(), |pages, file| {
         let tag = tag_of(file.bytes);
@@ -108,7 +110,7 @@ impl File {
     }
 }
 
-/// A file, or that it is the one that the caller has.
+/// Returns a file, or 304 if the caller has it.
 fn answer(text: &Fixed, tag: &HeaderValue, asked: &HeaderMap) -> Response {
     let headers = [(ETAG, tag.clone()), (CACHE_CONTROL, CACHED)];
     let guards = guards(POLICY);
@@ -118,15 +120,15 @@ fn answer(text: &Fixed, tag: &HeaderValue, asked: &HeaderMap) -> Response {
     (headers, guards, text.answer(asked)).into_response()
 }
 
-/// Names what is in a file. Weak, since it may be sent compressed.
+/// Returns the tag of a file's content. Weak, since the file may be sent compressed.
 fn tag_of(bytes: &[u8]) -> HeaderValue {
     let digest = Sha256::digest(bytes);
     let number = digest.first_chunk().map_or(0, |bytes| u128::from_be_bytes(*bytes));
-    // Nothing in it is not allowed there; without a tag, files are sent whole.
+    // Every character of it is valid there; without a tag, files are always sent.
     HeaderValue::try_from(format!("W/\"{number:032x}\"")).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// Whether the caller has the file already.
+/// Returns whether the caller has the file already.
 fn has(asked: &HeaderMap, tag: &HeaderValue) -> bool {
     let texts = asked.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     texts.flat_map(|text| text.split(',')).any(|known| known.trim().as_bytes() == tag.as_bytes())

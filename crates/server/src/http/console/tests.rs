@@ -1,4 +1,4 @@
-//! What the files of the console must be, whatever is written into them.
+//! Rules that the files of the console must obey.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn scripts() -> impl Iterator<Item = &'static File> {
     FILES.iter().filter(|file| file.content_type == SCRIPT)
 }
 
-/// What stands between two marks, wherever it does.
+/// Returns each text between the two marks.
 fn between<'a>(text: &'a str, begin: &'a str, end: char) -> impl Iterator<Item = &'a str> {
     text.split(begin).skip(1).map(move |rest| rest.split(end).next().unwrap_or_default())
 }
@@ -49,7 +49,7 @@ fn every_file_of_the_folder_is_served() {
 
 #[test]
 fn nothing_comes_from_elsewhere() {
-    // What an SVG is called by is no address that anybody asks.
+    // The name of the SVG namespace is an address that no client calls.
     const NAME: &str = "http://www.w3.org/2000/svg";
     for file in FILES {
         let text = text(file).replace(NAME, "");
@@ -100,7 +100,7 @@ fn the_page_has_no_script_and_no_style_within() {
     }
 }
 
-/// What the console can do, anybody can: it asks by nothing but the described paths.
+/// The console calls only described paths, so any client can do the same.
 #[test]
 fn every_call_is_one_that_is_described() {
     let (_, about) = described().split_for_parts();
@@ -110,7 +110,7 @@ fn every_call_is_one_that_is_described() {
         let text = text(script);
         assert_eq!(text.contains("fetch("), script.name == "api.js", "{} asks", script.name);
         assert!(!text.contains("XMLHttpRequest") && !text.contains("WebSocket"));
-        // But for the function itself, which is called by nobody else.
+        // Skips the definition of `call` itself: the only text with these names.
         for rest in between(text, " call(", ')').filter(|rest| !rest.starts_with("method, path")) {
             let quoted: Vec<_> = rest.split('"').collect();
             let [_, method, _, path, ..] = quoted[..] else { panic!("a call of {rest}") };

@@ -1,4 +1,4 @@
-//! `/openapi.json`, made from the handlers, and `/docs`, a page to try them at.
+//! `/openapi.json`, made from the handlers, and `/docs`, a page for trying them.
 
 mod shapes;
 
@@ -26,19 +26,20 @@ use super::console::guards;
 use super::fixed::Fixed;
 use super::{Door, admin, counters, health, ids, metrics};
 
-/// How the description names tokens; they have no scopes.
+/// Name of tokens in the description; they have no scopes.
 const TOKEN: &str = "token";
 const NO_SCOPES: [&str; 0] = [];
-/// How the description names what every call may be answered.
+/// Name in the description of the error response of every call.
 const REFUSAL: &str = "Refusal";
 
-/// As the console's. The page writes styles and pictures within itself, and its library knows no trusted types.
+/// The console's policy, relaxed: the page writes styles and pictures into itself, and its library
+/// knows no trusted types.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
-/// What all of them have in common.
+/// Common parts of all descriptions.
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(
@@ -57,7 +58,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 )]
 struct About;
 
-/// Every path that is told to callers, with its handler.
+/// Returns every described path, with its handler.
 pub(super) fn described() -> OpenApiRouter<Arc<Door>> {
     let mut about = About::openapi();
     about.info.version = env!("CARGO_PKG_VERSION").into();
@@ -79,13 +80,13 @@ pub(super) fn described() -> OpenApiRouter<Arc<Door>> {
         .routes(routes!(admin::decode))
 }
 
-/// The description itself, and the page that reads it.
+/// Returns the routes of the description itself, and of the page that reads it.
 pub(super) fn pages(about: &OpenApi, asks: Asks) -> Router<Arc<Door>> {
     let about = complete(about.clone(), asks).to_json().unwrap_or_default();
     let about = Arc::new(Fixed::new(JSON, about.into()));
     let description = move |headers: HeaderMap| ready(about.answer(&headers));
     let page = Router::new()
-        // With the slash, so that the page finds what lies beside it.
+        // With the slash, so that relative links of the page work.
         .route("/docs", get(|| async { Redirect::permanent("/docs/") }))
         .route("/docs/", get(|| file("")))
         .route("/docs/{file}", get(|Path(name): Path<String>| async move { file(&name).await }))
@@ -93,12 +94,12 @@ pub(super) fn pages(about: &OpenApi, asks: Asks) -> Router<Arc<Door>> {
     Router::new().route("/openapi.json", get(description)).merge(page)
 }
 
-/// Whom a server answers.
+/// Callers that a server admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asks {
-    /// Everybody; a token is taken, but none is needed.
+    /// All callers: a token is accepted, but optional.
     Nobody,
-    /// Who shows a token, but for what is open to everybody.
+    /// Callers with a token, except on open paths.
     ForTokens {
         /// Whether `/metrics` is open as well.
         but_for_metrics: bool,
@@ -118,7 +119,8 @@ impl Asks {
     }
 }
 
-/// Every call can be refused, and says so in one form; every call takes a token, and needs one where it is asked for.
+/// Adds the common parts: every call can fail, in one form; every call takes a token, and needs one
+/// where tokens are required.
 fn complete(mut about: OpenApi, asks: Asks) -> OpenApi {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     if let Some(components) = &mut about.components {
@@ -160,7 +162,7 @@ fn complete(mut about: OpenApi, asks: Asks) -> OpenApi {
     about
 }
 
-/// Says why there is no page.
+/// Explains that the page is absent.
 #[cfg(not(feature = "swagger-ui"))]
 async fn file(_: &str) -> Response {
     let why =
@@ -169,7 +171,8 @@ async fn file(_: &str) -> Response {
     super::answer::Refusal(error).into_response()
 }
 
-/// A file of the page, as it lies in this program: the longest is neither copied nor compressed for each who asks.
+/// Returns a file of the page from this program's own memory: the longest is neither copied nor
+/// compressed for each request.
 #[cfg(feature = "swagger-ui")]
 async fn file(name: &str) -> Response {
     let config = Arc::new(utoipa_swagger_ui::Config::from("../openapi.json"));
@@ -185,7 +188,7 @@ async fn file(name: &str) -> Response {
 mod tests {
     use super::*;
 
-    /// Set to write the file anew, instead of comparing.
+    /// Environment variable that rewrites the file instead of comparing it.
     const WRITE: &str = "SNOWMINT_WRITE_GENERATED";
 
     #[test]

@@ -1,5 +1,5 @@
-//! What types alone do not say in the description: which texts are names and forms, which keys a source has, and the
-//! headers of a refusal. What is written here is made from the tables that are checked by, where there is one.
+//! Parts of the description beyond types: patterns of names and formats, the keys of a source, and
+//! the headers of an error response. The tables of the checks supply them, where a table exists.
 
 use snowmint_coord::spec::keys::{KEYS, Key, Takes};
 use snowmint_core::text::Format;
@@ -11,17 +11,17 @@ use utoipa::openapi::schema::{
 };
 use utoipa::openapi::{Components, RefOr};
 
-/// Names of sources, as `coord` checks them.
+/// Names of sources, as checked by `coord`.
 const NAME: &str = "^[A-Za-z0-9_.-]{1,63}$";
-/// Numbers as texts, as `number_in` reads them.
+/// Numbers as texts, as read by `number_in`.
 const DIGITS: &str = "^[0-9]{1,20}$";
-/// The longest key of a counter.
+/// Longest key of a counter, in bytes.
 const KEY_BYTES_MAX: usize = 255;
-/// Bodies that have the keys of a source beside others, and whether there are no more.
+/// Bodies that have the keys of a source among others, and whether their keys are complete.
 const OF_SOURCES: [(&str, bool); 3] =
     [("SourceRequest", true), ("AlterRequest", true), ("SourceBody", false)];
 
-/// Says of a parameter which texts it takes.
+/// Describes the texts that a parameter accepts.
 pub(super) fn narrow(parameter: &mut Parameter) {
     let Some(RefOr::T(Schema::Object(text))) = &mut parameter.schema else { return };
     match parameter.name.as_str() {
@@ -35,7 +35,7 @@ pub(super) fn narrow(parameter: &mut Parameter) {
     }
 }
 
-/// Says of a body that may be missing that it is no null: that is no JSON object.
+/// Describes that an optional body is never null: null is not a JSON object.
 pub(super) fn no_null(body: &mut RequestBody) {
     for content in body.content.values_mut() {
         let RefOr::T(content) = content else { continue };
@@ -47,7 +47,7 @@ pub(super) fn no_null(body: &mut RequestBody) {
     }
 }
 
-/// Says of bodies which names, forms and keys of sources they take.
+/// Describes the names, formats and keys of sources in bodies.
 pub(super) fn fill_in(components: &mut Components) {
     for (body, is_all) in OF_SOURCES {
         let Some(RefOr::T(Schema::Object(body))) = components.schemas.get_mut(body) else {
@@ -78,7 +78,7 @@ pub(super) fn fill_in(components: &mut Components) {
     }
 }
 
-/// The headers that a refusal may have.
+/// Returns the headers that an error response may have.
 pub(super) fn headers() -> [(&'static str, Header); 3] {
     let header = |kind: Type, about: &str| {
         HeaderBuilder::new()
@@ -93,7 +93,7 @@ pub(super) fn headers() -> [(&'static str, Header); 3] {
     ]
 }
 
-/// The forms of IDs. Where the text may be left out by a null, that stays so.
+/// Lists the formats of IDs. Where the text may be null, null stays valid.
 fn forms(text: &mut Object) {
     let is_optional = matches!(text.schema_type, SchemaType::Array(_));
     let names = Format::ALL.into_iter().map(|format| format.name().into());
@@ -101,7 +101,7 @@ fn forms(text: &mut Object) {
     text.enum_values = Some(all.chain(is_optional.then_some(serde_json::Value::Null)).collect());
 }
 
-/// The keys of a source; those with a dot in their name are in tables.
+/// Returns the keys of a source; those with a dot in their name are in tables.
 fn keys() -> impl Iterator<Item = (&'static str, Object)> {
     let mut found: Vec<(&str, Object)> = Vec::new();
     for key in KEYS {
@@ -128,7 +128,7 @@ fn empty_table() -> Object {
         .build()
 }
 
-/// What a key takes; a null is as if it were left out, or takes it away.
+/// Returns the type of a key; null counts as absent, or removes the key.
 fn value(key: &Key) -> Object {
     let (kind, least) = match key.takes {
         Takes::Text => (Type::String, None),
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn names_in_the_description_are_those_that_are_taken() {
-        // The pattern in words, since nothing here reads patterns.
+        // The pattern is taken apart, since nothing here reads patterns.
         let (set, times) = NAME.trim_matches(['^', '$']).split_once('{').unwrap();
         assert_eq!((set, times), ("[A-Za-z0-9_.-]", "1,63}"));
         for byte in 0..=127_u8 {

@@ -1,4 +1,4 @@
-//! `AUTH [name] token`: who is at the other end.
+//! `AUTH [name] token`: identifies the client.
 
 use snowmint_wire::error::Code;
 use snowmint_wire::resp::Command;
@@ -16,14 +16,14 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// What Redis says when nobody set a password.
+/// Redis's message when no password is configured.
 const NOT_CONFIGURED: &str = "AUTH <password> called without any password configured for \
      the default user. Are you sure your configuration is correct?";
-/// What Redis says when it is not right.
+/// Redis's message for a wrong password.
 const WRONG_PASS: &str = "invalid username-password pair or user is disabled.";
-/// What is said where no token is looked at now.
+/// Message while the address' tokens are not checked.
 const TOO_MANY: &str = "too many wrong tokens came from this address; ask again in a moment";
-/// Whom clients name that were told a password only.
+/// User name that clients send with only a password.
 const DEFAULT_USER: &[u8] = b"default";
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
@@ -46,7 +46,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     Flow::Next
 }
 
-/// The caller that shows this token under this name.
+/// Returns the caller that shows this token under this name.
 pub(super) fn identify(
     session: &Session,
     name: Option<&[u8]>,
@@ -54,7 +54,7 @@ pub(super) fn identify(
 ) -> Result<Caller, (&'static str, &'static str)> {
     let access = session.service.access().ok_or(("ERR", NOT_CONFIGURED))?;
     let caller = access.caller(token, session.ticket.entry());
-    // Servers have no name, and nothing to ask here.
+    // Peers have no name, and no use of RESP.
     let is_named = caller.name().is_some_and(|own| match name {
         None | Some(DEFAULT_USER) => true,
         Some(name) => own.as_bytes() == name,

@@ -1,4 +1,4 @@
-//! `CLIENT ...`: who is connected, and what they call themselves.
+//! `CLIENT ...`: lists connections and their names.
 
 use snowmint_wire::resp::{Command, Protocol};
 
@@ -16,7 +16,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// The longest name or library name. Redis has no limit; nobody needs more.
+/// Longest name or library name, in bytes. Redis has no limit; real names are shorter.
 const LABEL_BYTES_MAX: usize = 256;
 
 const HELP: &[&str] = &[
@@ -75,7 +75,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     } else if is("list") && session.service.caller().may_over_all(Right::Admin).is_err() {
         reply.error("NOPERM", "a list of all clients takes the admin right over all sources");
     } else if is("list") {
-        // The version that another connection speaks is its own affair: Redis's 2 is shown.
+        // The protocol version of other connections is not shared: Redis's 2 is shown.
         let entries = session.ticket.roster().entries();
         let lines = entries.iter().map(|entry| line(session, entry, Protocol::Resp2));
         reply.verbatim(&lines.collect::<String>());
@@ -91,7 +91,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     Flow::Next
 }
 
-/// A name that a list of clients can show: printable ASCII without blanks, as in Redis.
+/// Checks a name that a list of clients can show: printable ASCII without blanks, as in Redis.
 pub(super) fn read_name(name: &[u8]) -> Result<String, (&'static str, String)> {
     if name.len() > LABEL_BYTES_MAX {
         return Err(("ERR", format!("Client names have at most {LABEL_BYTES_MAX} bytes")));

@@ -1,4 +1,4 @@
-//! `CLUSTER ...`: who answers for which counters, as the clients of a Redis Cluster ask it.
+//! `CLUSTER ...`: section owners, in the form for clients of a Redis Cluster.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -65,12 +65,12 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     Flow::Next
 }
 
-/// Everybody who is reached by RESP, and ourselves.
+/// All servers with a RESP address, and this one.
 struct View {
     nodes: Vec<Node>,
 }
 
-/// One server as Redis tells it.
+/// A server in Redis's form.
 struct Node {
     id: String,
     host: String,
@@ -192,7 +192,7 @@ impl View {
 }
 
 impl Node {
-    /// None for a server that does not speak RESP.
+    /// Returns `None` for a server that does not speak RESP.
     fn of(server: &Server, is_own: bool) -> Option<Self> {
         let address = Reach::read(&server.address).resp?;
         let (host, port) = address.rsplit_once(':')?;
@@ -202,7 +202,7 @@ impl Node {
     }
 }
 
-/// All sections in ranges; those of nobody in particular are ours.
+/// Returns all sections in ranges; sections without an owner count as ours.
 fn ranges(shares: &Shares) -> Vec<(u16, u16, snowmint_coord::Incarnation)> {
     let own = shares.own().unwrap_or_else(|| snowmint_coord::Incarnation::new(0));
     let ranges = shares.ranges();
@@ -212,7 +212,7 @@ fn ranges(shares: &Shares) -> Vec<(u16, u16, snowmint_coord::Incarnation)> {
     ranges.into_iter().map(|(first, last, server)| (first, last, server.member)).collect()
 }
 
-/// An ID as Redis makes them: 40 hexadecimal digits.
+/// Returns an ID in Redis's form: 40 hexadecimal digits.
 fn id(member: snowmint_coord::Incarnation) -> String {
     format!("{member}00000000")
 }

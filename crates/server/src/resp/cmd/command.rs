@@ -1,4 +1,4 @@
-//! `COMMAND ...`: the table of commands, in the forms that clients ask for when they connect.
+//! `COMMAND ...`: the table of commands, in the forms that clients request when they connect.
 
 use snowmint_wire::resp::{Command, Encoder};
 
@@ -56,8 +56,8 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     Flow::Next
 }
 
-/// An entry as Redis 7 has it: name, arity, flags, first key, last key, step, access categories, tips,
-/// key specifications, sub-commands.
+/// Writes an entry in the form of Redis 7: name, arity, flags, first key, last key, step, access
+/// categories, tips, key specifications, sub-commands.
 fn info(spec: &Spec, reply: &mut Encoder<'_>) {
     reply.array(10);
     reply.bulk(spec.name.as_bytes());

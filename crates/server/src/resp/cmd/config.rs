@@ -1,4 +1,4 @@
-//! `CONFIG GET pattern...`: the few settings of Redis that tools ask for. There is no `CONFIG SET`:
+//! `CONFIG GET pattern...`: the few settings of Redis that tools read. `CONFIG SET` does not exist:
 //! a server's settings are in its configuration file.
 
 use snowmint_wire::resp::{BULK_BYTES_MAX, Command};
@@ -20,7 +20,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     let is = |name: &str| subcommand.eq_ignore_ascii_case(name.as_bytes());
     let settings = &session.door.settings;
     let values = [
-        // What Redis would say of a server that loses nothing it has acknowledged.
+        // Redis's values for a server that loses nothing it has acknowledged.
         ("save", String::new()),
         ("appendonly", "yes".to_owned()),
         ("databases", "1".to_owned()),
@@ -50,9 +50,9 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     Flow::Next
 }
 
-/// Whether a name fits a pattern: `*` stands for any bytes, `?` for one; letters in either case.
+/// Returns whether a name fits a pattern: `*` matches any bytes, `?` one; letters in either case.
 ///
-/// Goes back to the last star only, so the work is bounded by the product of the lengths.
+/// Backtracks to the last star only, so the work is bounded by the product of the lengths.
 fn matches(pattern: &[u8], name: &str) -> bool {
     let name = name.as_bytes();
     let (mut at_pattern, mut at_name) = (0, 0);

@@ -1,4 +1,4 @@
-//! `DECODE id source`: what an ID says.
+//! `DECODE id source`: decodes an ID.
 
 use snowmint_wire::http::DecodedBody;
 use snowmint_wire::resp::{Command, Encoder};
@@ -17,7 +17,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// An ID to be taken apart.
+/// An ID to decode.
 #[derive(Debug)]
 pub(in crate::resp) struct Decode {
     id: String,
@@ -50,7 +50,7 @@ impl Decode {
     }
 }
 
-/// The fields of the HTTP answer, without those that the source does not have.
+/// Writes the fields of the HTTP response, without those that the source does not have.
 fn write(decoded: &DecodedBody, reply: &mut Encoder<'_>) {
     let texts = [
         ("id", Some(&decoded.id)),

@@ -16,7 +16,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// A counter to be read.
+/// Read of a counter.
 #[derive(Debug)]
 pub(in crate::resp) struct Get {
     target: Target,
@@ -36,7 +36,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
 impl Get {
     pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> Hold {
         match self.bound(session).await {
-            // As in Redis: the value of a key is a text, and there is none before the first.
+            // Redis's form: the value of a key is a text, and null before the first.
             Ok(0) => session.reply(output).null(),
             Ok(bound) => session.reply(output).bulk(bound.to_string().as_bytes()),
             Err(error) => super::error(&error, session, output),

@@ -1,4 +1,4 @@
-//! `HELLO [2|3] [AUTH user password] [SETNAME name]`: which version the replies have.
+//! `HELLO [2|3] [AUTH user password] [SETNAME name]`: sets the version of the replies.
 
 use snowmint_wire::resp::{Command, Protocol};
 
@@ -14,7 +14,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// What Redis says to those who have to say who they are.
+/// Redis's message to clients that must authenticate.
 const NOT_SAID: &str = "HELLO must be called with the client already authenticated, otherwise the \
      HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the \
      RESP protocol version at the same time";
@@ -27,7 +27,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     Flow::Next
 }
 
-/// Nothing changes unless everything is right.
+/// Changes nothing unless every argument is valid.
 fn greet(session: &mut Session, command: &Command<'_>) -> Result<(), (&'static str, String)> {
     let mut args = command.args().skip(1);
     let protocol = match args.next() {

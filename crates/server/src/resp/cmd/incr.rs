@@ -18,7 +18,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let arg = command.arg(1).unwrap_or_default();
-    // The way of nearly every request: the source is at hand and has an ID right now.
+    // Path of nearly every request: the source is cached and has an ID immediately.
     let mut admitted = false;
     if let Some((source, key)) = session.target_at_hand(arg) {
         if let Err(error) = session.spend() {

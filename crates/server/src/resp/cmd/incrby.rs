@@ -1,5 +1,6 @@
-//! `INCRBY source n`, `INCRBY source:key n`: n numbers in a row, of which the last is answered, as Redis does.
-//! One of them is what `INCR` answers, of any source: libraries such as redis-py write every `INCR` so.
+//! `INCRBY source n`, `INCRBY source:key n`: takes n numbers in a row and returns the last, as
+//! Redis does. With n = 1 it equals `INCR`, of any source: libraries such as redis-py write every
+//! `INCR` so.
 
 use snowmint_wire::http::Count;
 use snowmint_wire::resp::Command;
@@ -19,7 +20,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// Numbers to be taken in a row.
+/// Numbers to take in a row.
 #[derive(Debug)]
 pub(in crate::resp) struct InARow {
     target: Target,

@@ -1,4 +1,4 @@
-//! `INFO [section...]`: the server in numbers.
+//! `INFO [section...]`: numbers on the server.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// The Redis whose replies these are; clients that choose their commands by version look here.
+/// Version of Redis with these replies; clients that choose their commands by version read it.
 const REDIS_VERSION: &str = "7.0.0";
 
 fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {

@@ -18,13 +18,13 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// IDs to be minted.
+/// IDs to mint.
 #[derive(Debug)]
 pub(in crate::resp) struct Mint {
     pub(super) target: Target,
-    /// How many, as an array; none: one, by itself.
+    /// Number of IDs, as an array; `None`: one ID, by itself.
     pub(super) count: Option<Count>,
-    /// Whether it, one ID, was taken from the caller's rate already.
+    /// Whether the single ID was taken from the caller's rate already.
     pub(super) admitted: bool,
 }
 
@@ -47,7 +47,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     }
 }
 
-/// A whole number of at least 1.
+/// Parses a whole number of at least 1.
 pub(super) fn read_count(digits: &[u8]) -> Result<Count, Error> {
     Count::from_digits(digits).ok_or_else(|| {
         let given = text(digits).map_or_else(|_| "it".to_owned(), shown);

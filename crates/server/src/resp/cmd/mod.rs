@@ -1,4 +1,4 @@
-//! The commands: one file each, and the table of them.
+//! The commands: one file each, and their table.
 
 mod auth;
 mod client;
@@ -34,17 +34,18 @@ use crate::service::{Elsewhere, Error, Hold};
 /// A command of the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spec {
-    /// Its name, in lower case.
+    /// Name, in lower case.
     pub(super) name: &'static str,
-    /// How many arguments it has, its name included; negative: at least so many. As Redis counts.
+    /// Number of arguments, the name included; negative: the least number. Redis counts in this
+    /// way.
     arity: i8,
-    /// What it does, in a sentence.
+    /// Description, in a sentence.
     summary: &'static str,
-    /// Its group in Redis's documents.
+    /// Group in Redis's documents.
     group: &'static str,
-    /// Whether its first argument names a source, as a key does in Redis.
+    /// Whether its first argument names a source, in the place of Redis's key.
     pub(super) takes_source: bool,
-    /// Whether it is for those, too, who have not said yet who they are.
+    /// Whether clients may send it before they authenticate.
     is_for_all: bool,
     run: fn(&mut Session, &Command<'_>, &mut Vec<u8>) -> Flow,
 }
@@ -73,13 +74,13 @@ static COMMANDS: &[Spec] = &[
     quit::SPEC,
 ];
 
-/// What happens after a command.
+/// Next step after a command.
 pub(super) enum Flow {
-    /// It is answered: the next.
+    /// The reply is written; the next command follows.
     Next,
-    /// It is answered: the end.
+    /// The reply is written; the connection closes.
     Close,
-    /// It cannot be answered without waiting.
+    /// The reply needs a wait.
     Wait(Box<Work>),
     /// The replies of these commands are its reply; the head of their array is written.
     Exec(Box<Transaction>),
@@ -94,7 +95,7 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// Does it, and writes the reply. Keep what it answers until the reply is sent.
+    /// Does the work, and writes the reply. Keep the result until the reply is sent.
     pub(super) async fn run(self, session: &mut Session, output: &mut Vec<u8>) -> Hold {
         match self {
             Self::Mint(work) => work.run(session, output).await,
@@ -105,12 +106,12 @@ impl Work {
     }
 }
 
-/// Answers a command, or says what has to be waited for.
+/// Runs a command, or returns the work that has to wait.
 pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let name = command.arg(0).unwrap_or_default();
     let Some(spec) = find(name) else {
-        // Redis does not say either what it has before it knows who asks; and what was meant as AUTH
-        // and misspelt has a token after it, which must not be repeated.
+        // Before authentication, Redis does not list its commands either. A misspelt AUTH has a
+        // token after it, which must not be repeated.
         if web::speaks(name) {
             return Flow::Close;
         }
@@ -137,17 +138,17 @@ pub(super) fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec
     (spec.run)(session, command, output)
 }
 
-/// What the table has of a command, if it is written as the table says.
+/// Returns the table's entry of a command, if its arguments fit the entry.
 pub(super) fn known(command: &Command<'_>) -> Option<&'static Spec> {
     find(command.arg(0).unwrap_or_default()).filter(|spec| spec.accepts(command.len()))
 }
 
-/// Whether a command, sent after `MULTI`, is kept for `EXEC`.
+/// Returns whether a command, sent after `MULTI`, is queued for `EXEC`.
 pub(super) fn waits_for_exec(command: &Command<'_>) -> bool {
     known(command).is_some_and(Spec::waits_for_exec)
 }
 
-/// Keeps a command for `EXEC`.
+/// Queues a command for `EXEC`.
 #[cold]
 fn queue(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Flow {
     let (requests, connection) = (&session.door.requests, session.ticket.entry());
@@ -171,10 +172,10 @@ fn queue(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> 
     Flow::Next
 }
 
-/// Counted whatever was asked: who tries commands without a token is to be seen.
+/// Counts any command of an unauthenticated client: its attempts must be visible.
 fn unauthenticated(session: &mut Session, output: &mut Vec<u8>) -> Flow {
     session.abort_transaction();
-    // A certificate that stands for no token leaves a line.
+    // A certificate without a token leaves an audit line.
     let _ = session.service.caller().must_be_known();
     session.refused(Code::Unauthenticated, None);
     session.reply(output).error("NOAUTH", "Authentication required.");
@@ -191,7 +192,8 @@ impl Spec {
         if self.arity < 0 { args >= needed } else { args == needed }
     }
 
-    /// Whether it is kept for `EXEC` after `MULTI`; the others, as in Redis, run at once.
+    /// Returns whether the command is queued for `EXEC` after `MULTI`; the rest run immediately, as
+    /// in Redis.
     fn waits_for_exec(&self) -> bool {
         !matches!(self.name, "multi" | "exec" | "discard" | "reset" | "quit")
     }
@@ -201,7 +203,7 @@ fn wrong_arity(name: &str, reply: &mut Encoder<'_>) {
     reply.error("ERR", &format!("wrong number of arguments for '{name}' command"));
 }
 
-/// In Redis's words, since clients look for them.
+/// Writes the error in Redis's words, since clients look for them.
 fn unknown(command: &Command<'_>, reply: &mut Encoder<'_>) {
     const SHOWN_BYTES: usize = 64;
     const SHOWN_ARGS: usize = 4;
@@ -217,20 +219,20 @@ fn unknown(command: &Command<'_>, reply: &mut Encoder<'_>) {
     reply.error("ERR", &message);
 }
 
-/// A sub-command that is none.
+/// Writes the error of an unknown sub-command.
 fn unknown_subcommand(container: &str, given: &[u8], reply: &mut Encoder<'_>) {
     let given = given.get(..64).unwrap_or(given).escape_ascii();
     let container = container.to_ascii_uppercase();
     reply.error("ERR", &format!("unknown subcommand '{given}'. Try {container} HELP."));
 }
 
-/// An error of the service, which is counted as such.
+/// Writes an error of the service, and counts it.
 fn error(error: &Error, session: &Session, output: &mut Vec<u8>) {
     session.refused(error.code(), error.cause());
     let mut reply = session.reply(output);
     if let Some(Elsewhere { section, reach: Reach { resp: Some(address), .. } }) = error.elsewhere()
     {
-        // In Redis's words, which its cluster clients follow.
+        // Redis's words, which its cluster clients follow.
         return reply.error("MOVED", &format!("{section} {address}"));
     }
     reply.error(error.code().row().resp.as_str(), error.message());

@@ -1,4 +1,4 @@
-//! `MULTI`: the commands that follow are kept until `EXEC`.
+//! `MULTI`: queues the commands that follow until `EXEC`.
 
 use snowmint_wire::resp::Command;
 

@@ -1,4 +1,4 @@
-//! `RESET`: the connection as it began.
+//! `RESET`: restores the state of a new connection.
 
 use snowmint_wire::resp::Command;
 

@@ -1,4 +1,5 @@
-//! `SELECT 0`: there is one database; namespaces are chosen when the server starts.
+//! `SELECT 0`: accepts the one database; the configuration chooses the namespace when the server
+//! starts.
 
 use snowmint_wire::resp::Command;
 

@@ -1,5 +1,6 @@
-//! Browsers. A page can make a browser send `POST` to any port; the lines that follow would be
-//! commands. As Redis does, the server hangs up on the first words of HTTP.
+//! Protection from browsers. A page can make a browser send `POST` to any port; the lines that
+//! follow would be commands. Like Redis, the server closes the connection on the first words of
+//! HTTP.
 
 pub(super) fn speaks(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")

@@ -1,7 +1,7 @@
-//! Machine IDs: numbers lent to clients of CosId, which mint with them by themselves.
+//! Machine IDs: external leases of CosId's clients, which mint with them by themselves.
 //!
-//! A client names itself and no number when it says that it is still there, so the store is asked what
-//! it has. Any server answers: nothing that counts is kept here.
+//! A client's heartbeat names the client and no number, so the server reads the number from the
+//! store. Any server can respond: none keeps state that matters.
 
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -20,12 +20,12 @@ use crate::http::compat::json;
 use crate::http::compat::params::{Params, whole};
 use crate::service::{Error, shown};
 
-/// Gives one, says that it is still used, gives it back.
+/// Returns the methods: lease a machine ID, renew it, release it.
 pub(super) fn methods() -> MethodRouter<std::sync::Arc<CosId>> {
     post(distribute).patch(guard).delete(revert)
 }
 
-/// The instance that asks, and whether it keeps the number for ever.
+/// The calling instance, and whether it keeps the number forever.
 #[derive(Debug)]
 struct Instance {
     borrower: Borrower,
@@ -53,7 +53,8 @@ async fn guard(cosid: Asked<CosId>, namespace: Name, request: Request) -> Answer
     instance.kept(&cosid, keep_ms).await
 }
 
-/// A stable instance keeps its number, as with CosId; a request that says it is not stable gives it back.
+/// Releases a number. A stable instance keeps its number, like in CosId; a request that marks
+/// itself unstable releases it.
 async fn revert(cosid: Asked<CosId>, namespace: Name, request: Request) -> Answer {
     let instance = Instance::of(&cosid, namespace, request).await?;
     if instance.stable {
@@ -81,7 +82,7 @@ impl Instance {
         Ok(Self { borrower: Borrower { space, label }, stable, params })
     }
 
-    /// For how long an instance keeps its number after it was last heard of.
+    /// Returns how long an instance keeps its number after its last heartbeat.
     fn keep_ms(&self) -> Result<u64, Error> {
         let keep_ms = duration_ms("safeGuardDuration", self.params.need("safeGuardDuration")?)?;
         Ok(if self.stable { KEEP_MS_MAX } else { keep_ms })
@@ -106,7 +107,7 @@ impl Instance {
     }
 }
 
-/// A time as Java writes it: `PT5M`. One that is too long for anybody is the longest.
+/// Parses a duration in Java's form: `PT5M`. A longer one than 64 bits hold becomes the longest.
 fn duration_ms(name: &str, text: &str) -> Result<u64, Error> {
     let wrong = || {
         let message =
@@ -117,7 +118,7 @@ fn duration_ms(name: &str, text: &str) -> Result<u64, Error> {
     if !duration.is_positive() {
         return Err(wrong());
     }
-    // Less than a millisecond is one.
+    // A shorter duration counts as one millisecond.
     Ok(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).max(1))
 }
 
@@ -132,7 +133,7 @@ mod tests {
             ("PT0.5S", 500),
             ("PT26H", 93_600_000),
             ("PT0.000001S", 1),
-            // Duration.ofMillis(Long.MAX_VALUE), by which CosId says for ever.
+            // Duration.ofMillis(Long.MAX_VALUE), CosId's form of "forever".
             ("PT2562047788015H12M55.807S", 9_223_372_036_854_775_807),
         ] {
             assert_eq!(duration_ms("d", text).unwrap(), ms, "{text}");

@@ -1,6 +1,7 @@
-//! The door of CosId's proxy: segments, single IDs, and machine IDs.
+//! The compatibility API of CosId's proxy: segments, single IDs, and machine IDs.
 //!
-//! A client of segments reads the answer as a number, whatever the status: an error is none.
+//! A client of segments reads the response as a number, whatever the status: an error is not a
+//! number.
 
 mod machines;
 
@@ -25,7 +26,7 @@ use crate::http::asked::{Asked, Shared};
 use crate::http::ids;
 use crate::service::{Error, Service};
 
-/// What CosId calls the generator that serves those who name none.
+/// CosId's name for the generator of clients that name none.
 const SHARE: &str = "__share__";
 
 #[derive(Debug)]
@@ -37,7 +38,7 @@ struct CosId {
     body_bytes_max: usize,
 }
 
-/// An error, on its way out; with the code that clients look for, if it has one.
+/// An error response, with the code that clients look for, if it has one.
 struct Refusal {
     error: Error,
     code: Option<&'static str>,
@@ -121,8 +122,8 @@ impl Shared for CosId {
 }
 
 impl Asked<CosId> {
-    /// Sees that there is a source for a client's segments. Its definition wins over what the client
-    /// says, as there.
+    /// Ensures that a source for a client's segments exists. As in CosId, an existing definition
+    /// wins over the client's.
     async fn distributor(&self, name: &str, offset: u64) -> Result<(), Error> {
         match self.service.source(name).await {
             Ok(source) => check(&source),
@@ -144,11 +145,11 @@ impl Asked<CosId> {
         }
     }
 
-    /// The last of `step` numbers that are the client's now.
+    /// Returns the last of `step` numbers, which the client may issue now.
     async fn next_max_id(&self, name: &str, step: u64) -> Result<u64, Error> {
         check(&self.service.source(name).await?)?;
         let row = row(&self.service, name, step).await?;
-        // Striped since it was looked at: the client would take all numbers between for its own.
+        // Striped since the check: the client would take all numbers between for its own.
         if row.increment != 1 { Err(striped(name, row.increment)) } else { Ok(row.last) }
     }
 
@@ -157,7 +158,7 @@ impl Asked<CosId> {
         Ok(text(JSON, id.to_string()))
     }
 
-    /// An ID in its source's own form.
+    /// Returns an ID in its source's own form.
     async fn id_as_string(&self, key: &str) -> Answer {
         let name = source_of(&self.keys, key);
         let (source, minted) = self.service.mint_anywhere(name, 1, None).await?;
@@ -174,7 +175,7 @@ impl Asked<CosId> {
     }
 }
 
-/// A client of segments counts by one.
+/// Checks the source: a client of segments counts by one.
 fn check(source: &Source) -> Result<(), Error> {
     match source.plan() {
         Plan::Segment(plan) if plan.stripe.increment() == 1 => Ok(()),
@@ -194,7 +195,7 @@ fn striped(name: &str, increment: u64) -> Error {
     ))
 }
 
-/// The key of a client's segments, as CosId joins it.
+/// Returns the key of a client's segments, in CosId's joined form.
 fn key_of(names: Names) -> Result<String, Error> {
     match names {
         Ok(Path((namespace, name))) => Ok(format!("{namespace}.{name}")),
