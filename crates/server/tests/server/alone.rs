@@ -1,13 +1,13 @@
-//! Tests that look at what all tests of a process share: its memory, its log, its limits.
+//! Helpers for tests that read state of the whole process: its memory, its log, its limits.
 
 use std::any::type_name;
 use std::process::Command;
 
-/// Names the test that a process was started for.
+/// Environment variable with the name of the test that a process was started for.
 const ALONE: &str = "SNOWMINT_TEST_ALONE";
 
-/// Runs a test, which hands itself over, in a process of its own: this binary, started again for it. Whatever else
-/// runs the tests, no other is there.
+/// Runs a test, which passes itself, in a process of its own: this binary, started again for it. No
+/// other test runs there, whatever the test runner does.
 pub(crate) fn alone<T>(_: T, test: impl Future<Output = ()>) {
     let name = type_name::<T>().split_once("::").unwrap().1;
     if std::env::var(ALONE).is_ok_and(|wanted| wanted == name) {
@@ -23,12 +23,12 @@ pub(crate) fn alone<T>(_: T, test: impl Future<Output = ()>) {
     assert!(said[0].contains("1 passed"), "{name} is no test: {}", said[0]);
 }
 
-/// How much memory this process has in use, in KiB.
+/// Returns the memory in use of this process, in KiB.
 pub(crate) fn resident_kib() -> u64 {
     status("VmRSS:")
 }
 
-/// How much it had in use at most.
+/// Returns its peak, in KiB.
 pub(crate) fn peak_kib() -> u64 {
     status("VmHWM:")
 }

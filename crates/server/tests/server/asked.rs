@@ -1,4 +1,4 @@
-//! Sources that keep nothing at hand, by every protocol.
+//! Tests of per-request sources, by every protocol.
 
 use snowmint_coord::{Decoded, SourceSpec};
 use snowmint_core::Layout;

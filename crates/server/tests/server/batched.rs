@@ -1,7 +1,7 @@
-//! Answers to requests that came together leave together.
+//! Tests that responses to requests that came together are sent together.
 //!
-//! With TLS each write of the server is one record, whatever the network cuts or joins afterwards. So a client
-//! that counts records counts the server's writes.
+//! With TLS each write of the server is one record, whatever the network splits or joins
+//! afterwards. So a client that counts records counts the server's writes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,16 +22,16 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::common::{Server, node, server_behind, settings, soon, timer};
 
-/// What begins a record: its kind, two bytes of a version, two of its length.
+/// Length of a record's head: its kind, two bytes of a version, two of its length.
 const HEAD_BYTES: usize = 5;
-/// The kind of a record of whoever is behind the encryption.
+/// Kind of a record with application data.
 const APPLICATION_DATA: u8 = 23;
 
-/// A socket that counts the records which come.
+/// A socket that counts received records.
 struct Counting {
     stream: TcpStream,
     head: Vec<u8>,
-    /// How much of the record's body is still to come.
+    /// Missing bytes of the record's body.
     body: usize,
     records: usize,
 }
@@ -84,7 +84,7 @@ impl AsyncWrite for Counting {
     }
 }
 
-/// A server with TLS, and what its clients trust.
+/// Returns a server with TLS, and a connector that trusts it.
 async fn encrypted() -> (Server, TlsConnector) {
     encrypted_with(settings()).await
 }
@@ -119,8 +119,8 @@ impl Client {
         Self(BufReader::new(soon(connector.connect(name, counting)).await.unwrap()))
     }
 
-    /// Sends `requests` at once, reads until so many lines have this in them, and answers how often the server
-    /// wrote for them.
+    /// Sends `requests` at once, reads until `lines` lines contain `found_by`, and returns how
+    /// often the server wrote for them.
     pub(crate) async fn writes(&mut self, requests: &str, lines: usize, found_by: &str) -> usize {
         let records = |client: &Self| client.0.get_ref().get_ref().0.records;
         let before = records(self);
@@ -136,7 +136,8 @@ impl Client {
         records(self) - before
     }
 
-    /// A request that comes alone is answered by a write of its own, and many in one read by `most` at most.
+    /// Checks that a lone request gets a write of its own, and many in one read at most `most`
+    /// writes.
     async fn batches(&mut self, request: &str, many: usize, found_by: &str, most: usize) {
         let mut alone = 0;
         for _ in 0..10 {
@@ -153,18 +154,18 @@ impl Client {
 async fn replies_of_one_read_are_sent_together() {
     let (server, connector) = encrypted().await;
     let mut client = Client::to(server.resp, &connector).await;
-    // A tick that is full, or a window that is being moved, is waited for: what there is then goes out before.
+    // A full tick, or a window in motion, needs a wait: earlier replies are sent before it.
     for request in ["INCR default\r\n", "INCR counters:alice\r\n", "MINT default\r\n"] {
         client.batches(request, 500, ":", 10).await;
     }
-    // What might wait, and need not.
+    // Commands that might wait, and need not.
     client.batches("MINT default 3\r\n", 150, "*3", 10).await;
     client.batches("GET counters:alice\r\n", 500, "$", 10).await;
     client.batches("DECODE 1 default\r\n", 20, "tick", 10).await;
     client.batches("PING\r\n", 1_000, "+PONG", 1).await;
 }
 
-/// Of HTTP/1.1: what hyper would send one by one is collected up to 16 KiB.
+/// HTTP/1.1: hyper would send responses one by one; they are collected up to 16 KiB.
 #[tokio::test]
 async fn answers_of_a_pipeline_over_http_are_sent_together() {
     let (server, connector) = encrypted().await;

@@ -1,4 +1,5 @@
-//! What browsers send for pages, of other sites and of the server's own; and what HTTP asks of every server.
+//! Tests of requests that browsers send for pages, of other sites and of the server's own; and of
+//! HTTP's own rules.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +30,7 @@ fn all_doors(settings: &mut Settings) {
 }
 
 impl Server {
-    /// A request with exactly these lines as its head.
+    /// Sends a request with exactly these lines as its head.
     async fn raw(&self, lines: &[&str], body: &str) -> Answer {
         let mut client = Client::to(self.http).await;
         let head = lines.join("\r\n");
@@ -40,7 +41,7 @@ impl Server {
         Answer::read(&client.rest().await)
     }
 
-    /// A call of gRPC that names the server so.
+    /// Makes a gRPC call with this authority.
     async fn mint_from(&self, authority: &str) -> Result<Vec<u64>, tonic::Status> {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.http)).unwrap();
         let origin = format!("http://{authority}").parse().unwrap();
@@ -89,7 +90,7 @@ async fn rebound_name_gets_nothing_without_tokens() {
     assert_eq!(server.get("/v1/sources/numbers").await.status, 200);
 }
 
-/// A connection keeps the host that was named last: another one on the same connection is looked at.
+/// A connection caches the last host: another one on the same connection is still checked.
 #[tokio::test]
 async fn every_request_of_a_connection_names_its_host() {
     let server = server().await;
@@ -204,7 +205,7 @@ async fn page_of_another_origin_changes_nothing() {
                 "{method} {path} {origin}"
             );
         }
-        // What it reads, it does not see: nothing says that it may.
+        // The page cannot see the response: no header permits it.
         let read = ask("GET", "/v1/sources", origin, "").await;
         assert_eq!((read.status, read.header("access-control-allow-origin")), (200, None));
     }
@@ -216,7 +217,7 @@ async fn page_of_another_origin_changes_nothing() {
     assert_eq!(ask("DELETE", "/v1/sources/theirs", "https://ids.example", "").await.status, 204);
 }
 
-/// Pages can send such calls, too.
+/// Pages can send these calls, too.
 #[tokio::test]
 async fn page_of_another_site_takes_no_ids_over_grpc() {
     let server = server_with(all_doors).await;
@@ -244,7 +245,8 @@ async fn page_of_another_site_takes_no_ids_over_grpc() {
     }
 }
 
-/// A browser sends these for any page without asking first, also to addresses where it says nothing of the page.
+/// A browser sends these for any page without a prior check, also to addresses where it does not
+/// name the page's site.
 #[tokio::test]
 async fn form_is_read_only_at_the_doors_of_others() {
     let server = server_with(all_doors).await;
@@ -304,7 +306,8 @@ async fn body_in_an_encoding_is_refused() {
     assert_eq!(server.send("POST", "/v1/ids/numbers", plain, body).await.ids(), [1, 2]);
 }
 
-/// RFC 9110, 10.2.1: `Allow` lists what the path has, whoever asks. Every path of every interface.
+/// RFC 9110, 10.2.1: `Allow` lists the methods of the path, for any caller. Checks every path of
+/// every interface.
 #[tokio::test]
 async fn allow_names_the_methods_that_are_served() {
     let server = server_with(all_doors).await;
@@ -358,7 +361,8 @@ async fn allow_names_the_methods_that_are_served() {
     }
 }
 
-/// What lies in a page of another site, or has a script from elsewhere, could be made to press its buttons.
+/// A page inside a page of another site, or with a script from another site, could be made to press
+/// its buttons.
 #[tokio::test]
 #[cfg(feature = "swagger-ui")]
 async fn page_of_the_description_is_guarded_as_the_console() {

@@ -1,4 +1,4 @@
-//! A server on free ports, and clients that send exactly the bytes they are told to.
+//! A server on free ports, and clients that send exactly the given bytes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,12 +10,13 @@ use snowmint_server::{Access, Handle, Parts, Settings, Tls, start};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Longer than anything takes, even on a busy machine.
+/// Longer than any step takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Time passes in steps that are shorter than any limit of a test.
+/// Step of test time, in milliseconds: shorter than any limit of a test.
 const STEP_MS: u64 = 50;
 
-/// A server whose limits go by a timer that only the test moves: a machine that stands still closes no connection.
+/// A server with limits on a timer that only the test moves: a stalled machine closes no
+/// connection.
 pub(crate) struct Server {
     pub(crate) handle: Handle,
     pub(crate) http: SocketAddr,
@@ -23,7 +24,7 @@ pub(crate) struct Server {
     pub(crate) timer: ManualTimer,
 }
 
-/// The defaults, but for the one limit that goes by the node's time, which no test moves.
+/// Returns the defaults, except for the one limit on the node's time, which no test moves.
 pub(crate) fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.limits.wait_max = Span::from_ms(60_000);
@@ -40,12 +41,12 @@ pub(crate) async fn server_with(change: impl FnOnce(&mut Settings)) -> Server {
     server_of(node().await, settings).await
 }
 
-/// A server over this node.
+/// Starts a server over this node.
 pub(crate) async fn server_of(node: Node, settings: Settings) -> Server {
     server_for(node, settings, (None, timer())).await
 }
 
-/// The same, for those who may, at their rates by this timer.
+/// Starts the same with access control, with rates on this timer.
 pub(crate) async fn server_for(
     node: Node,
     settings: Settings,
@@ -54,7 +55,7 @@ pub(crate) async fn server_for(
     server_behind(None, node, settings, (access, timer)).await
 }
 
-/// The same, whose connections are encrypted, if with anything.
+/// Starts the same with TLS, if given.
 pub(crate) async fn server_behind(
     tls: Option<Tls>,
     node: Node,
@@ -78,28 +79,28 @@ pub(crate) async fn server_behind(
     Server { http: handle.http().unwrap(), resp: handle.resp().unwrap(), handle, timer }
 }
 
-/// Elapsed time that stands still.
+/// Returns a timer that stands still.
 pub(crate) fn timer() -> ManualTimer {
     ManualTimer::new(1_000)
 }
 
-/// A node on a store of its own in memory.
+/// Opens a node on a store of its own in memory.
 pub(crate) async fn node() -> Node {
     node_on(MemoryStore::new("test").unwrap()).await
 }
 
-/// A node on this store.
+/// Opens a node on this store.
 pub(crate) async fn node_on(store: MemoryStore) -> Node {
     let settings = NodeSettings { builtin: true, ..NodeSettings::default() };
     Node::open(Arc::new(store), settings, snowmint_coord::Parts::system()).await.unwrap()
 }
 
-/// What must happen soon.
+/// Waits for a future that must end soon.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, what).await.expect("it happens within the test's patience")
 }
 
-/// What must happen when time passes by this timer, and nothing else does.
+/// Waits for a future that must end when only this timer moves.
 pub(crate) async fn in_time<T>(timer: &ManualTimer, what: impl Future<Output = T>) -> T {
     let mut what = std::pin::pin!(what);
     let passing = async {
@@ -114,14 +115,14 @@ pub(crate) async fn in_time<T>(timer: &ManualTimer, what: impl Future<Output = T
     soon(passing).await
 }
 
-/// A little time passes, and all who waited for it run.
+/// Moves the timer a step, and runs the tasks that waited for it.
 pub(crate) async fn step(timer: &ManualTimer) {
     BootTimer.sleep_ms(1).await;
     timer.advance_ms(STEP_MS);
     tokio::task::yield_now().await;
 }
 
-/// A connection that speaks bytes.
+/// A connection that sends and reads bytes.
 pub(crate) struct Client(pub(crate) TcpStream);
 
 impl Client {
@@ -135,7 +136,7 @@ impl Client {
         self.0.write_all(bytes.as_ref()).await.unwrap();
     }
 
-    /// Exactly these bytes come next.
+    /// Checks that exactly these bytes come next.
     #[track_caller]
     pub(crate) fn expect(&mut self, expected: &str) -> impl Future<Output = ()> {
         let place = std::panic::Location::caller();
@@ -147,7 +148,7 @@ impl Client {
         }
     }
 
-    /// The next line, without its CR LF.
+    /// Returns the next line, without its CR LF.
     pub(crate) async fn line(&mut self) -> String {
         let mut line = Vec::new();
         while !line.ends_with(b"\r\n") {
@@ -157,7 +158,7 @@ impl Client {
         String::from_utf8(line).unwrap()
     }
 
-    /// The next reply, an integer.
+    /// Returns the next reply, an integer.
     pub(crate) async fn integer(&mut self) -> u64 {
         let line = self.line().await;
         line.strip_prefix(':')
@@ -165,13 +166,13 @@ impl Client {
             .unwrap_or_else(|| panic!("{line}"))
     }
 
-    /// Sends one request as an array and answers the first line of the reply.
+    /// Sends one request as an array and returns the first line of the reply.
     pub(crate) async fn ask(&mut self, args: &[&str]) -> String {
         self.send(request(args)).await;
         self.line().await
     }
 
-    /// Everything up to the end of the stream. A reset is an end, too.
+    /// Returns all bytes up to the end of the stream. A reset is an end, too.
     pub(crate) async fn rest(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let _ = soon(self.0.read_to_end(&mut bytes)).await;
@@ -179,7 +180,7 @@ impl Client {
     }
 }
 
-/// A request as clients of Redis write it.
+/// Returns a request in the form of Redis clients.
 pub(crate) fn request(args: &[&str]) -> String {
     let mut bytes = format!("*{}\r\n", args.len());
     for arg in args {
@@ -188,7 +189,7 @@ pub(crate) fn request(args: &[&str]) -> String {
     bytes
 }
 
-/// An answer over HTTP.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -213,14 +214,14 @@ impl Answer {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 
-    /// The IDs of the body.
+    /// Returns the IDs of the body.
     pub(crate) fn ids(&self) -> Vec<u64> {
         assert_eq!(self.status, 200, "{self:?}");
         let ids = self.json()["ids"].as_array().unwrap().clone();
         ids.iter().map(|id| id.as_str().unwrap().parse().unwrap()).collect()
     }
 
-    /// The code of an error, which has a message and is never stored.
+    /// Returns the code of an error, which has a message and is never stored.
     pub(crate) fn code(&self) -> String {
         let error = &self.json()["error"];
         assert!(error["message"].as_str().is_some_and(|text| !text.is_empty()), "{self:?}");
@@ -235,7 +236,7 @@ impl Server {
         Client::to(self.resp).await
     }
 
-    /// A request over a connection of its own.
+    /// Sends a request over a connection of its own.
     pub(crate) async fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
         let mut client = Client::to(self.http).await;
         let length = body.len();

@@ -1,10 +1,10 @@
-//! One connection of HTTP: what comes together, by halves, or for ever.
+//! Tests of one HTTP connection: requests that come together, in halves, or forever.
 
 use tokio::io::AsyncReadExt as _;
 
 use super::common::{Answer, Client, server, soon};
 
-/// Requests sent without waiting for answers come back in order, on one connection.
+/// Requests sent without waiting for responses come back in order, on one connection.
 #[tokio::test]
 async fn a_pipeline_over_http() {
     let server = server().await;
@@ -20,19 +20,19 @@ async fn a_pipeline_over_http() {
     assert!(ids.iter().copied().eq(1..=50), "{ids:?}");
 }
 
-/// An answer does not wait for the rest of a request that may never come.
+/// A response does not wait for the rest of a request that may never come.
 #[tokio::test]
 async fn half_a_second_request_does_not_hold_the_first_answer_back() {
     let server = server().await;
     let mut client = Client::to(server.http).await;
     client.send("GET /v1/ids/numbers HTTP/1.1\r\nhost: localhost\r\n\r\nGET /v1/ids").await;
     client.expect("HTTP/1.1 200 OK\r\n").await;
-    // Nor for the body of the next.
+    // It does not wait for the body of the next request, either.
     let mut client = Client::to(server.http).await;
     let post = "POST /v1/ids/numbers HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n";
     client.send(format!("GET /v1/ids/numbers HTTP/1.1\r\nhost: localhost\r\n\r\n{post}")).await;
     client.expect("HTTP/1.1 200 OK\r\n").await;
-    // Nor does an answer that had to wait for its request's body.
+    // A response after a wait for its request's body does not wait, either.
     let mut client = Client::to(server.http).await;
     client
         .send("POST /v1/ids/numbers HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{")
@@ -42,7 +42,7 @@ async fn half_a_second_request_does_not_hold_the_first_answer_back() {
     client.expect("HTTP/1.1 200 OK\r\n").await;
 }
 
-/// A connection keeps the source that it asked for last, and yet follows what becomes of it.
+/// A connection caches the last source, and yet follows its changes.
 #[tokio::test]
 async fn a_source_that_is_asked_again_and_again_may_change() {
     let server = server().await;
@@ -82,18 +82,19 @@ async fn a_source_that_is_asked_again_and_again_may_change() {
     assert!(body().await.contains("unknown_source"));
 }
 
-/// A reader that is not there holds its IDs; when too many are held, others are told to come later.
+/// A reader that does not read holds its IDs; when too many are held, other callers must retry
+/// later.
 #[tokio::test]
 async fn unsent_ids_are_bounded() {
     let server = super::common::server_with(|settings| {
         settings.limits.batch_max = 500_000;
-        // One such answer is a client's share.
+        // One of these responses is a client's share.
         settings.limits.unsent_max = 1_500_000;
-        // A busy machine takes its time for so many.
+        // A busy machine needs time for this many.
         settings.limits.wait_max = snowmint_coord::spec::Span::from_ms(20_000);
     })
     .await;
-    // It takes so little at once that the system's buffers cannot hold an answer.
+    // It reads in small pieces, so that the system's buffers cannot hold a response.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut slow = Client(socket.connect(server.http).await.unwrap());
@@ -110,7 +111,7 @@ async fn unsent_ids_are_bounded() {
     .await;
     assert_eq!((refused.status, refused.code().as_str()), (503, "overloaded"));
     assert_eq!(refused.header("retry-after"), Some("1"));
-    // Small requests are not affected, and the room comes back.
+    // Small requests are not affected, and the limit becomes free again.
     assert_eq!(server.get("/v1/ids/default?count=1000").await.ids().len(), 1000);
     drop(slow);
     soon(async {

@@ -1,8 +1,8 @@
-//! What HTTP says of itself: the description, and the page to try it at.
+//! Tests of HTTP's own description, and of the page for trying it.
 
 use super::common::{Client, server, server_with, soon};
 
-/// Every path of the description that can be called without a body is there, with the methods it has.
+/// Every described path that needs no body exists, with its methods.
 #[tokio::test]
 async fn the_description_is_true() {
     let server = server().await;
@@ -36,14 +36,14 @@ async fn the_description_is_true() {
         assert_eq!(wrong.code(), "method_not_allowed", "{path}");
     }
     let body = about["components"]["schemas"]["IdsBody"].clone();
-    // Strings; numbers for those who ask for them.
+    // Strings; numbers on request.
     let ids = serde_json::json!(["string", "integer"]);
     assert_eq!(body["properties"]["ids"]["items"]["type"], ids);
     let numbers = server.get("/v1/ids/default?format=number").await.json();
     assert!(numbers["ids"][0].is_u64(), "{numbers}");
 }
 
-/// The page and all that it loads come from here.
+/// The page and all that it loads come from this server.
 #[tokio::test]
 async fn the_page_needs_no_outside_address() {
     let server = server().await;
@@ -65,8 +65,8 @@ async fn the_page_needs_no_outside_address() {
     assert_eq!(server.get("/docs/..%2Fsecret").await.code(), "not_found");
 }
 
-/// The console: every file with its type, and with what keeps others out of it. What is in the files is tested
-/// beside the code.
+/// Every file of the console has its type, and the headers that protect it. The tests next to the
+/// code cover the content of the files.
 #[tokio::test]
 async fn the_console_is_at_the_root() {
     let server = server().await;
@@ -129,7 +129,7 @@ async fn the_console_is_at_the_root() {
     }
 }
 
-/// A page that somebody on this machine has opened elsewhere cannot have his browser change anything here.
+/// A page of another site, open in a browser on this machine, cannot change anything here.
 #[tokio::test]
 async fn pages_of_other_sites_change_nothing() {
     let server = server().await;
@@ -141,7 +141,7 @@ async fn pages_of_other_sites_change_nothing() {
         assert_eq!(server.get("/v1/sources/theirs").await.status, 404);
         assert_eq!(server.send("POST", "/v1/ids/numbers", &headers, "").await.status, 403);
         assert_eq!(server.send("DELETE", "/v1/sources/numbers", &headers, "").await.status, 403);
-        // What the browser looks at for the person himself.
+        // Pages that the browser shows the user directly.
         assert_eq!(server.send("GET", "/", &headers, "").await.status, 200);
     }
     for headers in ["same-origin", "none"].map(from) {
@@ -149,7 +149,7 @@ async fn pages_of_other_sites_change_nothing() {
     }
 }
 
-/// An address in a page is enough for a `GET`: numbers that nobody gets are gone all the same.
+/// An address in a page is enough for a `GET`: it spends numbers even when no page can read them.
 #[tokio::test]
 async fn pages_of_other_sites_spend_no_ids() {
     let server = server_with(|settings| {
@@ -173,7 +173,7 @@ async fn pages_of_other_sites_spend_no_ids() {
             let refused = server.send("GET", path, &headers, "").await;
             assert_eq!((refused.status, refused.code().as_str()), (403, "forbidden"), "{path}");
         }
-        // The console, and who writes an address into the browser.
+        // The console, and addresses typed into the browser.
         for headers in ["same-origin", "none"].map(from) {
             assert_eq!(server.send("GET", path, &headers, "").await.status, 200, "{path}");
         }
@@ -183,7 +183,8 @@ async fn pages_of_other_sites_spend_no_ids() {
     assert_eq!(reads.status, 200);
 }
 
-/// Long texts are pressed for those who take it; IDs are not, for it would take longer than the way.
+/// Long texts are compressed on request; IDs are not, since compression would take longer than the
+/// transfer.
 #[tokio::test]
 async fn long_texts_are_pressed_on_request() {
     let server = server().await;

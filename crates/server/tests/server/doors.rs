@@ -1,5 +1,5 @@
-//! The interfaces of other systems: what they answer when there are no IDs, and to requests that are
-//! too long. `crates/cli/tests/end_to_end/doors` holds the rest to golden files.
+//! Tests of the compatibility APIs: their responses without IDs, and to requests that are too long.
+//! `crates/cli/tests/end_to_end/doors` compares the rest with golden files.
 
 use snowmint_server::Settings;
 
@@ -44,7 +44,7 @@ async fn each_door_says_in_its_own_way_that_there_are_no_ids() {
     assert_eq!(id.header("retry-after"), Some("1"));
 }
 
-/// Else all such texts were one.
+/// All invalid texts would otherwise count as one.
 #[tokio::test]
 async fn what_is_no_text_is_refused_at_each_door() {
     let server = server_with(all_open).await;
@@ -73,7 +73,7 @@ async fn what_is_no_text_is_refused_at_each_door() {
     assert_eq!(server.send("POST", "/id/nextId", form, body).await.json()["code"], 200);
 }
 
-/// Lists show what a borrower calls itself.
+/// Lists show the label of a client with an external lease.
 #[tokio::test]
 async fn who_borrows_a_number_is_called_by_what_can_be_seen() {
     let server = server_with(all_open).await;
@@ -105,12 +105,12 @@ async fn a_form_has_the_limits_of_every_body() {
     let answer = server.send("POST", "/id/nextId", form, &format!("{fits}xxxxxxxxxx")).await;
     assert_eq!(answer.json()["code"], 6);
     assert!(answer.body.contains("http.body_bytes_max"), "{answer:?}");
-    // What is no form has no parameters.
+    // A body that is not a form has no parameters.
     let answer = server.post("/id/nextId", "bizType=numbers").await;
     assert_eq!(answer.json()["message"], "bizType is missing");
 }
 
-/// As Spring matches paths in the versions that Leaf and Tinyid are built with.
+/// Spring matches paths in this way in the versions that Leaf and Tinyid are built with.
 #[tokio::test]
 async fn a_path_may_end_in_a_slash_where_it_may_there() {
     let server = server_with(all_open).await;

@@ -1,5 +1,6 @@
-//! A store in which a source lies below what a server has seen handed out, while the history has all that was seen: what
-//! is changed by hand leaves no other sign. `/readyz` says so, and names the source.
+//! Tests of a store in which a source lies below a number that a server has seen issued, while the
+//! history is complete: a change by hand leaves no other sign. `/readyz` reports it, and names the
+//! source.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,10 +12,10 @@ use snowmint_core::{Clock as _, SystemClock};
 
 use super::common::{Server, server_of, settings, soon};
 
-/// Each number is asked for, and none is kept in stock.
+/// Each number is requested, and none is prefetched.
 const ONE: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":1}}"#;
 
-/// A directory that goes with the test.
+/// A directory that is removed with the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -30,7 +31,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A server on this store, which keeps a journal in the directory, if there is one.
+/// Starts a server on this store, with a journal in the directory, if given.
 async fn start(store: &MemoryStore, dir: Option<&Scratch>) -> (Server, Node) {
     let settings_of_node = NodeSettings {
         data_dir: dir.map(|dir| dir.0.clone()),
@@ -42,7 +43,7 @@ async fn start(store: &MemoryStore, dir: Option<&Scratch>) -> (Server, Node) {
         let store = Arc::new(store.handle("test").unwrap());
         Node::open(store, settings_of_node.clone(), Parts::system()).await
     };
-    // Whoever had the directory before is on its way out.
+    // The previous user of the directory is still closing.
     let node = soon(async {
         loop {
             match open().await {
@@ -55,7 +56,7 @@ async fn start(store: &MemoryStore, dir: Option<&Scratch>) -> (Server, Node) {
     (server_of(node.clone(), settings()).await, node)
 }
 
-/// The same, which has handed out the first number of a source.
+/// Starts the same, and issues the first number of a source.
 async fn having_minted(store: &MemoryStore, dir: Option<&Scratch>) -> (Server, Node) {
     let (server, node) = start(store, dir).await;
     node.define("one", &SourceSpec::from_json(ONE).unwrap()).await.unwrap();
@@ -63,7 +64,7 @@ async fn having_minted(store: &MemoryStore, dir: Option<&Scratch>) -> (Server, N
     (server, node)
 }
 
-/// The store forgets that its newest number was handed out.
+/// Makes the store forget that its newest number was issued.
 async fn set_back(store: &MemoryStore) {
     let row = store.get("one").await.unwrap().segment;
     let (first, last) = (row.floor.get(), row.mark.get() - 1);
@@ -71,7 +72,7 @@ async fn set_back(store: &MemoryStore) {
     store.give_back(&back).await.unwrap();
 }
 
-/// Why the server cannot mint, once it says that its store went back.
+/// Returns why the server cannot mint, once it reports a store rollback.
 async fn went_back(server: &Server) -> String {
     soon(async {
         loop {
@@ -98,7 +99,7 @@ async fn a_server_that_starts_on_a_store_below_an_end_of_its_journal_names_the_s
     assert!(why.contains("the next number of source one, as the journal has seen it"), "{why}");
 }
 
-/// Nobody asks it for a number of the source.
+/// No caller requests a number of the source.
 #[tokio::test]
 async fn a_server_that_joins_a_store_anew_below_what_it_has_seen_names_the_source() {
     let store = MemoryStore::new("test").unwrap();

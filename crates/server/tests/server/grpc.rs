@@ -1,4 +1,4 @@
-//! gRPC, by a real client over real sockets: the calls.
+//! Tests of gRPC calls, by a real client over real sockets.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -32,7 +32,8 @@ use tonic_types::StatusExt as _;
 use super::common::{Server, in_time, node, server, server_of, server_with, settings, soon};
 
 impl Server {
-    /// A connection of its own, with a small window: what is not read is not sent.
+    /// Opens a connection with a small window: the server cannot send what the client does not
+    /// read.
     pub(crate) async fn channel(&self) -> Channel {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.http)).unwrap();
         let endpoint = endpoint.initial_stream_window_size(Some(65_535));
@@ -52,14 +53,14 @@ pub(crate) fn many(source: &str, total: u64) -> MintStreamRequest {
     MintStreamRequest { source: source.into(), total, key: None }
 }
 
-/// Numbers of a source, which must come.
+/// Mints numbers of a source, which must succeed.
 pub(crate) async fn mint(client: &mut MintClient<Channel>, source: &str, count: u64) -> Vec<u64> {
     let answer = soon(client.mint(wish(source, Some(count)))).await.unwrap().into_inner();
     assert_eq!(answer.texts, Vec::<String>::new());
     answer.ids
 }
 
-/// The reason that a refusal gives, as the other protocols call it.
+/// Returns the error's reason, in the names of the other protocols.
 #[track_caller]
 pub(crate) fn reason(status: &Status) -> Told {
     let info = status.get_details_error_info().unwrap_or_else(|| panic!("no reason: {status:?}"));
@@ -248,7 +249,7 @@ async fn sources_workers_and_layouts_are_as_in_http() {
     assert_eq!(client.get_layout(nothing).await.unwrap_err().code(), Code::NotFound);
 }
 
-/// Sends a message of one kind to a method, whatever that takes.
+/// Sends a message of one kind to a method of any other.
 async fn send<Q>(server: &Server, path: &'static str, message: Q) -> Result<MintResponse, Status>
 where
     Q: prost::Message + Send + Sync + 'static,
@@ -269,7 +270,7 @@ async fn what_cannot_be_read_is_refused_and_the_connection_lives() {
     let large = send(&server, MINT, wish(&"a".repeat(2_000), None)).await.unwrap_err();
     assert_eq!((large.code(), reason(&large)), (Code::ResourceExhausted, Told::TooMany));
     assert!(large.message().contains("http.body_bytes_max"), "{large:?}");
-    // A number where the name should be.
+    // A number in the place of the name.
     let wrong = send(&server, MINT, BoundResponse { bound: 7 }).await.unwrap_err();
     assert_eq!((wrong.code(), reason(&wrong)), (Code::InvalidArgument, Told::BadRequest));
     for path in ["/snowmint.v1.Mint/Steal", "/snowmint.v2.Mint/Mint", "/x"] {
@@ -278,13 +279,14 @@ async fn what_cannot_be_read_is_refused_and_the_connection_lives() {
         assert!(none.message().contains(path), "{none:?}");
     }
     assert_eq!(send(&server, MINT, wish("numbers", None)).await.unwrap().ids, [1]);
-    // Over HTTP/1.1 there is no gRPC, and it says so.
+    // HTTP/1.1 has no gRPC, and the error explains it.
     let old = server.send("POST", MINT, "content-type: application/grpc\r\n", "").await;
     assert_eq!((old.status, old.code().as_str()), (400, "bad_request"));
     assert!(old.body.contains("HTTP/2"), "{}", old.body);
 }
 
-/// A verb that does something many times takes as many as there are sections, and no message longer than that takes.
+/// A verb on many items takes as many as there are sections, and a message has their length at
+/// most.
 #[tokio::test]
 async fn messages_of_the_store_are_bounded() {
     let server = server().await;
@@ -297,7 +299,7 @@ async fn messages_of_the_store_are_bounded() {
         (32_769, "sections", Some("in one message")),
         (1, &unread, Some("http.body_bytes_max")),
     ] {
-        // Nothing is held of it, so the answer is short.
+        // The caller holds none of them, so the response is short.
         let slots = vec![store::HeldBy::default(); slots];
         let (pool, member) = (pool.to_owned(), Incarnation::new(7).to_string());
         let mut request = Request::new(store::LetGoRequest { pool, member, slots, now: 0 });
@@ -309,7 +311,7 @@ async fn messages_of_the_store_are_bounded() {
     }
 }
 
-/// Refusals repeat it, and so do lists of what is doubted.
+/// Errors and lists of doubts repeat the name.
 #[tokio::test]
 async fn who_remembers_a_store_is_named_in_few_bytes() {
     let server = server().await;
@@ -335,7 +337,7 @@ async fn health_follows_readiness() {
     let asked = |service: &str| HealthCheckRequest { service: service.into() };
     let mut watch = health.watch(asked(SERVICE)).await.unwrap().into_inner();
     let mut unknown = health.watch(asked("nobody")).await.unwrap().into_inner();
-    // Ready as soon as the first window is granted.
+    // Ready as soon as the first window is acknowledged.
     soon(async { while server.get("/readyz").await.status != 200 {} }).await;
     for service in ["", SERVICE] {
         let status = health.check(asked(service)).await.unwrap().into_inner().status();
@@ -355,14 +357,14 @@ async fn health_follows_readiness() {
     assert_eq!(next().await, Some(ServingStatus::NotServing));
     let status = health.check(asked("")).await.unwrap().into_inner().status();
     assert_eq!(status, ServingStatus::NotServing);
-    // Those who watch do not hold up a stop.
+    // Watches do not delay a stop.
     server.handle.stop();
     assert_eq!(next().await, None);
     assert_eq!(soon(unknown.message()).await.unwrap(), None);
     soon(server.handle.stopped()).await;
 }
 
-/// Those who watch are told again, so that their connection does not count as one that rests.
+/// Watches get repeated messages, so that their connection does not count as idle.
 #[tokio::test]
 async fn a_watched_connection_stays() {
     let short = snowmint_coord::spec::Span::from_ms(9_000);
@@ -373,7 +375,7 @@ async fn a_watched_connection_stays() {
     for _ in 0..8 {
         assert!(in_time(&server.timer, watch.message()).await.unwrap().is_some());
     }
-    // As long as that, three messages each.
+    // Lasts longer than the limit, with three messages in each period.
     assert!(server.timer.elapsed().since(begun) > 2 * short.ms());
 }
 
@@ -387,7 +389,7 @@ async fn reflection_tells_the_whole_interface_and_ends_with_the_server() {
         MessageRequest::ListServices(String::new()),
         MessageRequest::FileContainingSymbol(SERVICE.into()),
     ];
-    // The caller never says that there are no more questions.
+    // The caller never ends its questions.
     let (sender, receiver) = tokio::sync::mpsc::channel(4);
     for question in questions {
         sender.send(asked(question)).await.unwrap();

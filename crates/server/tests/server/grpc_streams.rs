@@ -1,4 +1,4 @@
-//! gRPC, by a real client over real sockets: streams of IDs.
+//! Tests of gRPC streams of IDs, by a real client over real sockets.
 
 use std::collections::HashSet;
 
@@ -30,7 +30,7 @@ async fn stream(
     soon(client.mint_stream(many(source, total))).await.unwrap().into_inner()
 }
 
-/// All that comes, and how it ends.
+/// Returns all IDs that come, and the end.
 async fn rest(mut messages: Streaming<MintStreamResponse>) -> (Vec<u64>, Result<(), Status>) {
     let mut ids = Vec::new();
     loop {
@@ -42,7 +42,7 @@ async fn rest(mut messages: Streaming<MintStreamResponse>) -> (Vec<u64>, Result<
     }
 }
 
-/// The next number once nobody takes any: two in a row are neighbours.
+/// Returns the next number once no stream takes any: two in a row are adjacent.
 async fn settled(client: &mut MintClient<Channel>) -> u64 {
     let settle = async {
         let mut last = mint(client, "numbers", 1).await[0];
@@ -73,7 +73,7 @@ async fn a_stream_has_exactly_the_ids_asked_for() {
     assert!(end.is_ok(), "{end:?}");
     assert_eq!(ids.len(), 300_000);
     assert!(ids.is_sorted_by(|one, next| one < next));
-    // Unknown only when the first message is minted.
+    // The name is looked up only when the first message is minted.
     let (ids, end) = rest(stream(&mut client, "nobody", 5).await).await;
     assert_eq!((ids.len(), end.unwrap_err().code()), (0, Code::NotFound));
 }
@@ -96,8 +96,8 @@ async fn many_streams_at_once_share_nothing() {
     assert_eq!(seen.len(), 40 * 3_500);
 }
 
-/// A hundred million IDs are asked for, one message is read, and then none: what is not read is not
-/// minted, memory stays flat, and others are served on the same connection and on others.
+/// The client requests a hundred million IDs, reads one message, and then none. Unread IDs are not
+/// minted, memory stays flat, and other callers are served on the same connection and on others.
 #[test]
 fn a_slow_reader_costs_nobody_anything() {
     alone(a_slow_reader_costs_nobody_anything, async {
@@ -116,10 +116,10 @@ fn a_slow_reader_costs_nobody_anything() {
         assert!(minted < 20 * BUFFERED, "{minted} minted for those who do not read");
         let grown_kib = peak_kib() - before_kib;
         assert!(grown_kib < 32 * 1024, "{grown_kib} KiB more");
-        // Somebody who reads gets all of his.
+        // A client that reads gets all IDs.
         let (ids, end) = rest(stream(&mut other, "default", 200_000).await).await;
         assert!(end.is_ok() && ids.len() == 200_000, "{end:?}");
-        // The slow ones go on where they were when they read again.
+        // The slow clients continue where they were when they read again.
         for messages in &mut slow {
             for _ in 0..100 {
                 assert_eq!(soon(messages.message()).await.unwrap().unwrap().ids.len(), 1_000);
@@ -151,7 +151,7 @@ async fn cancelling_a_stream_ends_the_minting() {
         settled(&mut client).await;
     }
     assert!(settled(&mut client).await < 3 * BUFFERED);
-    // The whole connection going away is the same.
+    // The loss of the whole connection has the same effect.
     let mut gone = server.grpc().await;
     let messages = stream(&mut gone, "numbers", 100_000_000).await;
     drop((messages, gone));
@@ -172,7 +172,7 @@ async fn a_stop_ends_streams_with_a_reason() {
     soon(server.handle.stopped()).await;
 }
 
-/// One who does not read holds a stop up for its limit, and no longer.
+/// A client that does not read delays a stop for its limit, and no longer.
 #[tokio::test]
 async fn a_stop_waits_for_a_slow_reader_as_long_as_it_may() {
     let server = server_with(|settings| settings.limits.stop_max = Span::from_ms(300)).await;
@@ -189,7 +189,7 @@ async fn a_stop_waits_for_a_slow_reader_as_long_as_it_may() {
     assert!(end.is_err());
 }
 
-/// One who reads nothing more is cut off after a while, as over HTTP.
+/// A client that stops reading is cut off after a while, as over HTTP.
 #[tokio::test]
 async fn a_stream_that_is_not_read_is_cut_off() {
     let server = server_with(|settings| settings.http.idle_max = Span::from_ms(300)).await;

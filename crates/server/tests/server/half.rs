@@ -1,4 +1,4 @@
-//! Requests of which half comes: they end in time, cost little, and take no more than a share.
+//! Tests of half requests: they end in time, cost little, and take no more than a share.
 
 use std::net::SocketAddr;
 
@@ -18,20 +18,20 @@ use super::common::{Client, Server, in_time, server, server_with, soon, step};
 use super::reset::{END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame, get, next_frame};
 
 const SHORT: Span = Span::from_ms(300);
-/// As many requests as a connection has at once.
+/// Most requests at once on a connection.
 const STREAMS: u32 = 128;
 
 const MINT: &str = "/snowmint.v1.Mint/Mint";
 const EXTEND: &str = "/snowmint.store.v1.Store/Extend";
 const CHECK: &str = "/grpc.health.v1.Health/Check";
 
-/// A connection over HTTP/2.
+/// An HTTP/2 connection.
 struct Link {
     client: SendRequest<Bytes>,
     ping: PingPong,
 }
 
-/// A request whose body is not sent to its end.
+/// A request with an unfinished body.
 struct Half {
     response: ResponseFuture,
     body: SendStream<Bytes>,
@@ -42,7 +42,7 @@ impl Link {
         Self::over(TcpStream::connect(server.http).await.unwrap()).await
     }
 
-    /// From this address.
+    /// Connects from this address.
     async fn from(address: &str, server: &Server) -> Self {
         Self::over(connected(address, server).await).await
     }
@@ -60,13 +60,13 @@ impl Link {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        // Waits until the server has said how many there may be.
+        // Waits until the server has announced its limit of streams.
         self.client = soon(self.client.clone().ready()).await.unwrap();
         let (response, body) = self.client.send_request(request.body(()).unwrap(), false).unwrap();
         Half { response, body }
     }
 
-    /// Half of a request for IDs, or of a call.
+    /// Begins a request for IDs, or a call, without its end.
     async fn post(&mut self, path: &str, token: &str) -> Half {
         let kind = if path.ends_with("/default") { "application/json" } else { "application/grpc" };
         let shown = format!("Bearer {token}");
@@ -84,13 +84,13 @@ async fn connected(address: &str, server: &Server) -> TcpStream {
     socket.connect(server.http).await.unwrap()
 }
 
-/// The status of HTTP, and that of gRPC if there is one.
+/// Returns the HTTP status, and the gRPC status if there is one.
 fn statuses<B>(response: &Response<B>) -> (u16, Option<&str>) {
     let grpc = response.headers().get("grpc-status").map(|status| status.to_str().unwrap());
     (response.status().as_u16(), grpc)
 }
 
-/// Whatever else the connection does meanwhile.
+/// The other traffic of the connection does not matter.
 #[tokio::test]
 async fn half_request_is_answered_in_time_despite_pings() {
     let server = server_with(|settings| settings.http.request_time_max = SHORT).await;
@@ -106,7 +106,7 @@ async fn half_request_is_answered_in_time_despite_pings() {
         let begun = server.timer.elapsed();
         let pinging = async {
             loop {
-                // That of the request before may still be on its way.
+                // The previous ping may still be unacknowledged.
                 let _ = link.ping.ping(Ping::opaque()).await;
                 step(&server.timer).await;
             }
@@ -124,7 +124,7 @@ async fn half_request_is_answered_in_time_despite_pings() {
     assert_eq!(soon(whole.response).await.unwrap().status(), 200, "the connection goes on");
 }
 
-/// Over HTTP/1 a connection has a deadline; being told to go on does not move it.
+/// Over HTTP/1 a connection has a deadline; `100 Continue` does not move it.
 #[tokio::test]
 async fn expected_body_is_awaited_as_long_as_any() {
     let server = server_with(|settings| settings.http.request_time_max = SHORT).await;
@@ -143,7 +143,7 @@ async fn expected_body_is_awaited_as_long_as_any() {
     assert!((SHORT.ms()..30 * SHORT.ms()).contains(&lasted_ms), "{lasted_ms} ms");
 }
 
-/// No time passes: whoever shows no token is told so although the rest never comes.
+/// No time passes: a caller without a token gets its error although the rest never comes.
 #[tokio::test]
 async fn unknown_caller_is_refused_before_the_body() {
     let (server, _) = guarded().await;
@@ -159,7 +159,7 @@ async fn unknown_caller_is_refused_before_the_body() {
             let response = soon(half.response).await.unwrap();
             assert_eq!(statuses(&response), told, "{path}");
         }
-        // What is for everybody is there, and waits for nothing that it does not need.
+        // Open paths respond, and wait for nothing that they do not need.
         for path in ["/livez", "/v1/layouts"] {
             let half = link.begin(Method::GET, path, &[]).await;
             assert_eq!(soon(half.response).await.unwrap().status(), 200, "{path}");
@@ -178,7 +178,8 @@ async fn unknown_caller_is_refused_before_the_body() {
     assert_eq!(soon(half.response).await.unwrap().status(), 200);
 }
 
-/// One client with many connections takes half of what may wait, and others are served beside it.
+/// One client with many connections takes half of the limit of waiting requests, and other clients
+/// are served.
 #[test]
 fn half_requests_of_one_client_leave_room_for_others() {
     /// Half of 128 MiB, each request being 8 KiB.
@@ -207,7 +208,8 @@ fn half_requests_of_one_client_leave_room_for_others() {
         assert!((&mut half.response).now_or_never().is_none());
         half.body.send_data(Bytes::from_static(b"{}"), true).unwrap();
         assert_eq!(soon(half.response).await.unwrap().status(), 200, "another client is served");
-        // Over HTTP/1 it is the same client, whose probes are answered; and the other is another.
+        // Over HTTP/1 it is the same client, and its probes get responses; the second address is
+        // another client.
         let refused = server.post("/v1/ids/default", "{}").await;
         assert_eq!((refused.status, refused.code().as_str()), (503, "overloaded"));
         assert!(refused.body.contains("of one token or address"), "{refused:?}");
@@ -232,7 +234,8 @@ fn half_requests_of_one_client_leave_room_for_others() {
     });
 }
 
-/// The head of a `POST` that cost few bytes to send: its four long lines repeat what the connection has sent before.
+/// Returns the head of a `POST` that costs few bytes to send: its four long lines repeat earlier
+/// lines of the connection.
 fn large_head(is_first: bool) -> Vec<u8> {
     let text = |text: &str| {
         let length = text.len();
@@ -256,7 +259,7 @@ fn large_head(is_first: bool) -> Vec<u8> {
     if is_first {
         block.extend([&[0x40][..], &text("x-a"), &text(&"v".repeat(3_900))].concat());
     }
-    // The first place of the dynamic table.
+    // First entry of the dynamic table.
     block.extend([0xbe].repeat(if is_first { 3 } else { 4 }));
     block
 }
@@ -264,7 +267,7 @@ fn large_head(is_first: bool) -> Vec<u8> {
 #[test]
 fn half_request_keeps_little() {
     const LINKS: u32 = 16;
-    /// Of a build that is not optimised, with all that the connections keep.
+    /// Limit of a debug build, with everything that the connections keep.
     const KIB_EACH_MAX: u64 = 8;
     alone(half_request_keeps_little, async {
         let server = server().await;
@@ -282,7 +285,7 @@ fn half_request_keeps_little() {
             let last = 2 * STREAMS - 1;
             asked.extend(frame(HEADERS, END_STREAM | END_HEADERS, last, &get("/livez")));
             client.send(asked).await;
-            // It is the last that came, and the only one that is answered.
+            // Only the last request gets a response.
             let answered = async {
                 loop {
                     let (kind, stream) = next_frame(&mut client).await;
@@ -319,7 +322,7 @@ async fn head_of_very_many_lines_is_refused() {
     }
 }
 
-/// Between the parts of a head nothing else may come, so no ping keeps such a connection.
+/// Between the parts of a head nothing else may come, so no ping keeps the connection open.
 #[tokio::test]
 async fn half_a_head_ends_with_its_connection() {
     let server = server_with(|settings| settings.http.idle_max = SHORT).await;

@@ -1,4 +1,5 @@
-//! A store that takes its time with lists: how many may wait for it, and who is served meanwhile.
+//! Tests of a store with slow lists: how many may wait for it, and which callers are served
+//! meanwhile.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use tokio::sync::watch;
 
 use super::common::{Client, server_of, settings, soon};
 
-/// A store in memory whose lists are held until they may go on.
+/// A memory store with lists that wait until the test releases them.
 #[derive(Debug)]
 struct Held {
     store: MemoryStore,
@@ -32,11 +33,11 @@ async fn lists_that_wait_are_few_for_each_client_and_others_are_served() {
     const WAITING: usize = 2;
     let store = MemoryStore::new("test").unwrap();
     let store = Arc::new(Held { store, is_held: watch::Sender::new(false) });
-    // However slow the machine is.
+    // Long enough for any slow machine.
     let patient = NodeSettings { builtin: true, store_call_ms: 600_000, ..NodeSettings::default() };
     let opened = Node::open(Arc::clone(&store) as Arc<dyn Store>, patient, Parts::system()).await;
     let mut limits = settings();
-    // Of 67 rows, each counting as 16, two lists are a client's share.
+    // With 67 rows, each counting as 16, two lists are a client's share.
     limits.limits.unsent_max = 8_000;
     let server = server_of(opened.unwrap(), limits).await;
     for number in 0..64 {

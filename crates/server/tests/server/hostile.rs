@@ -1,4 +1,4 @@
-//! Those who mean no good: limits hold, memory stays flat, others are served.
+//! Tests of hostile clients: limits hold, memory stays flat, other clients are served.
 
 use snowmint_coord::spec::Span;
 use snowmint_coord::{BootTimer, Timer as _};
@@ -9,10 +9,10 @@ use super::common::{Answer, Client, Server, in_time, request, server, server_wit
 
 const SHORT_MS: u64 = 300;
 const SHORT: Span = Span::from_ms(SHORT_MS);
-/// As the settings have it.
+/// Default of the settings.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// Does this until its time is over, which is neither before the limit nor long after it.
+/// Runs this until it ends, which is neither before the limit nor long after it.
 async fn ends_at_the_limit<T>(server: &Server, what: impl Future<Output = T>) -> T {
     let begun = server.timer.elapsed();
     let done = in_time(&server.timer, what).await;
@@ -21,7 +21,8 @@ async fn ends_at_the_limit<T>(server: &Server, what: impl Future<Output = T>) ->
     done
 }
 
-/// Sends, while time stands still, for long enough to show what the server would take; then until it hangs up.
+/// Sends while time stands still, long enough to show the limit; then until the server closes the
+/// connection.
 async fn sent_before_time_passes(server: &Server, asking: impl Future<Output = ()>) {
     let mut asking = std::pin::pin!(asking);
     tokio::select! {
@@ -53,10 +54,10 @@ async fn a_declared_gigabyte_is_refused_when_declared() {
 async fn a_line_without_an_end_is_refused() {
     let server = server().await;
     let mut client = server.resp().await;
-    // The server closes before everything was taken: what it said may be lost then.
+    // The server closes before everything was taken: its reply may be lost then.
     let _ = client.0.write_all(&vec![b'x'; 1024 * 1024]).await;
     client.rest().await;
-    // One byte more than a line may have: all of it is read, and the answer arrives.
+    // One byte above the limit of a line: the server reads all of it, and the reply arrives.
     let mut client = server.resp().await;
     client.send(vec![b'x'; 16 * 1024 + 1]).await;
     let said = String::from_utf8(client.rest().await).unwrap();
@@ -78,7 +79,7 @@ async fn half_a_request_then_silence_is_closed() {
     let mut client = server.resp().await;
     client.send("PING\r\nPIN").await;
     assert_eq!(ends_at_the_limit(&server, client.rest()).await, b"+PONG\r\n");
-    // One who asked nothing has not been closed.
+    // The idle connection is still open.
     assert_eq!(rested.ask(&["PING"]).await, "+PONG");
 }
 
@@ -130,7 +131,8 @@ async fn header_bombs_are_refused() {
     let server = server().await;
     let header = |bytes| format!("GET /livez HTTP/1.1\r\nx: {}", "y".repeat(bytes));
     let path = |bytes| format!("GET /{}", "y".repeat(bytes));
-    // As long as a head may be, and not at its end: all of it is read, and the answer arrives.
+    // Exactly the longest head, without its end: the server reads all of it, and the response
+    // arrives.
     let fills = |begun: String| format!("{begun}{}", "y".repeat(HEAD_BYTES_MAX - begun.len()));
     let lines = format!("GET /livez HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(1000));
     for bomb in [fills(header(0)), fills(path(0)), lines] {
@@ -142,7 +144,7 @@ async fn header_bombs_are_refused() {
         let mut client = Client::to(server.http).await;
         let _ = client.0.write_all(bomb.as_bytes()).await;
         let answer = client.rest().await;
-        // The server hangs up before everything was taken: what it said may be lost then.
+        // The server closes before everything was taken: its response may be lost then.
         if !answer.is_empty() {
             assert_eq!(Answer::read(&answer).status, 431, "{bomb:.40}");
         }
@@ -153,13 +155,13 @@ async fn header_bombs_are_refused() {
 #[tokio::test]
 async fn bodies_are_bounded() {
     let server = server().await;
-    // Said to be long: refused before it is read.
+    // A declared length is rejected before the body is read.
     let mut client = Client::to(server.http).await;
     client
         .send("POST /v1/ids/default HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1073741824\r\n\r\n")
         .await;
     client.expect("HTTP/1.1 413 Payload Too Large\r\n").await;
-    // Long without saying so.
+    // A long body without a declared length.
     let mut client = Client::to(server.http).await;
     client
         .send("POST /v1/ids/default HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n")
@@ -171,7 +173,8 @@ async fn bodies_are_bounded() {
     client.expect("HTTP/1.1 413 Payload Too Large\r\n").await;
 }
 
-/// Many IDs are asked for and never read: the server waits with a bounded amount, then hangs up.
+/// A client requests many IDs and never reads: the server waits with a bounded amount, then closes
+/// the connection.
 #[test]
 fn a_client_that_does_not_read_is_cut_off() {
     alone(a_client_that_does_not_read_is_cut_off, async {
@@ -189,7 +192,7 @@ fn a_client_that_does_not_read_is_cut_off() {
     });
 }
 
-/// The same over HTTP: requests without end, no answer read.
+/// The same over HTTP: requests without end, no response read.
 #[test]
 fn a_pipeline_that_is_never_read_is_bounded() {
     alone(a_pipeline_that_is_never_read_is_bounded, async {
@@ -212,7 +215,7 @@ fn a_pipeline_that_is_never_read_is_bounded() {
     });
 }
 
-/// Thousands of connections that do nothing cost little, and do not keep others from being served.
+/// Thousands of idle connections cost little, and do not keep other clients from being served.
 #[test]
 fn thousands_of_idle_connections_cost_little() {
     const CONNECTIONS: usize = 2_000;
@@ -227,7 +230,7 @@ fn thousands_of_idle_connections_cost_little() {
         let mut clients = Vec::new();
         for index in 0..CONNECTIONS {
             let mut client = server.resp().await;
-            // Each has been served once, so that whatever a connection keeps is there.
+            // Each has been served once, so that everything that a connection keeps exists.
             if index % 2 == 0 {
                 assert_eq!(client.ask(&["INCR", "default"]).await.as_bytes()[0], b':');
             }

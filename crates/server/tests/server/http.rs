@@ -1,4 +1,4 @@
-//! HTTP, over real sockets.
+//! Tests of HTTP, over real sockets.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ async fn ids_as_json_and_as_text() {
     assert!(many.is_sorted_by(|a, b| a < b));
 }
 
-/// Asking again is safe: numbers are skipped, and none comes twice.
+/// A retry is safe: numbers are skipped, and none comes twice.
 #[tokio::test]
 async fn idempotency_key_is_ignored() {
     let server = server().await;
@@ -132,7 +132,7 @@ async fn bad_input_is_refused_in_the_form_that_was_promised() {
             "{method}"
         );
     }
-    // A HEAD would mint an ID for nobody.
+    // A HEAD would mint an ID that no caller sees.
     assert_eq!(server.get("/v1/ids/numbers").await.ids(), [1]);
     let refused = server.send("HEAD", "/v1/ids/numbers", "", "").await;
     assert!(refused.head.starts_with("http/1.1 405"));
@@ -225,7 +225,7 @@ async fn a_server_marks_its_own_worker_numbers() {
         server.get("/v1/ids/default").await.ids();
         servers.push((server, node));
     }
-    // A number that was given back is nobody's, whoever had it.
+    // A released number has no holder.
     servers.pop().unwrap().1.close().await.unwrap();
 
     let mut owned = Vec::new();
@@ -245,7 +245,7 @@ async fn a_server_marks_its_own_worker_numbers() {
     assert_ne!(owned[0], owned[1]);
 }
 
-/// What one door does to the catalog, the other sees.
+/// A change of the catalog by one protocol is visible by the other.
 #[tokio::test]
 async fn a_source_from_its_definition_to_its_end() {
     let server = server().await;
@@ -253,13 +253,13 @@ async fn a_source_from_its_definition_to_its_end() {
     let definition = "{\"name\":\"orders\",\"kind\":\"segment\",\"text\":\"base62\"}";
     let defined = server.post("/v1/sources", definition).await;
     assert_eq!((defined.status, &defined.json()["kind"]), (200, &"segment".into()), "{defined:?}");
-    // Again is no error; otherwise is one.
+    // An equal definition is accepted; a different one is an error.
     assert_eq!(server.post("/v1/sources", definition).await.status, 200);
     let other = server.post("/v1/sources", "{\"name\":\"orders\"}").await;
     assert_eq!((other.status, other.code().as_str()), (409, "conflict"));
     let why = other.json()["error"]["message"].to_string();
     assert!(why.contains("cannot change its kind") && !why.contains("layout"), "{why}");
-    // What cannot be changed is said with both values, and how it can.
+    // An error about an unchangeable key has both values, and the way to change it.
     let first = server.send("PATCH", "/v1/sources/orders", "", "{\"first\":5000}").await;
     assert_eq!((first.status, first.code().as_str()), (409, "conflict"));
     let why = first.json()["error"]["message"].to_string();
@@ -274,7 +274,7 @@ async fn a_source_from_its_definition_to_its_end() {
     let change = "{\"enabled\":false,\"step\":{\"max\":5000}}";
     let changed = server.send("PATCH", "/v1/sources/orders", "", change).await.json();
     assert_eq!((&changed["enabled"], &changed["step"]["max"]), (&false.into(), &5000.into()));
-    // What was not named has stayed.
+    // Unnamed keys have stayed.
     assert_eq!(changed["text"], "base62");
     let leaf = "{\"step\":{\"rule\":\"leaf\",\"size\":10}}";
     let leaf = server.send("PATCH", "/v1/sources/orders", "", leaf).await.json();
@@ -285,7 +285,7 @@ async fn a_source_from_its_definition_to_its_end() {
     assert_eq!((both.status, both.code().as_str()), (400, "bad_request"), "{both:?}");
     assert_eq!(server.get("/v1/ids/orders").await.code(), "disabled");
     assert!(resp.ask(&["INCR", "orders"]).await.starts_with("-ERR source orders is disabled"));
-    // Only if nobody has changed it since.
+    // Succeeds only without a change since.
     let version = leaf["version"].as_u64().unwrap();
     let if_version = async |version: &str| {
         let body = format!("{{\"version\":{version},\"step\":{{\"size\":20}}}}");
@@ -299,7 +299,8 @@ async fn a_source_from_its_definition_to_its_end() {
     }
     assert_eq!(if_version("null").await.status, 200);
     assert_eq!(if_version("\"a\"").await.status, 400);
-    // What is left of the old kind does not go with the new one, which it cannot have without, either.
+    // Leftovers of the old kind do not fit the new one, which cannot replace it without them,
+    // either.
     let without = r#"{"kind":"ulid","step":null,"text":null,"offset":null,"increment":null}"#;
     for (change, refused) in
         [("{\"kind\":\"ulid\"}", (400, "bad_request")), (without, (409, "conflict"))]
@@ -308,7 +309,7 @@ async fn a_source_from_its_definition_to_its_end() {
         assert_eq!((kind.status, kind.code().as_str()), refused, "{kind:?}");
     }
 
-    // Taken away, as a merge patch has it, it is what it is where nobody says it.
+    // Removed by a merge patch, a key gets its default.
     let enabled = server.send("PATCH", "/v1/sources/orders", "", "{\"enabled\":null}").await;
     assert_eq!(enabled.json()["enabled"], true, "{enabled:?}");
     assert!(resp.ask(&["INCR", "orders"]).await.starts_with(':'));
@@ -319,13 +320,13 @@ async fn a_source_from_its_definition_to_its_end() {
     let left = server.get("/v1/sources").await.json();
     assert!(left["sources"].as_array().unwrap().iter().all(|source| source["name"] != "orders"));
 
-    // Defined again, it goes on above its old numbers.
+    // Defined again, it continues above its old numbers.
     assert_eq!(server.post("/v1/sources", definition).await.status, 200);
     let again = resp.ask(&["INCR", "orders"]).await;
     assert!(again[1..].parse::<u64>().unwrap() > 2, "{again}");
 }
 
-/// Kinds that are no numbers, and forms that are not decimal.
+/// Kinds without numbers, and formats that are not decimal.
 #[tokio::test]
 async fn every_kind_of_id() {
     let server = server().await;

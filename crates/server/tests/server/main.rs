@@ -1,4 +1,4 @@
-//! The server over real sockets: bytes in, bytes out.
+//! Tests of the server over real sockets: bytes in, bytes out.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod access;

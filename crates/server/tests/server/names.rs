@@ -1,5 +1,5 @@
-//! Names and numbers that are none, over every protocol: each is refused in the form that was
-//! promised, and nothing is lost.
+//! Tests of invalid names and numbers, over every protocol: each gets the documented error, and
+//! nothing is lost.
 
 use super::common::{Client, server};
 
@@ -20,7 +20,7 @@ async fn no_name_is_too_long_or_too_strange_to_be_refused() {
         // Dots are a name, which no source has yet.
         let is_name = name == "..";
         let refused = if is_name { (404, "unknown_source") } else { (400, "bad_request") };
-        // A head has room for so much.
+        // A head has room for this many bytes.
         let written = if name == long { name } else { &escaped };
         let answer = server.get(&format!("/v1/ids/{written}")).await;
         assert_eq!((answer.status, answer.code().as_str()), refused, "{name}: {answer:?}");
@@ -76,7 +76,7 @@ async fn no_number_is_too_large_to_be_refused() {
     assert_eq!(resp.ask(&["INCR", "counters:k"]).await, ":4611686018427387905");
 }
 
-/// A key may be anything: it is told apart byte by byte.
+/// A key may be any bytes: keys are compared byte by byte.
 #[tokio::test]
 async fn keys_are_bytes() {
     let server = server().await;

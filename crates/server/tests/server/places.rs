@@ -1,4 +1,5 @@
-//! Places for connections: who loses one when all are taken, and what it is told.
+//! Tests of connection limits: which connection ends when all places are taken, and with which
+//! message.
 
 use std::net::SocketAddr;
 
@@ -18,7 +19,7 @@ const LIVE: &str = "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
 const GAVE_WAY: &[u8] =
     b"-ERR closed: another connection needs the place of this one (resp.connections_max)\r\n";
 
-/// So many places on each port.
+/// Sets the number of places on each port.
 fn places(count: usize) -> impl Fn(&mut Settings) {
     move |settings| {
         settings.http.connections_max = count;
@@ -26,7 +27,7 @@ fn places(count: usize) -> impl Fn(&mut Settings) {
     }
 }
 
-/// A connection that has asked once, and keeps open.
+/// Opens a connection, sends a request, and keeps it open.
 async fn asked(server: &Server, headers: &str) -> Client {
     let mut client = Client::to(server.http).await;
     ask(&mut client, headers).await;
@@ -43,14 +44,14 @@ async fn ask(client: &mut Client, headers: &str) {
     assert!(body[..read].starts_with(b"{\"ids\":["), "{body:?}");
 }
 
-/// A connection from another address of this machine.
+/// Connects from another address of this machine.
 async fn from(address: [u8; 4], to: SocketAddr) -> Client {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((std::net::Ipv4Addr::from(address), 0).into()).unwrap();
     Client(socket.connect(to).await.unwrap())
 }
 
-/// The kind of the next frame that is neither of the connection's settings nor a ping.
+/// Returns the kind of the next frame, apart from the connection's settings and pings.
 async fn next_kind(client: &mut Client) -> u8 {
     loop {
         let (kind, _) = soon(next_frame(client)).await;
@@ -87,7 +88,7 @@ async fn longest_at_rest_ends_for_one_that_comes() {
     let mut first = asked(&server, "").await;
     let mut third = asked(&server, "").await;
     let mut fourth = asked(&server, "").await;
-    // It came first, and is told so in the way of its protocol.
+    // The oldest connection ends, with a message of its protocol.
     while next_kind(&mut second).await != GOAWAY {}
     for client in [&mut first, &mut third, &mut fourth] {
         ask(client, "").await;
@@ -99,14 +100,14 @@ async fn longest_at_rest_ends_for_one_that_comes() {
     drop(fourth);
 }
 
-/// What is refused then is refused in words.
+/// A rejected connection gets a message.
 #[tokio::test]
 async fn request_in_progress_keeps_its_place() {
     let server = server_with(places(1)).await;
     let mut held = Client::to(server.http).await;
     held.send("POST /v1/ids/numbers HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n").await;
     held.send("expect: 100-continue\r\n\r\n").await;
-    // Its body is awaited from now on.
+    // The body is awaited from now on.
     held.expect("HTTP/1.1 100 Continue\r\n\r\n").await;
     for _ in 0..3 {
         let refused = Answer::read(&Client::to(server.http).await.rest().await);
@@ -117,7 +118,7 @@ async fn request_in_progress_keeps_its_place() {
     held.expect("HTTP/1.1 200 OK\r\n").await;
 }
 
-/// A connection whose request waits for its body.
+/// Opens a connection with a request that waits for its body.
 async fn waiting(server: &Server, address: [u8; 4], headers: &str) -> Client {
     let mut client = from(address, server.http).await;
     client.send("POST /v1/ids/numbers HTTP/1.1\r\nhost: localhost\r\n").await;
@@ -132,7 +133,8 @@ async fn is_live(server: &Server, address: [u8; 4]) {
     client.expect("HTTP/1.1 200 OK\r\n").await;
 }
 
-/// Whoever asks over all places at once, by an address or by a token from several, keeps nobody out.
+/// A client with requests over all places, by an address or by a token from several, keeps no other
+/// client out.
 #[tokio::test]
 async fn client_with_requests_in_progress_on_all_places_gives_one_to_another() {
     const PLACES: u8 = 20;
@@ -145,14 +147,15 @@ async fn client_with_requests_in_progress_on_all_places_gives_one_to_another() {
     for host in [2, 3] {
         is_live(&server, [127, 0, 0, host]).await;
     }
-    // Whoever ends for another is answered before.
+    // A connection that makes room first gets its response.
     for client in &mut busy {
         client.send("{}").await;
         client.expect("HTTP/1.1 200 OK\r\n").await;
     }
 }
 
-/// However many connections say nothing: probes and whoever shows a token are served, and keep what they have.
+/// Any number of silent connections: probes and callers with a token are served, and keep their
+/// connections.
 #[tokio::test]
 async fn silent_connections_take_no_place_from_tokens_and_probes() {
     let (server, _) = guarded_with(places(20)).await;
@@ -164,7 +167,7 @@ async fn silent_connections_take_no_place_from_tokens_and_probes() {
     for _ in 0..60 {
         silent.push(Client::to(server.http).await);
         silent.push(server.resp().await);
-        // Half of a request, and half of a command, are nothing.
+        // Half of a request, and half of a command, count as nothing.
         let mut half = Client::to(server.http).await;
         half.send("GET /v1/ids/default HTTP/1.1\r\nhost: lo").await;
         silent.push(half);
@@ -186,7 +189,7 @@ async fn silent_connections_take_no_place_from_tokens_and_probes() {
     resp.integer().await;
 }
 
-/// One address with all places loses them to others, who lose none to it.
+/// One address with all places loses them to others, which lose none to it.
 #[tokio::test]
 async fn address_with_all_places_loses_them_first() {
     let server = server_with(places(16)).await;
@@ -203,7 +206,7 @@ async fn address_with_all_places_loses_them_first() {
     assert_eq!(other.ask(&["PING"]).await, "+PONG", "it rested longer than all of them");
 }
 
-/// TLS that is never begun is nothing to keep a place for.
+/// An unfinished TLS handshake keeps no place.
 #[tokio::test]
 async fn half_handshakes_take_no_place() {
     let mut settings = super::common::settings();
@@ -219,7 +222,7 @@ async fn half_handshakes_take_no_place() {
     assert!(client.writes("PING\r\n", 1, "+PONG").await >= 1);
 }
 
-/// Where tokens are asked for, whoever shows none has a minute.
+/// A connection without a token has a minute, where tokens are required.
 #[tokio::test]
 async fn connection_without_a_token_ends_in_time() {
     const SHORT: Span = Span::from_ms(300);
@@ -236,7 +239,7 @@ async fn connection_without_a_token_ends_in_time() {
     let told = b"-NOAUTH closed: no AUTH within 300 ms (resp.auth_time_max)\r\n";
     let mut silent = server.resp().await;
     assert_eq!(in_time(&server.timer, silent.rest()).await, told);
-    // What it says meanwhile is no token.
+    // Traffic without a token does not help.
     let mut wrong = server.resp().await;
     let said = in_time(&server.timer, async {
         loop {
@@ -257,12 +260,13 @@ async fn connection_without_a_token_ends_in_time() {
     let ended = async { while next_kind(&mut second).await != GOAWAY {} };
     in_time(&server.timer, ended).await;
 
-    // Those who have shown one stay.
+    // Connections that have shown a token stay.
     ask(&mut known, &minter).await;
     assert_eq!(named.ask(&["PING"]).await, "+PONG");
 }
 
-/// Each of many refused requests grows what a connection keeps: whoever goes on asking without a token loses it.
+/// Each of many failed requests grows a connection's memory: a client that continues without a
+/// token loses the connection.
 #[tokio::test]
 async fn connection_that_is_refused_over_and_over_ends() {
     let (server, _) = guarded_with(|_| {}).await;
@@ -286,9 +290,9 @@ async fn connection_that_is_refused_over_and_over_ends() {
         assert!(answered < 100, "it goes on");
     }
     assert!(answered >= 16, "{answered} answers");
-    // What is open on it ends with it.
+    // Open requests end with the connection.
     in_time(&server.timer, client.rest()).await;
-    // Whoever has shown a token may be wrong as often as it likes.
+    // A caller with a token may fail any number of times.
     for _ in 0..100 {
         let wrong = format!("GET /v1/nothing HTTP/1.1\r\nhost: localhost\r\n{minter}\r\n");
         known.send(wrong).await;
@@ -300,7 +304,7 @@ async fn connection_that_is_refused_over_and_over_ends() {
     ask(&mut known, &minter).await;
 }
 
-/// Before it is said who asks, there is a name and a token to say, and no more.
+/// Before authentication, a request may contain a name and a token, and no more.
 #[tokio::test]
 async fn long_request_before_auth_is_refused() {
     let (server, _) = guarded_with(|_| {}).await;
@@ -318,7 +322,7 @@ async fn long_request_before_auth_is_refused() {
     client.expect("$9000\r\n").await;
 }
 
-/// Without tokens nobody has to show one.
+/// Without required tokens, no connection needs one.
 #[tokio::test]
 async fn connection_to_a_server_without_tokens_may_stay() {
     let server = server_with(|settings| {

@@ -1,4 +1,4 @@
-//! A store in doubt, and the way out through a server of it, over HTTP and gRPC.
+//! Tests of a store in doubt, and of its recovery through a server, over HTTP and gRPC.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tonic::Request;
 use super::common::{Server, in_time, server_of, settings, soon, timer};
 use super::grpc::reason;
 
-/// A server on a store that somebody doubts, who has said so; another journal has said nothing.
+/// Returns a server on a store in doubt, which has reported; another journal has not.
 async fn in_doubt() -> (Server, MemoryStore) {
     let (node, beside) = waiting_node(300, Parts::system()).await;
     let server = server_of(node, settings()).await;
@@ -25,7 +25,7 @@ async fn in_doubt() -> (Server, MemoryStore) {
     (server, beside)
 }
 
-/// A node that waits for recoveries, and another handle on its store.
+/// Returns a node that waits for recoveries, and another handle on its store.
 async fn waiting_node(presence_ttl_ms: u64, parts: Parts) -> (Node, MemoryStore) {
     let store = MemoryStore::new("test").unwrap();
     let beside = store.handle("test").unwrap();
@@ -87,14 +87,14 @@ async fn a_store_in_doubt_is_recovered_over_http_once_no_journal_is_missing() {
     }
     let dry = server.post("/v1/recovery", r#"{"without": ["b"], "dry_run": true}"#).await.json();
     assert!(dry["done"] == false && dry["unsaid"].is_null(), "{dry}");
-    // What is in stock is used until the doubt is noticed; a plan changes nothing of that.
+    // Prefetched numbers are issued until the server notices the doubt; a dry run changes nothing.
     while server.get("/v1/ids/numbers").await.status == 200 {}
 
     let named = r#"{"without": ["b"], "segments": {"numbers": "7000"}}"#;
     let done = soon(server.post("/v1/recovery", named)).await.json();
     assert!(done["done"] == true && done["store"]["id"].is_string(), "{done}");
     goes_on_from(&server, 7_000).await;
-    // Here a caller was surely refused.
+    // At this point a caller has certainly got an error.
     let page = server.get("/metrics").await.body;
     let refused = page
         .lines()
@@ -111,7 +111,7 @@ async fn a_store_in_doubt_is_recovered_over_grpc_and_by_no_other_call() {
     let early = soon(client.recover(RecoverRequest::default())).await.unwrap_err();
     assert_eq!(reason(&early), Told::StoreWentBack);
 
-    // That verb asks for nobody's journal.
+    // That verb waits for no journal.
     let mut store = StoreClient::new(server.channel().await);
     let door = soon(store.describe(DescribeRequest::default())).await.unwrap().into_inner().door;
     let mut forward = Request::new(FastForwardRequest::default());
@@ -119,7 +119,7 @@ async fn a_store_in_doubt_is_recovered_over_grpc_and_by_no_other_call() {
     let refused = soon(store.fast_forward(forward)).await.unwrap_err();
     assert!(refused.message().contains("/v1/recovery"), "{refused}");
 
-    // Where the doubt was not noticed yet, what is in stock is minted until it is.
+    // Before the server notices the doubt, it issues prefetched numbers.
     let request = RecoverRequest { without: vec!["b".into()], ..RecoverRequest::default() };
     let done = soon(client.recover(request)).await.unwrap().into_inner();
     assert!(done.done && done.store.is_some() && done.writes.is_some(), "{done:?}");
@@ -131,13 +131,14 @@ async fn a_store_in_doubt_is_recovered_over_grpc_and_by_no_other_call() {
     goes_on_from(&server, 5_000).await;
 }
 
-/// How often the node has looked at what journals say.
+/// Returns how often the node has read the reports.
 fn looks(node: &Node) -> u64 {
     let calls = node.stats().store_calls;
     calls.iter().find(|calls| calls.verb == "standing").map_or(0, |calls| calls.took.count())
 }
 
-/// Between the first look at what is known and the moment from which on this server mints nothing, others report.
+/// Others may report between the first read of the reports and the time when this server stops
+/// minting.
 #[tokio::test]
 async fn what_is_reported_while_a_recovery_waits_for_its_server_is_passed_too() {
     let time = timer();
@@ -148,7 +149,7 @@ async fn what_is_reported_while_a_recovery_waits_for_its_server_is_passed_too() 
     assert_eq!(in_time(&time, server.get("/v1/ids/numbers")).await.status, 200);
     doubted(&beside).await;
 
-    // It notices the doubt with a renewal, and that is not before time passes.
+    // It notices the doubt with a renewal, which happens only when time passes.
     let before = looks(&node);
     let mut recovering = std::pin::pin!(server.post("/v1/recovery", r#"{"without": ["b"]}"#));
     let first_look = async {
@@ -161,7 +162,7 @@ async fn what_is_reported_while_a_recovery_waits_for_its_server_is_passed_too() 
         early = &mut recovering => panic!("it has waited for nobody: {early:?}"),
         () = soon(first_look) => {}
     }
-    // More than the server itself says, whenever it does.
+    // More than the server itself reports, at any time.
     let ends = [("numbers".to_owned(), 9_000)].into();
     let known = Known { ends, writes: 10_000, catalog: 1_000, ..Known::default() };
     beside.report(&journal("a"), Some(&known)).await.unwrap();
@@ -170,13 +171,13 @@ async fn what_is_reported_while_a_recovery_waits_for_its_server_is_passed_too() 
     in_time(&time, goes_on_from(&server, 9_000)).await;
 }
 
-/// Nobody holds a worker number, and nothing that an operator could do would help.
+/// The store holds no worker number for any member, and no action of the operator would help.
 #[tokio::test]
 async fn until_the_clock_has_come_to_the_marks_readyz_says_when_and_that_nothing_is_to_be_done() {
     let (server, _beside) = in_doubt().await;
     let done = soon(server.post("/v1/recovery", r#"{"without": ["b"]}"#)).await.json();
     let until = done["marks_at_least"].as_str().unwrap();
-    // A number is claimed once somebody asks for what needs one.
+    // A number is claimed on the first request that needs one.
     soon(async { while server.get("/v1/ids/default").await.code() != "pool_full" {} }).await;
     let ready = soon(async {
         loop {
@@ -206,6 +207,6 @@ async fn goes_on_from(server: &Server, first: u64) {
         answer = soon(server.get("/v1/ids/numbers")).await;
     }
     assert_eq!(answer.ids(), [first]);
-    // What was in stock before is used by nobody.
+    // Numbers prefetched before are never issued.
     assert_eq!(server.get("/v1/ids/numbers").await.ids(), [first + 1]);
 }

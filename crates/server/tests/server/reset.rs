@@ -1,4 +1,4 @@
-//! Requests over HTTP/2 that are taken back as soon as they are made.
+//! Tests of HTTP/2 requests that are cancelled immediately.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -14,7 +14,7 @@ pub(crate) const WINDOW_UPDATE: u8 = 8;
 pub(crate) const END_STREAM: u8 = 1;
 pub(crate) const END_HEADERS: u8 = 4;
 
-/// A frame, RFC 9113, section 4.1.
+/// Returns a frame, RFC 9113, section 4.1.
 pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     let mut bytes = length[1..].to_vec();
@@ -24,7 +24,8 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     bytes
 }
 
-/// A GET of this path, RFC 7541: method and scheme from the static table, the rest as literals.
+/// Returns the head of a GET of this path, RFC 7541: method and scheme from the static table, the
+/// rest as literals.
 pub(crate) fn get(path: &str) -> Vec<u8> {
     let mut block = vec![0x82, 0x86, 0x04, u8::try_from(path.len()).unwrap()];
     block.extend(path.as_bytes());
@@ -33,7 +34,7 @@ pub(crate) fn get(path: &str) -> Vec<u8> {
     block
 }
 
-/// CVE-2023-44487: the server hangs up on whoever does it, and has lost nothing.
+/// CVE-2023-44487: the server closes the connection of the attacker, and has lost nothing.
 #[test]
 fn rapid_resets_end_the_connection_and_cost_nobody_else_anything() {
     alone(rapid_resets_end_the_connection_and_cost_nobody_else_anything, async {
@@ -70,8 +71,8 @@ fn rapid_resets_end_the_connection_and_cost_nobody_else_anything() {
     });
 }
 
-/// Whoever has as many calls as he may and gives them all up at once, as at a deadline that they have in
-/// common, keeps his connection, and what else is on it.
+/// A client that has the most calls and cancels them all at once, as at a common deadline, keeps
+/// its connection, and its other requests.
 #[tokio::test]
 async fn calls_that_are_given_up_together_end_no_connection() {
     let server = server().await;
@@ -89,7 +90,7 @@ async fn calls_that_are_given_up_together_end_no_connection() {
     let last = 2 * 127 + 1;
     asked.extend(frame(HEADERS, END_STREAM | END_HEADERS, last, &get("/livez")));
     client.send(asked).await;
-    // Until the last one's answer begins, no GOAWAY (7) comes.
+    // No GOAWAY (7) comes before the last response begins.
     let answered = async {
         loop {
             let (kind, stream) = next_frame(&mut client).await;
@@ -102,13 +103,13 @@ async fn calls_that_are_given_up_together_end_no_connection() {
     soon(answered).await;
 }
 
-/// The next frame's kind and stream; its payload is passed over.
+/// Returns the next frame's kind and stream; skips its payload.
 pub(crate) async fn next_frame(client: &mut Client) -> (u8, u32) {
     let (kind, _, stream, _) = next_whole_frame(client).await;
     (kind, stream)
 }
 
-/// The next frame: kind, flags, stream and payload.
+/// Returns the next frame: kind, flags, stream and payload.
 pub(crate) async fn next_whole_frame(client: &mut Client) -> (u8, u8, u32, Vec<u8>) {
     let mut head = [0; 9];
     client.0.read_exact(&mut head).await.unwrap();

@@ -1,4 +1,4 @@
-//! RESP, byte by byte.
+//! Tests of RESP, byte by byte.
 
 use snowmint_server::Settings;
 
@@ -51,14 +51,14 @@ async fn one_command_after_the_other() {
         client.send(request(args)).await;
         client.expect(reply).await;
     }
-    // Libraries write every INCR so.
+    // Libraries write every INCR in this form.
     assert!(client.ask(&["INCRBY", "default", "1"]).await.starts_with(':'));
     assert!(
         client.ask(&["AUTH", "secret"]).await.starts_with("-ERR AUTH <password> called without")
     );
 }
 
-/// Whatever is wrong with a command, the connection lives.
+/// After any mistake in a command, the connection lives.
 #[tokio::test]
 async fn a_bad_command_is_an_error_and_the_connection_lives() {
     let server = server().await;
@@ -113,7 +113,7 @@ async fn a_bad_command_is_an_error_and_the_connection_lives() {
         assert!(line.starts_with(expected), "{args:?}: {line}");
         assert_eq!(client.ask(&["PING"]).await, "+PONG", "after {args:?}");
     }
-    // A name that is no UTF-8.
+    // A name that is not UTF-8.
     client.send(b"*2\r\n$4\r\nINCR\r\n$2\r\n\xff\xfe\r\n").await;
     assert!(client.line().await.starts_with("-ERR "));
     assert_eq!(client.ask(&["PING"]).await, "+PONG");
@@ -129,7 +129,7 @@ async fn bytes_that_are_no_request_end_the_connection() {
         ("ECHO \"a\r\n", "unbalanced quotes"),
     ] {
         let mut client = server.resp().await;
-        // What came before is answered, what comes after is not.
+        // Earlier requests get replies, later ones do not.
         client.send(format!("PING\r\n{bytes}PING\r\n")).await;
         client.expect("+PONG\r\n-ERR Protocol error: ").await;
         let rest = String::from_utf8(client.rest().await).unwrap();
@@ -142,7 +142,7 @@ async fn bytes_that_are_no_request_end_the_connection() {
 async fn replies_keep_the_order_of_requests() {
     let server = server().await;
     let mut client = server.resp().await;
-    // Some of these are answered at once and some only after waiting.
+    // Some of these get replies immediately and some only after a wait.
     client
         .send("INCR numbers\r\nPING\r\nINCRBY numbers 10\r\nINCR nobody\r\nMINT numbers 2\r\nECHO x\r\n")
         .await;
@@ -258,7 +258,7 @@ async fn a_browser_is_hung_up_on() {
     assert_eq!(server.resp().await.ask(&["INCR", "numbers"]).await, ":1");
 }
 
-/// The very bytes with which redis-cli and redis-benchmark begin.
+/// The first bytes of redis-cli and redis-benchmark.
 #[tokio::test]
 async fn what_redis_tools_ask_first() {
     let server = server().await;
@@ -274,7 +274,8 @@ async fn what_redis_tools_ask_first() {
     client.expect("*10\r\n$4\r\nincr\r\n:2\r\n*2\r\n+write\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*0\r\n*0\r\n*0\r\n*0\r\n").await;
 }
 
-/// Where keys stand alone, `INCR` counts, whatever source was minted from before, and `MINT` mints.
+/// With a default counter source, `INCR` counts, whatever source was minted from before, and `MINT`
+/// mints.
 #[tokio::test]
 async fn a_default_counter_source_is_meant_whatever_was_asked_last() {
     let default = |settings: &mut Settings| {

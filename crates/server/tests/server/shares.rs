@@ -1,4 +1,4 @@
-//! One token reads nothing of what it asks for, over each protocol: another is served as if it were alone.
+//! Tests that a token with unread responses, over each protocol, does not affect another token.
 
 use snowmint_server::Settings;
 use snowmint_wire::grpc::ListSourcesRequest;
@@ -10,23 +10,23 @@ use super::common::{Answer, Client, Server, request, server_with, soon};
 use super::grpc::{many, reason, wish};
 use super::reset::{END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame, get, next_frame};
 
-/// The most IDs of one answer, which is larger than what the system keeps of it for a reader who does not read.
+/// Most IDs of one response, which exceeds the system's buffers for a reader that does not read.
 const BATCH: u64 = 100_000;
 
 fn limits(settings: &mut Settings) {
     settings.limits.unsent_max = 2_000_000;
-    // Some are minted at the same moment on a busy machine.
+    // A busy machine mints some of them at the same time.
     settings.limits.wait_max = snowmint_coord::spec::Span::from_ms(60_000);
 }
 
-/// A connection whose reader's buffer is small.
+/// Opens a connection with a small receive buffer.
 async fn narrow(address: std::net::SocketAddr) -> Client {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     Client(socket.connect(address).await.unwrap())
 }
 
-/// Pipelines of batches over HTTP/1.1 that nobody reads.
+/// Opens unread pipelines of batches over HTTP/1.1.
 async fn over_http(server: &Server, count: usize) -> Vec<Client> {
     let get = format!(
         "GET /v1/ids/default?count={BATCH} HTTP/1.1\r\nhost: localhost\r\n{}\r\n",
@@ -35,7 +35,7 @@ async fn over_http(server: &Server, count: usize) -> Vec<Client> {
     unread(server.http, count, &get.repeat(6)).await
 }
 
-/// The same over RESP.
+/// Opens the same over RESP.
 async fn over_resp(server: &Server, count: usize) -> Vec<Client> {
     let mint = request(&["MINT", "default", &BATCH.to_string()]).repeat(6);
     unread(server.resp, count, &(request(&["AUTH", MINTER]) + &mint)).await
@@ -52,7 +52,7 @@ async fn unread(address: std::net::SocketAddr, count: usize, asks: &str) -> Vec<
     clients
 }
 
-/// The same over HTTP/2, where the reader has no window.
+/// Opens the same over HTTP/2, where the reader has no window.
 async fn over_http2(server: &Server, batch: u64, count: usize) -> Vec<Client> {
     let nothing = [0, 4, 0, 0, 0, 0];
     let mut client = Client::to(server.http).await;
@@ -73,7 +73,7 @@ async fn over_http2(server: &Server, batch: u64, count: usize) -> Vec<Client> {
     vec![client]
 }
 
-/// A refusal that names the limit and whose share it is.
+/// Returns whether an error names the limit and the holder of the share.
 fn is_over_share(message: &str) -> bool {
     message.contains("limits.unsent_max") && message.contains("the share of token minter")
 }
@@ -87,7 +87,8 @@ async fn batch_over_grpc(server: &Server, token: &str) -> Result<usize, Status> 
     Ok(answer.into_inner().ids.len())
 }
 
-/// Waits until whoever does not read has as much as it may, and is refused more, over every protocol.
+/// Waits until the client that does not read has its whole share, and gets errors over every
+/// protocol.
 async fn refused(server: &Server) {
     soon(async {
         while batch_over_http(server, MINTER).await.status == 200 {
@@ -109,7 +110,7 @@ async fn refused(server: &Server) {
     assert!(client.ask(&["INCR", "default"]).await.starts_with(':'));
 }
 
-/// Another token gets its batches meanwhile.
+/// Checks that another token gets its batches meanwhile.
 async fn served(server: &Server, token: &str) {
     for _ in 0..3 {
         let answer = batch_over_http(server, token).await;
@@ -134,7 +135,7 @@ async fn unread_batches_of_one_token_starve_no_other() {
         refused(&server).await;
         served(&server, ADMIN).await;
         drop(unread);
-        // It gets its share back with its connections.
+        // Its share is free again when its connections close.
         soon(async {
             while batch_over_http(&server, MINTER).await.status != 200 {
                 tokio::task::yield_now().await;
@@ -166,7 +167,7 @@ async fn unread_streams_of_one_token_starve_no_other() {
     assert_eq!(message.ids.len(), 1_000);
 }
 
-/// Small ones are not counted, and yet many of them on one connection are.
+/// Small responses are not counted, but many of them on one connection are.
 #[tokio::test]
 async fn unread_small_answers_over_http2_count() {
     let (server, _) = guarded_with(|settings| settings.limits.unsent_max = 200_000).await;
@@ -178,12 +179,12 @@ async fn unread_small_answers_over_http2_count() {
     assert_eq!(answer.code(), "overloaded");
     assert!(is_over_share(&answer.body), "{answer:?}");
     assert_eq!(get(ADMIN).await.ids().len(), 2_000);
-    // Small ones of another connection of its own are served.
+    // Small ones of another of its connections are served.
     let path = "/v1/ids/default?count=1000";
     assert_eq!(server.send("GET", path, &bearer(MINTER), "").await.ids().len(), 1_000);
 }
 
-/// A list of many rows is a large answer, too.
+/// A list of many rows is a large response, too.
 #[tokio::test]
 async fn long_lists_count() {
     let server = server_with(|settings| settings.limits.unsent_max = 1).await;
@@ -197,7 +198,7 @@ async fn long_lists_count() {
     assert_eq!(reason(&status).as_str(), "overloaded");
 }
 
-/// Where nobody shows a token, addresses have shares.
+/// Without tokens, addresses have shares.
 #[tokio::test]
 async fn unread_batches_of_one_address_starve_no_other() {
     let server = server_with(limits).await;

@@ -1,4 +1,4 @@
-//! Stopping: nothing new, what was begun is finished, and nothing stays behind.
+//! Tests of a stop: nothing new begins, requests in progress finish, and nothing stays open.
 
 use super::common::{Client, in_time, server, server_with, soon};
 use snowmint_coord::Timer as _;
@@ -27,7 +27,8 @@ async fn a_stop_is_bounded() {
     let mut http = Client::to(server.http).await;
     http.send("POST /v1/ids/default HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n{")
         .await;
-    // Its head has been read when the server has answered another one on a later connection.
+    // Its head has been read when the server has responded to another request on a later
+    // connection.
     assert_eq!(server.get("/livez").await.status, 200);
     server.handle.stop();
     let begun = server.timer.elapsed();

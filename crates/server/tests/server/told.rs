@@ -1,4 +1,4 @@
-//! What the log says of requests.
+//! Tests of log lines about requests.
 
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex};
@@ -10,8 +10,8 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use crate::alone::alone;
 use crate::common::{node, request, server_of, server_with, settings};
 
-/// What this process logs at the level that is the default: where another thread was first to come by a line of
-/// code that logs, a subscriber of one thread may not hear of it.
+/// Log of this process at the default level. Where another thread was the first at a line of code
+/// that logs, a subscriber of one thread may miss it.
 #[derive(Clone, Debug, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -57,7 +57,7 @@ impl Subscriber for Log {
     fn exit(&self, _: &Id) {}
 }
 
-/// Callers repeat what is refused, at once and in thousands.
+/// Callers repeat failing requests, immediately and in thousands.
 #[test]
 fn what_callers_are_refused_is_said_once_a_second_however_many_ask() {
     alone(what_callers_are_refused_is_said_once_a_second_however_many_ask, async {
@@ -87,7 +87,7 @@ fn what_callers_are_refused_is_said_once_a_second_however_many_ask() {
     });
 }
 
-/// The same code as every other protocol says, and the source that it was about, if there is one.
+/// The same code as in every other protocol, and the source of the command, if there is one.
 #[test]
 fn the_access_log_says_which_error_a_command_was_answered_with() {
     alone(the_access_log_says_which_error_a_command_was_answered_with, async {
@@ -96,7 +96,7 @@ fn the_access_log_says_which_error_a_command_was_answered_with() {
         let mut resp = server.resp().await;
         resp.ask(&["MINT", "default"]).await;
         for (command, outcome) in [
-            // A name that is no source may be a token in the wrong place.
+            // A name without a source may be a token in the wrong place.
             (&["MINT", "nobody"][..], r#"asked=MINT outcome="unknown_source""#),
             (&["MINT", "default", "1000000"], r#"source="default" outcome="too_many""#),
             (&["MINT", "default", "x"], r#"outcome="bad_request""#),
@@ -112,7 +112,7 @@ fn the_access_log_says_which_error_a_command_was_answered_with() {
         resp.ask(&["PING"]).await;
         let line = log.lines("snowmint::access").pop().unwrap();
         assert!(line.contains(r#"outcome="ok""#), "{line}");
-        // What waits for EXEC is told of once, when it runs.
+        // Commands queued for EXEC are logged once, when they run.
         let before = log.lines("snowmint::access").len();
         let transaction: &[&[&str]] =
             &[&["MULTI"], &["INCR", "default"], &["MINT", "nobody"], &["EXEC"]];

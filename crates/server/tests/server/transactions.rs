@@ -1,10 +1,11 @@
-//! `MULTI` to `EXEC`, byte by byte. That the words are Redis's is held by the end-to-end tests, against one.
+//! Tests of `MULTI` to `EXEC`, byte by byte. The end-to-end tests compare the words with a real
+//! Redis.
 
 use futures_util::future::select_all;
 
 use super::common::{Client, Server, request, server, server_with};
 
-/// Requests that come together.
+/// Returns requests that come together.
 fn together(requests: &[&[&str]]) -> String {
     requests.iter().map(|args| request(args)).collect()
 }
@@ -31,7 +32,7 @@ async fn commands_wait_for_exec_and_are_answered_in_order() {
     client.send(together(sent)).await;
     client.expect(&expected).await;
 
-    // The same, a byte at a time, and as people type it.
+    // The same, a byte at a time, and in the form that people type.
     for byte in "multi\r\nincr numbers\r\nping 'a b'\r\nexec\r\n".bytes() {
         client.send([byte]).await;
     }
@@ -49,7 +50,7 @@ async fn what_is_kept_takes_no_id_before_exec_and_none_without() {
     assert_eq!(other.ask(&["INCR", "numbers"]).await, ":1");
     client.send(together(&[&["DISCARD"], &["INCR", "numbers"]])).await;
     client.expect("+OK\r\n:2\r\n").await;
-    // A connection that ends takes its transaction with it.
+    // The end of a connection discards its transaction.
     client.send(together(&[&["MULTI"], &["INCR", "numbers"], &["QUIT"]])).await;
     assert_eq!(client.rest().await, b"+OK\r\n+QUEUED\r\n+OK\r\n");
     assert_eq!(other.ask(&["INCR", "numbers"]).await, ":3");
@@ -74,13 +75,13 @@ async fn a_refused_command_refuses_all() {
     assert_eq!(client.ask(&["INCR", "numbers"]).await, ":1");
 }
 
-/// However much is sent, no more than so much is kept, and it is said at once.
+/// At any amount sent, the kept bytes are bounded, and the error comes immediately.
 #[tokio::test]
 async fn a_transaction_that_is_too_long_is_refused() {
     let server = server().await;
     let mut client = server.resp().await;
     let incr = request(&["INCR", "numbers"]);
-    // The argument with its head and the command's takes 26 bytes more than it is long.
+    // The argument with its head and the command's takes 26 bytes more than its length.
     let fits = 262_144 / incr.len();
     client.send(request(&["MULTI"])).await;
     client.expect("+OK\r\n").await;
@@ -96,7 +97,7 @@ async fn a_transaction_that_is_too_long_is_refused() {
     assert!(client.ask(&["EXEC"]).await.starts_with("-EXECABORT "));
     assert_eq!(client.ask(&["INCR", "numbers"]).await, ":1");
 
-    // What fits runs, and none is lost.
+    // A transaction that fits runs, and none of it is lost.
     client.send([request(&["MULTI"]), incr.repeat(fits), request(&["EXEC"])].concat()).await;
     client.expect(&format!("+OK\r\n{}*{fits}\r\n", "+QUEUED\r\n".repeat(fits))).await;
     for number in 2..=u64::try_from(fits).unwrap() + 1 {
@@ -119,7 +120,7 @@ async fn the_version_may_change_within() {
     client.expect("end\r\n").await;
 }
 
-/// With `resp.default_counter_source`, as an application of Redis sends it.
+/// With `resp.default_counter_source`, in the form of a Redis application.
 #[tokio::test]
 async fn a_pipeline_of_an_application_of_redis_counts_its_keys() {
     let server: Server =
@@ -131,13 +132,13 @@ async fn a_pipeline_of_an_application_of_redis_counts_its_keys() {
     client.expect("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n:5\r\n").await;
 }
 
-/// 16 commands of a transaction, nearly as long as it may be.
+/// Returns 16 commands of a transaction near the longest length.
 fn long_commands() -> String {
     request(&["ECHO", &"x".repeat(16_000)]).repeat(16)
 }
 
-/// Connections of one client with long transactions that it does not end, until it may have no more of them; and what
-/// it is told then.
+/// Opens connections of one client with long unfinished transactions, up to the limit. Returns
+/// them, and the error at the limit.
 async fn as_many_as_may_be(server: &Server) -> (Vec<Client>, String) {
     let mut kept = Vec::new();
     loop {
@@ -151,17 +152,18 @@ async fn as_many_as_may_be(server: &Server) -> (Vec<Client>, String) {
             }
         }
         kept.push(client);
-        // 64 MiB, by which nobody else loses anything.
+        // 64 MiB, which takes nothing from other clients.
         assert!(kept.len() < 300, "a client keeps as much as it likes");
     }
 }
 
-/// Half a request, of some 20,000 bytes.
+/// Returns half a request, of about 20,000 bytes.
 fn half() -> String {
     request(&["ECHO", &"x".repeat(16_000), &"x".repeat(5_000)]).split_at(20_000).0.to_owned()
 }
 
-/// However many connections a client has: what the server keeps over them is a share of what it keeps for all.
+/// For any number of connections, the memory that the server keeps for a client is a share of the
+/// common limit.
 #[tokio::test]
 async fn what_is_kept_for_a_client_over_all_its_connections_has_a_bound() {
     let server = server().await;
@@ -172,7 +174,8 @@ async fn what_is_kept_for_a_client_over_all_its_connections_has_a_bound() {
     let mut short = server.resp().await;
     assert_eq!(short.ask(&["INCR", "numbers"]).await, ":1", "short ones are answered");
 
-    // Halves of requests count with them, and so little is free that some of these are refused.
+    // Halves of requests count with them, and the rest of the limit is so small that some of these
+    // fail.
     let mut halves = Vec::new();
     for _ in 0..60 {
         let mut client = server.resp().await;
@@ -183,7 +186,8 @@ async fn what_is_kept_for_a_client_over_all_its_connections_has_a_bound() {
     assert!(refused.starts_with("-TRYAGAIN half a request with "), "{refused}");
     drop(others);
 
-    // What ends is given back: more than those halves take, should the server still look at some.
+    // Finished transactions free their bytes: more than those halves take, if the server still
+    // reads some of them.
     for client in kept.iter_mut().take(10) {
         assert_eq!(client.ask(&["DISCARD"]).await, "+OK");
     }

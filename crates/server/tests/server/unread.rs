@@ -1,4 +1,4 @@
-//! Over HTTP/2 whoever reads nothing can have other frames go to and fro.
+//! Tests of HTTP/2 clients that read nothing, but exchange other frames.
 
 use snowmint_coord::Timer as _;
 use snowmint_coord::spec::Span;
@@ -15,13 +15,14 @@ use super::reset::{
 };
 use super::watches::client_from;
 
-/// How many answers a connection without a token may have unread: by itself, and with others.
+/// Unread responses that a connection without a token may have: by itself, and with the common
+/// limit.
 const OPEN_OWN: usize = 4;
 const OPEN_MAX: usize = 24;
-/// How many beyond their own all connections of one address have.
+/// Unread responses beyond their own of all connections of one address.
 const OPEN_OF_ADDRESS: usize = 1_024;
 
-/// A connection on which so many bytes of each answer's body may be sent.
+/// Opens a connection with this window for each response's body.
 async fn reading(server: &Server, window: u8) -> Client {
     reading_over(Client::to(server.http).await, window).await
 }
@@ -33,7 +34,7 @@ async fn reading_over(mut client: Client, window: u8) -> Client {
     client
 }
 
-/// These are asked for, and no answer is read beyond its head.
+/// Sends these requests, and reads only the heads of the responses.
 async fn ask(client: &mut Client, heads: &[Vec<u8>]) {
     for (stream, head) in (1_u32..).step_by(2).zip(heads) {
         client.send(frame(HEADERS, END_STREAM | END_HEADERS, stream, head)).await;
@@ -45,7 +46,7 @@ async fn ask(client: &mut Client, heads: &[Vec<u8>]) {
     }
 }
 
-/// A file that lies in the program is not copied for each who asks for it.
+/// A built-in file is not copied for each request.
 #[test]
 fn a_long_file_that_nobody_reads_costs_no_memory() {
     alone(a_long_file_that_nobody_reads_costs_no_memory, async {
@@ -60,7 +61,7 @@ fn a_long_file_that_nobody_reads_costs_no_memory() {
     });
 }
 
-/// A text is compressed once, and no encoder is kept for those who do not read it.
+/// A text is compressed once, and the server keeps no encoder for clients that do not read.
 #[test]
 fn compressed_texts_that_nobody_reads_cost_no_memory() {
     alone(compressed_texts_that_nobody_reads_cost_no_memory, async {
@@ -83,7 +84,7 @@ fn compressed_texts_that_nobody_reads_cost_no_memory() {
     });
 }
 
-/// Asks for this on one stream after the other, and tells the kinds of the frames that answer.
+/// Requests this on one stream after the other, and returns the kinds of the response frames.
 async fn answers(client: &mut Client, head: &[u8], streams: impl Iterator<Item = u32>) -> Vec<u8> {
     let mut kinds = Vec::new();
     for stream in streams {
@@ -92,7 +93,7 @@ async fn answers(client: &mut Client, head: &[u8], streams: impl Iterator<Item =
             loop {
                 let (kind, _, of, payload) = next_whole_frame(client).await;
                 if of == stream {
-                    // REFUSED_STREAM: it can be sent again.
+                    // REFUSED_STREAM: the request can be sent again.
                     assert!(kind != RST_STREAM || payload == 7_u32.to_be_bytes(), "{payload:?}");
                     return kind;
                 }
@@ -103,7 +104,7 @@ async fn answers(client: &mut Client, head: &[u8], streams: impl Iterator<Item =
     kinds
 }
 
-/// Each costs what the server keeps for a stream. Where a byte may be sent, h2 takes over the rest.
+/// Each costs the server the memory of a stream. With a window of one byte, h2 keeps the rest.
 #[tokio::test]
 async fn connection_without_a_token_has_few_answers_that_it_does_not_read() {
     let (server, _) = guarded().await;
@@ -114,7 +115,7 @@ async fn connection_without_a_token_has_few_answers_that_it_does_not_read() {
         let (told, refused) = kinds.split_at(OPEN_MAX);
         assert!(told.iter().all(|&kind| kind == HEADERS), "{told:?} with a window of {window}");
         assert!(refused.iter().all(|&kind| kind == RST_STREAM), "{refused:?} with {window}");
-        // What is read makes room.
+        // A read response makes room.
         client.send(frame(WINDOW_UPDATE, 0, 1, &1_000_u32.to_be_bytes())).await;
         let mut stream = 81;
         let answered = async {
@@ -147,7 +148,7 @@ async fn address_without_a_token_has_few_answers_that_it_does_not_read() {
     assert_eq!(told, OPEN_OF_ADDRESS + connections * OPEN_OWN);
 }
 
-/// Whether they have a token is looked at before the first of them has shown it.
+/// The server checks their tokens even before the first of them is handled.
 #[tokio::test]
 async fn requests_with_a_token_that_come_together_are_all_answered() {
     let (server, _) = guarded().await;
@@ -168,7 +169,7 @@ async fn requests_with_a_token_that_come_together_are_all_answered() {
     }
 }
 
-/// They grow with the sources that there are.
+/// The pages grow with the number of sources.
 #[tokio::test]
 async fn pages_of_metrics_that_nobody_reads_are_counted() {
     let server = server_with(|settings| settings.limits.unsent_max = 1_000).await;
@@ -188,19 +189,20 @@ async fn pages_of_metrics_that_nobody_reads_are_counted() {
     assert!(refused > 0, "{answered} pages were given, and nobody read them");
 }
 
-/// What is not read is missed by all others. It is given up in time, though pings go to and fro, or a byte is taken now
-/// and then; and counts although it may begin, after which it is h2 that keeps it.
+/// Unread IDs are missing for all other callers. The server gives up the response in time, despite
+/// pings or reads of single bytes. The response counts even if it may begin, after which h2 keeps
+/// it.
 #[tokio::test]
 async fn an_answer_that_counts_is_read_as_a_whole_in_time() {
     let limits = |settings: &mut Settings| {
-        // Two such answers are a client's share.
+        // Two of these responses are a client's share.
         settings.limits.unsent_max = 12_000;
         settings.http.idle_max = Span::from_ms(1_000);
     };
     let server = server_with(limits).await;
     let ping = frame(PING, 0, 0, &[7; 8]);
     let one_byte = frame(WINDOW_UPDATE, 0, 1, &1_u32.to_be_bytes());
-    // Short enough to be handed on as a whole.
+    // Short enough to be handed over as a whole.
     let path = "/v1/ids/numbers?count=2000";
     for (window, sign_of_life) in [(1, &ping), (1, &one_byte), (0, &ping), (0, &one_byte)] {
         let mut client = reading(&server, window).await;
@@ -219,7 +221,7 @@ async fn an_answer_that_counts_is_read_as_a_whole_in_time() {
     }
 }
 
-/// A stream may last, if it is read.
+/// A stream may last, if the client reads it.
 #[tokio::test]
 async fn a_stream_goes_on_for_as_long_as_some_of_it_is_read() {
     let server = server_with(|settings| settings.http.idle_max = Span::from_ms(1_000)).await;

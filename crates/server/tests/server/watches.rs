@@ -1,5 +1,5 @@
-//! Calls that are held open without a token: they are few for each connection, and leave room for callers with a
-//! token.
+//! Tests of calls that are held open without a token: they are few for each connection, and leave
+//! room for callers with a token.
 
 use std::net::SocketAddr;
 
@@ -20,7 +20,7 @@ use super::reset::{
     END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame, next_frame, next_whole_frame,
 };
 
-/// How many a connection has, and all callers without a token.
+/// Calls of a connection, and of all callers without a token.
 const CONNECTION: u32 = 8;
 const ANONYMOUS: u32 = 2_048;
 
@@ -55,20 +55,20 @@ async fn connection_has_a_bounded_number_of_watches() {
     let refused = watch(&mut client, "").await.unwrap_err();
     assert_eq!((refused.code(), reason(&refused)), (Code::ResourceExhausted, Told::TooMany));
     assert_eq!(reflect(&channel).await.unwrap_err().code(), Code::ResourceExhausted);
-    // Others are served, also on the same connection.
+    // Other connections are served, and other calls on the same connection.
     assert!(watch(&mut HealthClient::new(server.channel().await), "").await.is_ok());
     assert!(soon(client.check(HealthCheckRequest::default())).await.is_ok());
     watches.pop();
     soon(async { while watch(&mut client, "").await.is_err() {} }).await;
 }
 
-/// However many watch, the readiness is looked at once.
+/// The server reads the readiness once for any number of watches.
 #[tokio::test]
 async fn watches_share_one_look() {
     let server = server().await;
     let mut client = HealthClient::new(server.channel().await);
     let mut watches = vec![watch(&mut client, "").await.unwrap()];
-    // Calls have a deadline until they are answered.
+    // Calls have a deadline until their response.
     let settled = async |server: &Server| {
         let mut sleepers = server.timer.sleepers();
         let mut same = 0;
@@ -91,7 +91,8 @@ async fn watches_share_one_look() {
     assert_eq!(several, alone);
 }
 
-/// The head of a call: method and scheme from the static table of RFC 7541, the rest as literals.
+/// Returns the head of a call: method and scheme from the static table of RFC 7541, the rest as
+/// literals.
 fn head_of(path: &str) -> Vec<u8> {
     let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
     let mut block = vec![0x83, 0x86, 0x04];
@@ -103,7 +104,7 @@ fn head_of(path: &str) -> Vec<u8> {
     block
 }
 
-/// A connection from another address of this machine.
+/// Connects from another address of this machine.
 pub(crate) async fn client_from(host: u8, server: &Server) -> Client {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from(([127, 0, 0, host], 0))).unwrap();
@@ -112,8 +113,8 @@ pub(crate) async fn client_from(host: u8, server: &Server) -> Client {
     Client(stream)
 }
 
-/// As many as there may be without a token, over as many connections as that takes. They come from so many addresses
-/// that none of these has its share.
+/// Opens the most watches that callers without a token may have, over the connections that this
+/// takes. They come from enough addresses that no address reaches its share.
 async fn flood(server: &Server) -> Vec<Client> {
     let mut clients = Vec::new();
     for (_, host) in (0..ANONYMOUS / CONNECTION).zip((2..18).cycle()) {
@@ -147,7 +148,8 @@ async fn anonymous_watches_leave_room_for_tokens() {
     soon(async { while watch(&mut client, "").await.is_err() {} }).await;
 }
 
-/// The list is long, and for everybody. Of an answer that may begin, h2 takes over the rest.
+/// The list is long, and needs no token. With a window of one byte, h2 keeps the rest of a
+/// response.
 #[tokio::test]
 async fn lists_of_layouts_that_nobody_reads_are_few_on_a_connection() {
     let server = server().await;
@@ -167,7 +169,7 @@ async fn lists_of_layouts_that_nobody_reads_are_few_on_a_connection() {
                     }
                 }
             };
-            // A refusal is a head alone.
+            // An error is a head alone.
             assert_eq!(
                 soon(answered).await,
                 index < CONNECTION,

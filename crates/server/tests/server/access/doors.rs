@@ -1,4 +1,4 @@
-//! At the doors of other systems.
+//! Tests of tokens in the compatibility APIs.
 
 use snowmint_server::{TokenHash, Tokens};
 
@@ -37,12 +37,12 @@ async fn the_doors_of_other_systems_ask_as_well() {
         server.send("GET", "/api/segment/get/numbers", &bearer(READER), "").await.status,
         403
     );
-    // Tinyid's clients say their token in the query.
+    // Tinyid's clients send their token in the query.
     for (token, code) in [("", 5), ("wrong", 5), (READER, 5), (MINTER, 200)] {
         let path = format!("/id/nextId?bizType=numbers&token={token}");
         assert_eq!(server.get(&path).await.json()["code"], code, "{token}");
     }
-    // They are counted as all others are, those with status 200 too.
+    // They are counted like all others, those with status 200 too.
     let page = server.send("GET", "/metrics", &bearer(ADMIN), "").await.body;
     for refused in ["code=\"unauthenticated\"} 16\n", "code=\"forbidden\"} 2\n"] {
         let line = format!("snowmint_refusals_total{{protocol=\"http\",{refused}");
@@ -68,7 +68,7 @@ async fn tokens_of_tinyid_let_in_for_numbers_only() {
     assert_eq!(server.as_whom("plain", "GET", "/v1/ids/numbers", "").await, 401);
 }
 
-/// As those that programs claim: a number is nobody else's for a while.
+/// Counted like the claims of programs: each makes a number unusable for others for a while.
 #[tokio::test]
 async fn numbers_that_are_lent_count_against_the_rate() {
     let (server, access) = guarded_with(|settings| settings.compat.cosid.enabled = true).await;

@@ -1,4 +1,4 @@
-//! Over gRPC: minting, the store, and streams that last.
+//! Tests of tokens over gRPC: minting, the store, and long streams.
 
 use snowmint_server::Tokens;
 use snowmint_wire::error::Code as Told;
@@ -57,8 +57,8 @@ async fn grpc_asks_for_a_token_and_its_rights() {
     }
 }
 
-/// Programs that mint beside themselves may take numbers of the sources that they have the right for, and
-/// move nothing else.
+/// Embedded clients may take numbers of the sources that they have the right for, and move nothing
+/// else.
 #[tokio::test]
 async fn the_store_is_for_those_who_may_join() {
     let (server, _) = guarded().await;
@@ -68,7 +68,7 @@ async fn the_store_is_for_those_who_may_join() {
         ("", unknown, unknown, unknown, unknown),
         ("wrong", unknown, unknown, unknown, unknown),
         (READER, forbidden, forbidden, forbidden, forbidden),
-        // No other right has this one in it.
+        // No other right includes this one.
         (MINTER, forbidden, forbidden, forbidden, forbidden),
         (DEFINER, forbidden, forbidden, forbidden, forbidden),
         (JOINER, None, None, forbidden, forbidden),
@@ -86,7 +86,8 @@ async fn the_store_is_for_those_who_may_join() {
                     request.metadata_mut().insert(store::DOOR, door.parse().unwrap());
                     client.$call(request).await.err().map(|status| status.code())
                 } else {
-                    // Whoever is told nothing cannot name the door; asked all the same, he gets nowhere.
+                    // A caller without a described instance cannot name it; its call fails all the
+                    // same.
                     assert!(client.$call(request).await.is_err(), "{token}");
                     join
                 }
@@ -108,7 +109,7 @@ async fn the_store_is_for_those_who_may_join() {
     }
 }
 
-/// Messages may be long there: who is nobody is told so before his has come.
+/// Messages may be long there: an anonymous caller gets its error before its message has come.
 #[tokio::test]
 async fn the_store_waits_for_no_message_of_somebody_unknown() {
     let (server, _) = guarded().await;

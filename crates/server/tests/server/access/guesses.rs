@@ -1,4 +1,4 @@
-//! Who tries tokens, over every protocol.
+//! Tests of guessed tokens, over every protocol.
 
 use tonic::Code;
 
@@ -6,7 +6,7 @@ use super::grpc::named;
 use super::{ADMIN, MINTER, READER, bearer, guarded_with};
 use crate::grpc::wish;
 
-/// As docs/security.md says.
+/// Limits documented in docs/security.md.
 const BURST: usize = 200;
 const EACH_MS: u64 = 10;
 
@@ -35,7 +35,8 @@ async fn guesses_of_one_address_are_slowed_over_all_protocols_together() {
             }
         }
     }
-    // From here on none is looked at, and each protocol says so in its own way, and when to ask again.
+    // From here on no token is checked. Each protocol reports it in its form, with the time of a
+    // retry.
     for token in ["guess", READER] {
         let slowed = get(token).await;
         assert_eq!((slowed.status, slowed.code().as_str()), (429, "rate_limited"), "{token}");
@@ -51,14 +52,15 @@ async fn guesses_of_one_address_are_slowed_over_all_protocols_together() {
         let path = format!("/id/nextId?bizType=numbers&token={token}");
         assert_eq!(server.get(&path).await.json()["code"], 6);
     }
-    // Whoever has a token there goes on, on new connections too, and whoever shows none is told as always.
+    // Callers with a token there continue, on new connections too. Callers without one get the
+    // usual error.
     assert_eq!(get(MINTER).await.status, 200);
     let mut other = server.resp().await;
     assert_eq!(other.ask(&["AUTH", "minter", MINTER]).await, "+OK");
     grpc.mint(named(wish("default", None), MINTER)).await.unwrap();
     assert_eq!(server.get("/v1/ids/default").await.status, 401);
     assert_eq!(server.get("/livez").await.status, 200);
-    // A token that is new there comes in with the next one that is looked at.
+    // A token that is new there is accepted with the next check.
     server.timer.advance_ms(EACH_MS);
     assert_eq!(get(ADMIN).await.status, 200);
     assert_eq!(get("guess").await.status, 401);
@@ -67,7 +69,7 @@ async fn guesses_of_one_address_are_slowed_over_all_protocols_together() {
     drop(access);
 }
 
-/// They may be words that somebody thought of.
+/// They may be words that a person invented.
 #[tokio::test]
 async fn guesses_of_tinyids_own_tokens_are_slowed() {
     let (server, _) = guarded_with(|settings| {

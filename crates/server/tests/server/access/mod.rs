@@ -1,5 +1,5 @@
-//! Who may do what, over every protocol: each door is tried with no token, a wrong one, one without the
-//! right and one with it.
+//! Tests of rights over every protocol: each call is tried with no token, a wrong one, one without
+//! the right and one with it.
 
 mod doors;
 pub(crate) mod grpc;
@@ -96,7 +96,8 @@ impl Server {
 async fn http_asks_for_a_token_and_its_rights() {
     let (server, _) = guarded().await;
     let define = r#"{"name":"orders","kind":"segment"}"#;
-    // Path, and the status for: nobody, a wrong token, who mints, who reads, who administers.
+    // Path, and the status without a token, with a wrong one, a minter's, a reader's, an
+    // administrator's.
     for (method, path, body, wanted) in [
         ("GET", "/livez", "", [200; 5]),
         ("GET", "/readyz", "", [200; 5]),
@@ -110,7 +111,7 @@ async fn http_asks_for_a_token_and_its_rights() {
         ("GET", "/v1/ids/default?count=3", "", [401, 401, 200, 403, 200]),
         ("POST", "/v1/ids/numbers", "", [401, 401, 200, 403, 200]),
         ("POST", "/v1/ids/counters", r#"{"key":"k"}"#, [401, 401, 403, 403, 200]),
-        // Who may not is not told what there is.
+        // A caller without the right does not learn which sources exist.
         ("GET", "/v1/ids/nobody", "", [401, 401, 403, 403, 404]),
         ("GET", "/v1/counters/counters/k", "", [401, 401, 403, 403, 200]),
         ("PUT", "/v1/counters/counters/k", r#"{"bound":"70"}"#, [401, 401, 403, 403, 200]),
@@ -203,7 +204,7 @@ pub(crate) fn bearer(token: &str) -> String {
     format!("authorization: Bearer {token}\r\n")
 }
 
-/// What a limit refuses was not had, and is not taken from the rate.
+/// A request that exceeds a limit takes nothing, and costs nothing of the rate.
 #[tokio::test]
 async fn what_is_too_many_is_not_counted_against_a_rate() {
     let (server, _) = guarded_with(|settings| {
@@ -225,14 +226,14 @@ async fn what_is_too_many_is_not_counted_against_a_rate() {
     }
 }
 
-/// The right over the source that was asked last is none over the one that counts keys.
+/// The right over the last source gives none over the default counter source.
 #[tokio::test]
 async fn who_may_mint_one_source_does_not_count_in_the_default_one() {
     let default = |settings: &mut Settings| {
         settings.resp.default_counter_source = "counters".into();
     };
     let (server, _) = guarded_with(default).await;
-    // It keeps nothing at hand.
+    // A per-request source.
     let each = r#"{"name":"num-each","kind":"segment","step":{"rule":"fixed","size":1}}"#;
     assert_eq!(server.as_whom(ADMIN, "POST", "/v1/sources", each).await, 200);
     let mut client = server.resp().await;
@@ -290,8 +291,8 @@ async fn a_rate_is_kept_over_every_protocol() {
     assert_eq!(delay.as_secs(), 1_800, "{delay:?}");
 }
 
-/// A rate is of a source that there is. One that is not there yet, or is switched off, cannot be
-/// minted from, and whoever may define it is let through to do so: so often in all.
+/// Rates apply to existing sources. A source that does not exist yet, or is disabled, cannot be
+/// minted from, and a caller with the right may define it: a bounded number of times in all.
 #[tokio::test]
 async fn who_has_a_rate_defines_new_sources_and_switches_them_on_again() {
     let (server, _) = guarded().await;
@@ -300,16 +301,17 @@ async fn who_has_a_rate_defines_new_sources_and_switches_them_on_again() {
     let (at, on) = ("/v1/sources/orders", r#"{"enabled":true}"#);
     assert_eq!(server.as_whom(DEFINER, "PATCH", at, on).await, 200);
     assert_eq!(server.as_whom(DEFINER, "GET", "/v1/ids/orders", "").await, 200);
-    // What is there counts: of five an hour two were taken, by the change and the ID.
+    // An existing source counts: of five an hour, the change and the ID took two.
     let mut changes = Vec::new();
     for _ in 0..5 {
         changes.push(server.as_whom(DEFINER, "PATCH", at, on).await);
     }
     assert_eq!(changes, [200, 200, 200, 429, 429]);
-    // Who may not define is told the same as ever.
+    // A caller without the right gets the usual error.
     assert_eq!(server.as_whom(SLOW, "POST", "/v1/sources", define).await, 403);
     assert_eq!(server.as_whom(DEFINER, "DELETE", "/v1/sources/nobody", "").await, 404);
-    // Two of five definitions of what is not there were these; the count is the same over every protocol.
+    // Two of five definitions of missing sources were these; the count is the same over every
+    // protocol.
     let define = |number: u32| format!(r#"{{"name":"more-{number}","kind":"segment"}}"#);
     for number in 0..3 {
         assert_eq!(server.as_whom(DEFINER, "POST", "/v1/sources", &define(number)).await, 200);
@@ -322,7 +324,8 @@ async fn who_has_a_rate_defines_new_sources_and_switches_them_on_again() {
     assert!(status.message().contains("definitions"), "{status:?}");
 }
 
-/// What a definition takes is taken for good, or from everybody: each name, and the memory of queues.
+/// Definitions take room that is never free again, or that all share: each name, and the memory of
+/// queues.
 #[tokio::test]
 async fn who_defines_some_sources_gets_a_share_of_the_room_and_nobody_more_than_there_is() {
     let (server, _) = guarded_with(|settings| {
@@ -340,13 +343,13 @@ async fn who_defines_some_sources_gets_a_share_of_the_room_and_nobody_more_than_
         assert!(answer.0 == 413 && answer.1.contains(key), "{key}: {answer:?}");
     };
     let kind = r#","kind":"segment""#;
-    // Three are built in, and nobody's share.
+    // Three are built in, and count for no share.
     for name in ["mine-1", "ours", "mine-2"] {
         assert_eq!(define(SHARER, name, kind).await.0, 200, "{name}");
     }
     full(define(SHARER, "mine-3", kind).await, "a quarter of limits.sources_max");
     assert_eq!(define(SHARER, "mine-1", kind).await.0, 200, "it is there");
-    // The name of one that was deleted stays.
+    // The name of a deleted source stays.
     assert_eq!(server.as_whom(SHARER, "DELETE", "/v1/sources/mine-1", "").await, 204);
     full(define(SHARER, "mine-3", kind).await, "limits.sources_max");
     assert_eq!(define(SHARER, "mine-1", kind).await.0, 200);
@@ -389,7 +392,7 @@ async fn a_pipeline_under_a_rate_is_answered_to_the_last_and_each_counts() {
         }
     }
     assert_eq!(numbers, (1..=10).collect::<Vec<_>>());
-    // What was refused took no number.
+    // Failed requests took no number.
     assert_eq!(server.send("GET", "/v1/ids/numbers", &bearer(ADMIN), "").await.ids(), [11]);
     // Together they take no more than one by one.
     server.timer.advance_ms(300);
@@ -405,7 +408,7 @@ async fn a_pipeline_under_a_rate_is_answered_to_the_last_and_each_counts() {
             assert!(line.starts_with("-TRYAGAIN token slow is over its rate"), "{line}");
         }
     }
-    // The connection goes on, and so does another source, which has a rate of its own.
+    // The connection stays open, and another source works, which has a rate of its own.
     assert_eq!(client.ask(&["PING"]).await, "+PONG");
     assert!(client.ask(&["INCR", "default"]).await.starts_with(':'));
 }
@@ -419,7 +422,7 @@ async fn resp_asks_for_a_name_and_a_token() {
     {
         assert_eq!(client.ask(command).await, "-NOAUTH Authentication required.", "{command:?}");
     }
-    // Each is counted, also a command that there is not: so somebody who tries is seen.
+    // Each is counted, also an unknown command: so attempts are visible.
     let page = server.send("GET", "/metrics", &bearer(ADMIN), "").await.body;
     let refused = "snowmint_refusals_total{protocol=\"resp\",code=\"unauthenticated\"} 5\n";
     assert!(page.contains(refused), "{page}");
@@ -449,7 +452,7 @@ async fn resp_asks_for_a_name_and_a_token() {
     ] {
         assert!(client.ask(forbidden).await.starts_with("-NOPERM"), "{forbidden:?}");
     }
-    // What the one had at hand is not the other's.
+    // The source cached for the one caller is not the other's.
     assert_eq!(client.ask(&["AUTH", READER]).await, "+OK");
     assert!(client.ask(&["INCR", "default"]).await.starts_with("-NOPERM"));
     // A wrong token changes nothing, as in Redis.
@@ -471,18 +474,18 @@ async fn a_connection_follows_its_token() {
     for _ in 0..3 {
         assert!(client.ask(&["INCR", "default"]).await.starts_with(':'));
     }
-    // Rotated: both are right for a while.
+    // Rotated: both are valid for a while.
     let mut rotated = tokens();
     let minter = rotated.tokens.get_mut("minter").unwrap();
     minter.hashes.push(TokenHash::of(b"the next one").to_string());
     access.replace(&rotated).unwrap();
     assert!(client.ask(&["INCR", "default"]).await.starts_with(':'));
-    // It may less.
+    // It has fewer rights.
     rotated.tokens.get_mut("minter").unwrap().grants = vec!["decode *".to_owned()];
     access.replace(&rotated).unwrap();
     assert!(client.ask(&["INCR", "default"]).await.starts_with("-NOPERM"));
     assert!(client.ask(&["INCR", "default"]).await.starts_with("-NOPERM"));
-    // It is gone.
+    // It is removed.
     rotated.tokens.get_mut("minter").unwrap().hashes.remove(0);
     access.replace(&rotated).unwrap();
     assert!(client.ask(&["INCR", "default"]).await.starts_with("-NOAUTH"));

@@ -1,9 +1,9 @@
-//! Whoever shows no token that is one.
+//! Tests of callers without a valid token.
 
 use super::{BARE, KEYED, MINTER, PEER, SCRAPER, access, bearer, guarded};
 use crate::common::{node, server_for, settings, timer};
 
-/// A stranger learns that it cannot mint, and of what kind the reason is.
+/// An anonymous caller learns that the server cannot mint, and the kind of the reason.
 #[tokio::test]
 async fn readiness_names_nothing_to_a_stranger() {
     let node = node().await;
@@ -28,7 +28,7 @@ async fn readiness_names_nothing_to_a_stranger() {
     }
 }
 
-/// Whatever is wrong with a request, a stranger is asked for a token, and learns nothing else.
+/// An anonymous caller gets a 401 for any mistake in a request, and learns nothing else.
 #[tokio::test]
 async fn stranger_is_asked_for_a_token_before_anything_is_read() {
     let (server, _) = guarded().await;
@@ -51,6 +51,6 @@ async fn stranger_is_asked_for_a_token_before_anything_is_read() {
             assert_eq!(status, 401, "{method} {path} {stranger}");
         }
     }
-    // Layouts are for everybody, mistakes in them too.
+    // Layouts need no token, mistakes in them included.
     assert_eq!(server.as_whom("", "GET", "/v1/layouts/time=99", "").await, 400);
 }
