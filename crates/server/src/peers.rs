@@ -35,8 +35,8 @@ pub(crate) const PASSED_ON: HeaderName = HeaderName::from_static("snowmint-passe
 const NOT_TAKEN: &str = "it does not take our token (peers.token)";
 const NOT_NAMED: &str = "it is not served under the name it announces (its http.hosts)";
 
-/// Retries of a caller until another member has taken over. The clients of gRPC stop after five
-/// attempts, whatever the response; this stays below.
+/// Retries of a caller until another member has taken over: one less than the clients of gRPC make,
+/// which stop after five attempts whatever the response says.
 const ASKED_AGAIN: u64 = 3;
 
 /// Time in which a probed peer must respond.

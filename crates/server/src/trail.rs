@@ -28,7 +28,7 @@ use crate::access::Caller;
 const PERIOD_MS: u64 = 10_000;
 /// Most callers of a kind that are counted separately in a period; the rest share one count.
 const CALLERS_MAX: usize = 1_024;
-/// Most callers of a kind that get an own line on their omitted lines.
+/// Most callers of a kind whose omitted lines are reported separately.
 const LEFT_OUT_TOLD_MAX: usize = 32;
 /// Longest text of a line, in characters: a definition may have more.
 const TEXT_CHARS_MAX: usize = 4_000;

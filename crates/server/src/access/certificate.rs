@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(signed(&params), Vec::<String>::new());
         params.distinguished_name.push(DnType::CommonName, "orders");
         assert_eq!(signed(&params), ["CN=orders"]);
-        // Broken alternative names: the other names of the certificate count as little.
+        // With broken alternative names, the other names of the certificate do not count either.
         let broken =
             rcgen::CustomExtension::from_oid_content(&[2, 5, 29, 17], b"\x02\x01\x01".to_vec());
         params.custom_extensions.push(broken);

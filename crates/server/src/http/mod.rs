@@ -95,7 +95,7 @@ impl Shared for Door {
 }
 
 impl Door {
-    /// Returns the callers that the API description lists.
+    /// Returns the callers that the server admits, for the API description.
     fn asks(&self) -> openapi::Asks {
         match self.service.access() {
             None => openapi::Asks::Nobody,

@@ -130,7 +130,7 @@ impl Meter {
         }
     }
 
-    /// Counts requests that came together, and the time that each of them took.
+    /// Counts requests that came together, with the time after which all had their responses.
     pub(crate) fn answered(&self, protocol: Protocol, requests: u64, took_us: u64) {
         if let Some(door) = self.door(protocol) {
             door.times.add(took_us, requests);

@@ -10,7 +10,7 @@ use super::complaint::Cause;
 use crate::reach::Reach;
 use crate::share::OverShare;
 
-/// Milliseconds until a retry after an unavailability, without better knowledge.
+/// Milliseconds until a retry of something unavailable, where no better hint is known.
 const RETRY_MS: u64 = 1_000;
 
 /// An error in the form for callers. Its form in each protocol is a row of
@@ -107,7 +107,7 @@ impl Error {
         &self.message
     }
 
-    /// Returns the section owner of the key, if another server is known to be it.
+    /// Returns the section owner of the key, if it is another server.
     #[must_use]
     pub fn elsewhere(&self) -> Option<&Elsewhere> {
         self.elsewhere.as_deref()

@@ -12,9 +12,9 @@ use crate::share::Share;
 
 /// Responses with fewer IDs than this are not counted at all.
 const COUNTED_FROM: u64 = 16;
-/// Responses with fewer IDs than this are counted for their connection, while it has room,
+/// Responses with fewer IDs than this count for their connection, up to `OF_CONNECTION`.
 const LARGE_FROM: u64 = 1_024;
-/// and its room is this many IDs.
+/// Unsent IDs that a connection may have by itself.
 const OF_CONNECTION: u32 = 4_096;
 /// Unsent IDs that a stream counts as: more than it ever holds.
 const STREAM_IDS: u64 = 16_384;

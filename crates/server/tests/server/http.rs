@@ -299,8 +299,8 @@ async fn a_source_from_its_definition_to_its_end() {
     }
     assert_eq!(if_version("null").await.status, 200);
     assert_eq!(if_version("\"a\"").await.status, 400);
-    // Leftovers of the old kind do not fit the new one, which cannot replace it without them,
-    // either.
+    // Leftover keys of the old kind do not fit the new one; without them, the change of kind is a
+    // conflict.
     let without = r#"{"kind":"ulid","step":null,"text":null,"offset":null,"increment":null}"#;
     for (change, refused) in
         [("{\"kind\":\"ulid\"}", (400, "bad_request")), (without, (409, "conflict"))]

@@ -16,7 +16,7 @@ use tonic::Request;
 use super::common::{Server, in_time, server_of, settings, soon, timer};
 use super::grpc::reason;
 
-/// Returns a server on a store in doubt, which has reported; another journal has not.
+/// Returns a server on a store in doubt: one journal has reported, another has not.
 async fn in_doubt() -> (Server, MemoryStore) {
     let (node, beside) = waiting_node(300, Parts::system()).await;
     let server = server_of(node, settings()).await;
@@ -171,7 +171,7 @@ async fn what_is_reported_while_a_recovery_waits_for_its_server_is_passed_too() 
     in_time(&time, goes_on_from(&server, 9_000)).await;
 }
 
-/// The store holds no worker number for any member, and no action of the operator would help.
+/// No member holds a worker number, and no action of the operator would help.
 #[tokio::test]
 async fn until_the_clock_has_come_to_the_marks_readyz_says_when_and_that_nothing_is_to_be_done() {
     let (server, _beside) = in_doubt().await;

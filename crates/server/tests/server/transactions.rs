@@ -162,7 +162,7 @@ fn half() -> String {
     request(&["ECHO", &"x".repeat(16_000), &"x".repeat(5_000)]).split_at(20_000).0.to_owned()
 }
 
-/// For any number of connections, the memory that the server keeps for a client is a share of the
+/// The memory that the server keeps for a client, over any number of connections, is a share of the
 /// common limit.
 #[tokio::test]
 async fn what_is_kept_for_a_client_over_all_its_connections_has_a_bound() {

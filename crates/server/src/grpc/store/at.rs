@@ -28,8 +28,8 @@ impl At {
         if self.beside.is_empty() { door.to_owned() } else { format!("{door}/{}", self.beside) }
     }
 
-    /// Records a change and its caller. Definitions of the server's own store appear before and
-    /// after.
+    /// Makes a change, and records it with its caller. Definitions of the server's own store appear
+    /// before and after.
     pub(super) async fn change<T>(
         &self,
         (service, how, name): (&Service, &'static str, &str),

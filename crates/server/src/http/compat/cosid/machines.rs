@@ -53,8 +53,8 @@ async fn guard(cosid: Asked<CosId>, namespace: Name, request: Request) -> Answer
     instance.kept(&cosid, keep_ms).await
 }
 
-/// Releases a number. A stable instance keeps its number, like in CosId; a request that marks
-/// itself unstable releases it.
+/// Releases a number, unless the request is for a stable instance: this keeps its number, as in
+/// CosId.
 async fn revert(cosid: Asked<CosId>, namespace: Name, request: Request) -> Answer {
     let instance = Instance::of(&cosid, namespace, request).await?;
     if instance.stable {
