@@ -1,9 +1,10 @@
-//! Slots that nobody shall have, because somebody outside may still mint from them.
+//! Excluded slots: slots never assigned, because another system may still mint from them.
 //!
-//! A right to mint is what lies above a slot's mark. So a slot whose mark stands at the end of all
-//! numbers ([`Mark::MAX`]) gives nobody any right: no claim takes it, no extend can move its mark, and
-//! nothing but its row says so. Worker numbers of another system are kept away in this way, for ever or,
-//! where its processes have surely ended, until a time that none of their IDs has reached.
+//! The right to mint is the range above a slot's mark. A slot with its mark at the end of all
+//! numbers ([`Mark::MAX`]) gives no right: no claim takes it and no extend can move its mark. Only
+//! its row records the exclusion. Worker numbers of another system are excluded in this way,
+//! forever or, where its processes have surely ended, until a time that none of its IDs has
+//! reached.
 
 use snowmint_core::UnixMillis;
 
@@ -13,35 +14,35 @@ use crate::lease::{Mark, SlotRow, Term, check_mark, slot_label};
 use crate::member::MemberInfo;
 use crate::pool::{Ground, Pool, Reuse};
 
-/// Longest label of avoided slots, in bytes.
+/// Maximum length of the label of excluded slots, in bytes.
 pub const LABEL_BYTES_MAX: usize = 200;
 
-/// A request to keep slots away from everybody.
+/// A request to exclude slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Avoid {
-    /// Where; not one of ordered slots.
+    /// Pool of the slots; never a pool of exclusive slots.
     pub pool: Pool,
-    /// Which. In a pool without reuse, all below the highest are avoided with it.
+    /// Slots to exclude. In a pool without reuse, all slots below the highest are excluded with it.
     pub slots: Vec<u64>,
-    /// Everything below belongs to somebody outside. [`Mark::MAX`]: for ever.
+    /// Mark below which everything belongs to the other system. [`Mark::MAX`] means forever.
     pub until: Mark,
-    /// Who that is, for lists.
+    /// Name of the other system, for lists.
     pub label: String,
 }
 
-/// What an avoid writes.
+/// Result of an exclude: the values to write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Avoided {
-    /// The rows that change.
+    /// Rows that change.
     pub rows: Vec<SlotRow>,
-    /// In a pool without reuse: the first number that nobody had, afterwards.
+    /// In a pool without reuse: the first number never assigned, after the exclude.
     pub next: u64,
 }
 
-/// Checks that a request makes sense.
+/// Checks the pool, mark, label and slots of a request.
 ///
 /// # Errors
-/// `Invalid`.
+/// `Invalid` when one of them is out of bounds.
 pub fn check_avoid(avoid: &Avoid) -> Result<(), ErrorKind> {
     let Avoid { pool, slots, until, label } = avoid;
     pool.check()?;
@@ -61,11 +62,11 @@ pub fn check_avoid(avoid: &Avoid) -> Result<(), ErrorKind> {
     Ok(())
 }
 
-/// Decides an avoid of slots, given their rows as far as there are any, all members, and the pool's
-/// next number. What is done already is left as it is.
+/// Decides an exclude from the rows that exist for the slots, all members, and the pool's next
+/// number. Slots that are excluded already stay unchanged.
 ///
 /// # Errors
-/// `Conflict` when a live member holds one of them.
+/// `Conflict` when a live member holds one of the slots.
 pub fn decide_avoid(
     avoid: &Avoid,
     found: Vec<(u64, Option<SlotRow>)>,
@@ -105,7 +106,8 @@ fn check_free(pool: &str, row: &SlotRow, members: &[MemberInfo]) -> Result<(), E
     })
 }
 
-/// The row of a slot that nobody may mint from below `until`; none if that is so already.
+/// Returns the row of a slot with nothing left to mint below `until`, or `None` if it is in that
+/// state already.
 fn kept_away(
     avoid: &Avoid,
     slot: u64,
@@ -121,7 +123,7 @@ fn kept_away(
     let held_since = row.map_or(now, |row| row.held_since);
     Some(SlotRow {
         slot,
-        // A holder that comes back late is refused.
+        // The new term fences a former holder that returns late.
         term: Term::next(term),
         floor: mark,
         mark,

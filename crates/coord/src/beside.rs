@@ -1,4 +1,5 @@
-//! Stores that a process uses beside its own, for sources that several stores serve.
+//! Secondary stores: stores that a process uses besides the primary store, for sources that several
+//! stores serve.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,34 +11,34 @@ use async_trait::async_trait;
 use crate::catalog::check_name;
 use crate::store::Store;
 
-/// Where a store is. It is opened when a source needs it, again and again until it answers: that it is
-/// away at the start is no reason not to start.
+/// Location of a store. The store is opened when a source needs it, with retries until it responds:
+/// its absence does not prevent a start.
 #[async_trait]
 pub trait StorePlace: fmt::Debug + Send + Sync {
     /// Opens the store.
     ///
     /// # Errors
-    /// As the store says.
+    /// The store's own error.
     async fn open(&self) -> crate::error::Result<Arc<dyn Store>>;
 }
 
-/// Where stores are, by the name that sources call them by.
+/// Store locations, by the names that sources use.
 pub type StorePlaces = BTreeMap<String, Arc<dyn StorePlace>>;
 
-/// The fewest stores, and the most, that hand out the numbers of one source.
+/// Minimum and maximum number of stores that issue the numbers of one source.
 const STORES: RangeInclusive<usize> = 2..=64;
-/// The same of stores that mint: one may be the first of several.
+/// The same bounds for stores that mint; a single store may be the first of several.
 const MINTING: RangeInclusive<usize> = 1..=64;
 
-/// The stores of a source of numbers, as its key `stores` names them: `a,b,c`.
+/// Parses the stores of a numeric source, as its key `stores` names them: `a,b,c`.
 pub(crate) fn names(text: &str) -> Result<Vec<String>, String> {
     let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
     check_names(&names.iter().map(String::as_str).collect::<Vec<_>>(), STORES)?;
     Ok(names)
 }
 
-/// The stores that mint a source, each with the worker number in its IDs: `a=3,b=4`. A number without a store,
-/// `=5`, is that of one that is gone: nobody mints under it.
+/// Parses the stores that mint a source, each with the worker number in its IDs: `a=3,b=4`. A
+/// number without a store name, such as `=5`, belonged to a removed store: nothing mints under it.
 pub(crate) fn workers(text: &str) -> Result<Vec<(String, u64)>, String> {
     let one = |part: &str| {
         let (name, number) = part.split_once('=')?;

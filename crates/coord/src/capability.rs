@@ -1,19 +1,19 @@
-//! What a store can do, as data that its documentation shows.
+//! Capabilities of a store, as data that its documentation shows.
 
-/// What a store can do.
+/// Capabilities of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Whose clock decides whether a presence has lapsed and a mark lies too far ahead.
+    /// Clock that decides whether a presence has expired and whether a mark lies too far ahead.
     pub clock: ClockOf,
-    /// Whether a change survives the loss of power once it was answered.
+    /// Whether a change survives the loss of power once the store acknowledged it.
     pub durable_on_reply: bool,
-    /// Whether a change survives the loss of the machine that answered it.
+    /// Whether a change survives the loss of the machine that acknowledged it.
     pub safe_over_failover: bool,
-    /// How a lapsed presence is seen.
+    /// Means by which the store detects an expired presence.
     pub presence: PresenceBy,
 }
 
-/// Whose clock a store goes by.
+/// Clock that a store uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockOf {
     /// The store's own.
@@ -22,17 +22,17 @@ pub enum ClockOf {
     Caller,
 }
 
-/// How a store sees that a member is gone.
+/// Means by which a store detects that a member is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PresenceBy {
-    /// By a record that the member has not renewed.
+    /// A record that the member has not renewed.
     Record,
-    /// By a session that the store ended.
+    /// A session that the store ended.
     Session,
 }
 
 impl Capabilities {
-    /// The table that a store's documentation shows, one `//!`-free line a row.
+    /// Returns the table that a store's documentation shows, one line for each row, without `//!`.
     #[must_use]
     pub fn table(&self) -> String {
         let yes_no = |yes| if yes { "yes" } else { "no" };
@@ -52,7 +52,8 @@ impl Capabilities {
         )
     }
 
-    /// Whether the source text of a store's module shows [`table`](Self::table) in its `//!` lines.
+    /// Returns whether the source text of a store's module shows [`table`](Self::table) in its
+    /// `//!` lines.
     #[must_use]
     pub fn shown_in(&self, module_source: &str) -> bool {
         let docs: String = module_source

@@ -1,4 +1,4 @@
-//! Another clock, to hold one's own against.
+//! Time reference: a clock that the node's own clock is checked against.
 
 use std::fmt;
 
@@ -7,14 +7,16 @@ use snowmint_core::UnixMillis;
 
 use crate::error::Result;
 
-/// A clock that a node's own is held against where the store has none: that of a time server.
+/// A clock, such as a time server's, that a node checks its own against where the store has no
+/// clock.
 #[async_trait]
 pub trait ClockWitness: Send + Sync + fmt::Debug + 'static {
-    /// What it is called in messages.
+    /// Returns the name for messages.
     fn name(&self) -> String;
-    /// What time it is. Asked every few seconds: it is for the witness to ask a server less often.
+    /// Returns the current time. Nodes call this every few seconds; the implementation decides how
+    /// often it asks a server.
     ///
     /// # Errors
-    /// When it is not known: nothing is compared then.
+    /// The time is unknown; the node skips the comparison.
     async fn now(&self) -> Result<UnixMillis>;
 }

@@ -1,16 +1,16 @@
-//! What two texts about a source differ in, as people are told.
+//! Differences between two texts about a source, for error messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-/// What two texts differ in.
+/// Differences between two texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Differences {
-    /// The keys with different values, in order: `step.size`. None where the texts are no JSON objects, or
-    /// say the same in other words.
+    /// Keys with different values, in order, such as `step.size`. Empty where the texts are not
+    /// JSON objects or differ only in form.
     pub(super) keys: Vec<String>,
-    /// What the stored text says of them; all of it, where there are none.
+    /// The stored text's values of these keys; the whole text where `keys` is empty.
     pub(super) stored: String,
     /// The same of the other text.
     pub(super) wanted: String,
@@ -23,7 +23,7 @@ impl Differences {
         let keys = all.into_iter().filter(|key| old.get(*key) != new.get(*key));
         let mut keys: Vec<String> = keys.cloned().collect();
         if keys.iter().any(|key| key == KIND) {
-            // One of another kind has other keys altogether.
+            // A source of another kind has entirely different keys.
             keys = vec![KIND.to_owned()];
         }
         if keys.is_empty() {
@@ -33,10 +33,10 @@ impl Differences {
     }
 }
 
-/// The key whose value says which others there are.
+/// Key that decides which other keys exist.
 const KIND: &str = "kind";
 
-/// What a text says of some keys.
+/// Formats the values of some keys in a text.
 fn said(keys: &[String], values: &BTreeMap<String, String>) -> String {
     let said = keys.iter().map(|key| match values.get(key) {
         Some(value) => format!("{key} = {value}"),
@@ -45,12 +45,12 @@ fn said(keys: &[String], values: &BTreeMap<String, String>) -> String {
     said.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a text says anything of a key.
+/// Returns whether a text has the key.
 pub(super) fn is_said(text: &str, key: &str) -> bool {
     values(text).contains_key(key)
 }
 
-/// All keys of a text with their values; those in tables as `table.key`.
+/// Returns all keys of a text with their values; keys in tables as `table.key`.
 fn values(text: &str) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     if let Ok(Value::Object(table)) = serde_json::from_str(text) {
@@ -92,7 +92,7 @@ mod tests {
                 "kind",
                 [r#"kind = "x""#, r#"kind = "y""#],
             ),
-            // Nothing that can be told apart, or read.
+            // Texts without distinguishable keys, or unreadable ones.
             ("{}", "{} ", "", ["{}", "{} "]),
             ("a", "b", "", ["a", "b"]),
             ("[1]", "[2]", "", ["[1]", "[2]"]),

@@ -1,8 +1,8 @@
-//! The catalog: one definition of each source for everybody in a namespace.
+//! The catalog: one definition of each source, shared by a whole namespace.
 //!
-//! A store keeps a definition as text and compares text. The caller makes that text canonical
-//! and says which part of it is the identity. One thing is read from it: the stripe of the numbers, because what it
-//! says of them must be true in the same step in which their mark is looked at.
+//! A store keeps a definition as text and compares text. The caller makes that text canonical and
+//! provides the part that is the identity. The store parses only the stripe of the numbers, because
+//! a change must check the stripe and the mark in one step.
 
 mod differences;
 mod written;
@@ -13,34 +13,35 @@ use crate::segment::SegmentRow;
 use crate::spec::Stripe;
 use differences::{Differences, is_said};
 
-/// Longest name of a source or namespace, in bytes.
+/// Maximum length of the name of a source or namespace, in bytes.
 pub const NAME_BYTES_MAX: usize = 63;
-/// Longest specification or identity of a source, in bytes: those of 64 stores with the longest names have about half of
-/// that. Names are counted where there is room for so many, so that each may take no more than this.
+/// Maximum length of a source's specification or identity, in bytes. A definition with 64 stores
+/// and the longest names needs about half of it. Limits on the number of names assume that no
+/// definition exceeds this size.
 pub const SPEC_BYTES_MAX: usize = 8 * 1024;
 
-/// The keys that a [`Restripe`] changes.
+/// Keys that a [`Restripe`] changes.
 const STRIPE: [&str; 4] = ["first", "first_at", "increment", "offset"];
-/// The key that a [`Restripe`] takes away, when a source has come to have numbers of its own.
+/// Key that a [`Restripe`] removes when a source no longer allocates from an upstream.
 const ORIGIN: &str = "origin";
 
-/// What a source shall be.
+/// A definition to write to the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewDefinition {
-    /// `[A-Za-z0-9_.-]{1,63}`.
+    /// Name of the source: `[A-Za-z0-9_.-]{1,63}`.
     pub name: String,
     /// All keys, as canonical JSON.
     pub spec: String,
-    /// The keys that can never change (kind, layout, epoch, unit, order, residues, disguise key,
+    /// Keys that can never change (kind, layout, epoch, unit, order, residues, disguise key,
     /// unique), as canonical JSON.
     pub identity: String,
-    /// Whether it shall be used, where that is said. A source that is there is switched on by `alter` only, and not
-    /// by whoever defines it again.
+    /// Whether the source is enabled, if the caller sets it. Only `alter` enables an existing
+    /// source; another define does not.
     pub enabled: Option<bool>,
 }
 
 impl NewDefinition {
-    /// The state that is asked for, or else this one.
+    /// Returns the requested state, or `otherwise` if none is requested.
     fn state_or(&self, otherwise: SourceState) -> SourceState {
         match self.enabled {
             Some(true) => SourceState::Enabled,
@@ -50,39 +51,39 @@ impl NewDefinition {
     }
 }
 
-/// Another identity for a source: the one way in which it changes.
+/// A new identity for a source: the only way to change an identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restripe {
-    /// What the source shall be.
+    /// New definition of the source.
     pub new: NewDefinition,
-    /// The version that this was worked out from.
+    /// Version of the definition that the change is based on.
     pub if_version: u64,
-    /// The first number that goes by the new definition. All below go by the old one.
+    /// First number under the new definition. All numbers below it follow the old one.
     pub mark: Mark,
 }
 
-/// What a source is.
+/// Stored definition of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// Its name.
+    /// Name of the source.
     pub name: String,
     /// All keys, as canonical JSON.
     pub spec: String,
     /// The keys that can never change, as canonical JSON.
     pub identity: String,
-    /// The catalog's version when this definition last changed.
+    /// Catalog version at which this definition last changed.
     pub version: u64,
-    /// Whether it may be used.
+    /// Whether the source may be used.
     pub state: SourceState,
-    /// Its numbers; untouched in a source that is no segment source. A deleted source keeps them,
-    /// so that nothing is handed out twice when it is defined anew.
+    /// Numbers of the source; untouched unless it is a segment source. A deleted source keeps them,
+    /// so that no number is issued twice when the source is defined again.
     pub segment: SegmentRow,
 }
 
 impl Definition {
-    /// The definition after an operator moved its numbers past `mark`. Where the store has none, what is
-    /// left of it is the name and the mark, as of a deleted source: nobody is in its way, and
-    /// whoever defines it again goes on above them. No identity is known, so it may get any.
+    /// Returns the definition after an operator moved its numbers past `mark`. Where the store has
+    /// no definition, only the name and the mark remain, as for a deleted source. A later define
+    /// continues above the mark, with any identity, because none is known.
     #[must_use]
     pub fn forwarded(stored: Option<Self>, name: &str, mark: Mark) -> Self {
         let lost = || Self {
@@ -97,52 +98,52 @@ impl Definition {
         Self { segment: stored.segment.forwarded(mark), ..stored }
     }
 
-    /// Whether only the name and the mark are known.
+    /// Returns whether only the name and the mark are known.
     pub(crate) const fn is_lost(&self) -> bool {
         self.identity.is_empty()
     }
 }
 
-/// Whether a source may be used.
+/// State of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceState {
-    /// Yes.
+    /// The source may be used.
     Enabled,
-    /// Not now.
+    /// The source is switched off.
     Disabled,
-    /// It was deleted; the name and the mark are kept.
+    /// The source was deleted; its name and mark are kept.
     Deleted,
 }
 
 /// The whole catalog of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalog {
-    /// Raised by every change of a definition.
+    /// Version, raised by every change of a definition.
     pub version: u64,
-    /// All of them by name, the deleted too.
+    /// All definitions by name, deleted ones included.
     pub definitions: Vec<Definition>,
 }
 
-/// What a `define`, `alter` or `set_state` does to the stored definition.
+/// Effect of a `define`, `alter` or `set_state` on the stored definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CatalogStep {
-    /// Nothing changes: answer what is stored.
+    /// Nothing changes; the result is the stored definition.
     Same,
     /// Write spec, identity and state, keep the numbers, raise the version.
     Write {
         /// The new specification.
         spec: String,
-        /// The identity, equal to the stored one if there is one.
+        /// The identity, equal to the stored one if it exists.
         identity: String,
         /// The new state.
         state: SourceState,
     },
 }
 
-/// Checks the name of a source or a namespace; `what` says which of them it is.
+/// Checks the name of a source or a namespace; `what` names the kind for the error.
 ///
 /// # Errors
-/// `Invalid`.
+/// `Invalid` for an empty, over-long or ill-formed name.
 pub fn check_name(what: &str, name: &str) -> Result<(), ErrorKind> {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(legal) {
@@ -159,8 +160,9 @@ pub fn check_name(what: &str, name: &str) -> Result<(), ErrorKind> {
 /// Decides a `define`.
 ///
 /// # Errors
-/// `Invalid` for a bad name, an over-long text, or an end (`until`) below what was handed out before it was
-/// deleted; `Conflict` when the store has another definition of the name, or had one of another identity.
+/// `Invalid` for a bad name, an over-long text, or an end (`until`) below numbers that were issued
+/// before the source was deleted. `Conflict` when the store has another definition of the name, or
+/// had one with another identity.
 pub fn decide_define(
     stored: Option<&Definition>,
     new: &NewDefinition,
@@ -190,7 +192,7 @@ pub fn decide_define(
 /// Decides an `alter`.
 ///
 /// # Errors
-/// As [`decide_define`]; `NotFound` when there is nothing to alter; `Conflict` also when
+/// As [`decide_define`]; `NotFound` when the source does not exist; `Conflict` also when
 /// `if_version` is not the stored version.
 pub fn decide_alter(
     stored: Option<&Definition>,
@@ -209,7 +211,7 @@ pub fn decide_alter(
     Ok(CatalogStep::Write { spec: new.spec.clone(), identity: new.identity.clone(), state })
 }
 
-/// The definition that is there, in this state.
+/// Returns the step that puts the stored definition into this state.
 fn as_it_is(stored: &Definition, state: SourceState) -> CatalogStep {
     let Definition { spec, identity, .. } = stored;
     if stored.state == state {
@@ -218,14 +220,15 @@ fn as_it_is(stored: &Definition, state: SourceState) -> CatalogStep {
     CatalogStep::Write { spec: spec.clone(), identity: identity.clone(), state }
 }
 
-/// Decides a restripe: the definition after it, but for its version. Whoever reserves by the version
-/// before is refused from then on, so everything below the mark, and nothing above it, was handed out by
-/// the old identity.
+/// Decides a restripe; returns the definition after it, without a new version. Reservations by the
+/// old version fail from then on. So the old identity issued everything below the mark and nothing
+/// above it.
 ///
 /// # Errors
-/// `Invalid` for a bad name, an over-long text, a mark that cannot be kept, or a stripe that begins or ends at or below
-/// numbers of the one before; `NotFound`; `Conflict` when the source was changed since, or would become another in more
-/// than its stripe; `MarkMoved` when numbers from that mark on have been handed out.
+/// `Invalid` for a bad name, an over-long text, a mark that cannot be stored, or a stripe that
+/// begins or ends at or below numbers of the old one. `NotFound`. `Conflict` when the source has
+/// changed since, or when more than its stripe would change. `MarkMoved` when numbers from the mark
+/// on have been issued.
 pub fn decide_restripe(
     stored: Option<&Definition>,
     restripe: &Restripe,
@@ -252,23 +255,23 @@ pub fn decide_restripe(
     })
 }
 
-/// Decides a change of state. A deleted source comes back by `define` only.
+/// Decides a change of state. Only `define` restores a deleted source.
 ///
 /// # Errors
-/// `NotFound` for a source that was never defined, or was deleted (unless it is deleted again).
+/// `NotFound` for a source that was never defined, or that is deleted, unless it is deleted again.
 pub fn decide_state(
     stored: Option<&Definition>,
     name: &str,
     state: SourceState,
 ) -> Result<CatalogStep, ErrorKind> {
     match stored {
-        // Deleted again.
+        // The source is already in this state, deleted included.
         Some(stored) if stored.state == state => Ok(CatalogStep::Same),
         stored => Ok(as_it_is(existing(stored, name)?, state)),
     }
 }
 
-/// The definition, if it may be used for minting by a caller that works by `definition_version`.
+/// Returns the definition if a caller with `definition_version` may use it for minting.
 ///
 /// # Errors
 /// `NotFound`, `Disabled`, or `Conflict` when the definition has changed since the caller read it.
@@ -291,10 +294,10 @@ pub fn usable<'a>(
     Ok(stored)
 }
 
-/// The definition, unless it was never made or has been deleted.
+/// Returns the definition, unless it was never made or is deleted.
 ///
 /// # Errors
-/// `NotFound`.
+/// `NotFound` in both cases.
 pub fn existing<'a>(
     stored: Option<&'a Definition>,
     name: &str,
@@ -324,8 +327,8 @@ fn check_new(new: &NewDefinition) -> Result<(), ErrorKind> {
     Ok(())
 }
 
-/// Another installation that is told where a source ends may begin there: no number from there on was handed out
-/// here.
+/// Checks that the end (`until`) of a source lies above all numbers issued here: another deployment
+/// that relies on it may begin there.
 fn check_end(stored: &Definition, new: &NewDefinition) -> Result<(), ErrorKind> {
     let Some(stripe) = Stripe::of_text(&new.spec) else { return Ok(()) };
     let mark = stored.segment.mark.get();
@@ -346,8 +349,8 @@ fn ended(name: &str, until: u64, free: u64) -> ErrorKind {
     }
 }
 
-/// The new stripe has no number that the old one may have handed out below the mark, and does not say that it ends below
-/// one.
+/// Checks that the new stripe has no number that the old one may have issued below the mark, and
+/// does not end below such a number.
 fn check_above(stored: &Definition, restripe: &Restripe) -> Result<(), ErrorKind> {
     let Restripe { new, mark, .. } = restripe;
     let stripes = (Stripe::of_text(&stored.spec), Stripe::of_text(&new.spec));
@@ -368,10 +371,10 @@ fn check_above(stored: &Definition, restripe: &Restripe) -> Result<(), ErrorKind
     }
 }
 
-/// Whether a source still has the version that a change was thought out for, if one is said.
+/// Checks that a source still has the version that a change was based on, if the caller names one.
 ///
 /// # Errors
-/// `Conflict`.
+/// `Conflict` when the version differs.
 pub fn check_version(name: &str, version: u64, wanted: Option<u64>) -> Result<(), ErrorKind> {
     match wanted {
         Some(wanted) if wanted != version => Err(ErrorKind::Conflict {
@@ -399,8 +402,8 @@ fn check_identity(stored: &Definition, identity: &str) -> Result<(), ErrorKind> 
     Err(ErrorKind::Conflict { what, stored, wanted })
 }
 
-/// A restripe changes which numbers a source has, and may end that it draws them from another system. What else it is,
-/// it stays: others rely on that as on what an alter leaves.
+/// Checks that a restripe changes only the stripe, or removes the upstream. All else stays, as
+/// after an alter: other programs rely on it.
 fn check_only_stripe(stored: &Definition, identity: &str) -> Result<(), ErrorKind> {
     if stored.identity == identity {
         return Ok(());
@@ -428,7 +431,7 @@ mod tests {
         NewDefinition::of("orders", &SourceSpec::from_json(json).unwrap()).unwrap()
     }
 
-    /// What becomes of a source whose numbers below 100 were handed out.
+    /// Restripes a source with all numbers below 100 issued.
     fn restriped(from: &str, to: &str) -> Result<Definition, ErrorKind> {
         let NewDefinition { name, spec, identity, .. } = of(from);
         let mark = Mark::new(100);
@@ -468,7 +471,7 @@ mod tests {
                 r#"{"kind":"segment"}"#,
                 r#"{"kind":"segment","offset":2,"increment":3,"first":100,"first_at":100}"#,
             ),
-            // A cut-over.
+            // A cut-over from an upstream.
             (
                 r#"{"kind":"segment","origin":"leaf:orders"}"#,
                 r#"{"kind":"segment","first":100,"first_at":100}"#,

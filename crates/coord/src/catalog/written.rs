@@ -1,4 +1,4 @@
-//! Definitions as catalogs keep them: the text and the identity that a source's keys make.
+//! Definitions as the catalog stores them: the text and identity derived from a source's keys.
 
 use super::differences::Differences;
 use super::{NewDefinition, check_new};
@@ -6,25 +6,27 @@ use crate::error::ErrorKind;
 use crate::spec::{SourceSpec, SpecError};
 
 impl NewDefinition {
-    /// The definition that these keys make: every default written out, and the identity that follows from them.
+    /// Returns the definition with these keys, every default written out, and the identity derived
+    /// from them.
     ///
     /// # Errors
     /// As [`SourceSpec::check`].
     pub fn of(name: &str, spec: &SourceSpec) -> Result<Self, SpecError> {
         let mut canonical = spec.canonical()?;
-        // Whether it is enabled is a state of its own in the catalog.
+        // The catalog keeps the enabled state separately.
         canonical.enabled = None;
         let identity = canonical.identity()?;
         let text = serde_json::Value::from(canonical.to_json()).to_string();
         Ok(Self { name: name.into(), spec: text, identity, enabled: spec.enabled })
     }
 
-    /// The same as a catalog keeps it, of somebody who may have written anything: the keys as this version writes
-    /// them. None of keys that this version cannot read.
+    /// Returns the definition as the catalog stores it, with the keys as this version writes them.
+    /// The input is untrusted. Returns `None` if this version cannot read the keys.
     ///
     /// # Errors
-    /// `Invalid` for a bad name, an over-long text, or an identity that is not that of the keys. Whoever could choose
-    /// it could alter what may never change, and have IDs come twice.
+    /// `Invalid` for a bad name, an over-long text, or an identity that does not match the keys. A
+    /// client that could choose the identity could alter what must never change, and cause
+    /// duplicate IDs.
     pub fn kept(&self) -> Result<Option<Self>, ErrorKind> {
         check_new(self)?;
         let spec = SourceSpec::from_json(&self.spec);
@@ -92,7 +94,7 @@ mod tests {
         let spec = format!("{}{}", plain.spec, " ".repeat(super::super::SPEC_BYTES_MAX));
         let refused = NewDefinition { spec, ..plain }.kept();
         assert!(matches!(refused, Err(ErrorKind::Invalid { .. })), "{refused:?}");
-        // 64 stores with the longest names and numbers of their own: no source says more.
+        // The longest possible definition: 64 stores with the longest names and distinct numbers.
         let stores = (0..64).map(|n| format!("{n:0>63}={}", n + 900)).collect::<Vec<_>>().join(",");
         let most = of(&format!(r#"{{"mint":"store","stores":"{stores}"}}"#));
         assert_eq!(most.kept(), Ok(Some(most.clone())));
