@@ -1,4 +1,4 @@
-//! What will run out: the years of layouts, and the numbers of pools.
+//! Forecast of supplies that run out: the years of layouts, and the numbers of pools.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,10 +13,10 @@ use crate::pool::{Pool, Reuse, pool_of};
 use crate::slot::SlotInfo;
 use crate::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
 
-/// A pool with more of its numbers in use than this is worth a warning, in percent.
+/// Share of a pool's numbers in use, in percent, above which a warning is due.
 pub const POOL_USED_WARN_PERCENT: u64 = 80;
 
-/// How long something will last.
+/// Forecast of how long a supply lasts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Forecast {
@@ -24,36 +24,36 @@ pub enum Forecast {
     Layout {
         /// The source.
         source: String,
-        /// What is left of its years.
+        /// Remaining years of the layout.
         life: Lifetime,
-        /// Whether the source says that they may end (`short_life`).
+        /// Whether the source accepts that they end (`short_life`).
         accepted: bool,
     },
     /// The worker numbers of a pool.
     Pool(PoolUse),
 }
 
-/// How many numbers of a pool are in use.
+/// Use of a pool's worker numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolUse {
     /// The pool.
     pub pool: String,
-    /// How many it has.
+    /// Total number of worker numbers.
     pub numbers: u64,
-    /// How many live members hold.
+    /// Numbers that live members hold.
     pub held: u64,
-    /// How many nobody holds and nobody can take now, because their marks lie ahead.
+    /// Free numbers that no member can claim now, because their marks lie ahead.
     pub ahead: u64,
-    /// How many nobody shall have ([`avoid`](crate::avoid)).
+    /// Excluded numbers ([`avoid`](crate::avoid)).
     pub avoided: u64,
-    /// Where numbers are never used again: how many are used up.
+    /// Numbers used up, in a pool without reuse.
     pub used_up: Option<u64>,
 }
 
 impl PoolUse {
     fn of(pool: &Pool, slots: &[&SlotInfo], now: UnixMillis) -> Self {
         let group_size = u64::from(pool.group.max(1));
-        // By number: whether somebody holds it, and the lowest of its marks.
+        // Key: the number. Value: whether a member holds it, and the lowest of its marks.
         let mut groups: BTreeMap<u64, (bool, UnixMillis)> = BTreeMap::new();
         for slot in slots {
             let mark = slot.mark.unix_millis();
@@ -76,7 +76,7 @@ impl PoolUse {
         }
     }
 
-    /// How many are left: neither in use nor used up.
+    /// Returns how many numbers are left: neither in use nor used up.
     #[must_use]
     pub fn left(&self) -> u64 {
         self.numbers.saturating_sub(self.in_use())
@@ -88,21 +88,21 @@ impl PoolUse {
     }
 
     fn is_short(&self) -> bool {
-        // A layout without worker bits has its one number on purpose.
+        // A layout without worker bits has a single number on purpose.
         let limit = u128::from(self.numbers) * u128::from(POOL_USED_WARN_PERCENT);
         self.numbers > 1 && u128::from(self.in_use()) * 100 >= limit
     }
 }
 
 impl Forecast {
-    /// How long the layout of a source lasts.
+    /// Returns how long the layout of a source lasts.
     #[must_use]
     pub fn of_layout(source: &str, plan: &SnowflakePlan, now: UnixMillis) -> Self {
         let (source, life) = (source.to_owned(), plan.layout.lifetime_at(now));
         Self::Layout { source, life, accepted: plan.short_life }
     }
 
-    /// Whether somebody should do something about it.
+    /// Returns whether an operator should act.
     #[must_use]
     pub fn is_warning(&self) -> bool {
         match self {
@@ -111,7 +111,7 @@ impl Forecast {
         }
     }
 
-    /// Whether it is too late for planning: nothing can be minted, or within a year no more.
+    /// Returns whether it is too late for planning: minting is impossible, or ends within a year.
     #[must_use]
     pub fn is_wrong(&self) -> bool {
         match self {
@@ -153,8 +153,8 @@ impl fmt::Display for Forecast {
     }
 }
 
-/// How long the sources of a catalog will last: the layout of each enabled one, and each pool that they
-/// use by the rule `reuse`. `slots` are all that were ever claimed; `now` is the wall time.
+/// Returns how long the sources of a catalog last: the layout of each enabled source, and each pool
+/// that they use with the rule `reuse`. `slots` are all slots ever claimed; `now` is the wall time.
 #[must_use]
 pub fn forecast(
     definitions: &[Definition],
@@ -185,17 +185,17 @@ fn enabled_plan(definition: &Definition) -> Option<SnowflakePlan> {
     if definition.state != SourceState::Enabled {
         return None;
     }
-    // What is for another version is said where the source is used.
+    // Definitions that this version cannot read are reported where the source is used.
     match SourceSpec::from_json(&definition.spec).and_then(|spec| spec.check()) {
         Ok(Plan::Snowflake(plan)) => Some(plan),
         _ => None,
     }
 }
 
-/// Refuses a layout that ends within a year, unless the source says that it may.
+/// Rejects a layout that ends within a year, unless the source accepts it.
 ///
 /// # Errors
-/// `Invalid`, with the way out.
+/// `Invalid`, with the remedy.
 pub(crate) fn check_life(name: &str, plan: &Plan, now: UnixMillis) -> Result<(), ErrorKind> {
     let Plan::Snowflake(plan) = plan else { return Ok(()) };
     let life = plan.layout.lifetime_at(now);

@@ -1,10 +1,11 @@
-//! An error in one line, with all that caused it.
+//! An error in one line, with all its causes.
 
 use std::error::Error;
 use std::fmt;
 
-/// An error with all its causes, as logs show it: `extend: the store is not available: socket closed`.
-/// A cause that was already told, as by an error whose own text ends in it, is not told again.
+/// Formats an error with all its causes, as logs show it: `extend: the store is not available:
+/// socket closed`. Causes that the text already contains, as in an error with a text that ends in
+/// its cause, are not repeated.
 pub fn chain(error: &dyn Error) -> impl fmt::Display {
     Chain(error)
 }
@@ -32,7 +33,7 @@ mod tests {
     use super::chain;
     use crate::error::{Error, ErrorKind};
 
-    /// An error of a driver's: some tell their cause themselves, too.
+    /// An error of a driver; some drivers include the cause in their text.
     #[derive(Debug, thiserror::Error)]
     #[error("{said}")]
     struct Told {

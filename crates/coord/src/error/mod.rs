@@ -1,5 +1,5 @@
-//! One error type for everything that asks a store: what happened, whether a retry helps, and
-//! which operation it was.
+//! One error type for every store call: what happened, whether a retry helps, and which operation
+//! failed.
 
 mod chain;
 mod parts;
@@ -13,14 +13,14 @@ pub use chain::chain;
 pub use parts::ErrorParts;
 pub use pool_full::{Holder, PoolFull};
 
-/// The outcome of everything in this crate that can be refused.
+/// Outcome of every fallible operation in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, in which operation, and whether trying again can help.
+/// The failure, its operation, and whether a retry can help.
 ///
-/// One word wide. `Display` says what happened, with the value and the limit; what a back end had to
-/// say is left to [`source`](std::error::Error::source), so print the whole [`chain`] in logs. Clones
-/// share the source, so that one failure can be answered to many waiters.
+/// One word wide. `Display` prints what happened, with the value and the limit. The back end's
+/// error is left to [`source`](std::error::Error::source), so print the whole [`chain`] in logs.
+/// Clones share the source, so that many waiters can receive the same failure.
 #[derive(Clone)]
 pub struct Error(Box<Repr>);
 
@@ -33,63 +33,63 @@ struct Repr {
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
-/// Whether the same call can succeed later, without anybody changing anything.
+/// Whether the same call can succeed later without any other change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Not without a change: of the call, the configuration, or by an operator.
+    /// No retry helps without a change of the call or configuration, or an operator.
     Never,
-    /// At once.
+    /// A retry may succeed at once.
     Now,
-    /// After this many milliseconds.
+    /// A retry may succeed after this many milliseconds.
     AfterMs(u64),
 }
 
-/// What happened. The fields carry the value and the limit.
+/// Kind of failure. The fields carry the value and the limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The store did not answer, or answered that it cannot now. Whether a write happened is
+    /// The store did not respond, or responded that it is unavailable. Whether a write happened is
     /// unknown, unless [`Error::is_nothing_done`].
     #[error("{what} is not available")]
     Unavailable {
         /// The store, or the part of it.
         what: String,
     },
-    /// Somebody else claimed the slot since, or holds it, or it was released: stop minting from it.
+    /// Another member claimed or holds the slot, or the slot was released: stop minting from it.
     #[error(
         "{slot} was passed on, or is another member's: this lease has {held}, the newest is {newest}; claim again"
     )]
     Fenced {
         /// Pool and slot.
         slot: String,
-        /// The term of the lease that asked.
+        /// The term of the lease in the request.
         held: Term,
         /// The newest term of the slot.
         newest: Term,
     },
-    /// The mark is not where the caller left it: another call moved it.
+    /// Another call moved the mark, so it is not where the caller left it.
     #[error("the mark of {what} is {found}, not {expected}: another call moved it")]
     MarkMoved {
         /// Pool and slot, or the source.
         what: String,
-        /// Where the caller left it.
+        /// The mark as the caller left it.
         expected: Mark,
-        /// Where it is.
+        /// The mark in the store.
         found: Mark,
     },
     /// No slot of the pool can be claimed now.
     #[error("{0}")]
     PoolFull(Box<PoolFull>),
-    /// A clock, or a mark asked for, lies too far ahead.
+    /// A clock, or a requested mark, lies too far ahead.
     #[error(
         "{ahead_ms} ms ahead of {compared_with}, where {limit_ms} ms are allowed; check the clock"
     )]
     ClockAhead {
-        /// By how much, in milliseconds.
+        /// Excess, in milliseconds.
         ahead_ms: u64,
-        /// What is allowed, in milliseconds.
+        /// Limit, in milliseconds.
         limit_ms: u64,
-        /// What it was compared with.
+        /// Clock or value of the comparison.
         compared_with: String,
     },
     /// A clock is behind what has been minted, or behind another clock.
@@ -97,59 +97,59 @@ pub enum ErrorKind {
         "{behind_ms} ms behind {compared_with}, where {limit_ms} ms are allowed; check the clock"
     )]
     ClockBehind {
-        /// By how much, in milliseconds.
+        /// Deficit, in milliseconds.
         behind_ms: u64,
-        /// What is allowed, in milliseconds.
+        /// Limit, in milliseconds.
         limit_ms: u64,
-        /// What it was compared with.
+        /// Clock or value of the comparison.
         compared_with: String,
     },
-    /// There is nothing of this name.
+    /// Nothing of this name exists.
     #[error("there is no {what}")]
     NotFound {
-        /// What was looked for, and where it helps, what to do.
+        /// The missing thing and, where it helps, what to do.
         what: String,
     },
-    /// Disagrees with what the store has.
+    /// The request disagrees with the stored value.
     #[error("{what}: the store has {stored}, this asks for {wanted}")]
     Conflict {
-        /// What disagrees, and what to do.
+        /// The subject of the disagreement, and what to do.
         what: String,
-        /// What the store has.
+        /// The stored value.
         stored: String,
-        /// What was asked for.
+        /// The requested value.
         wanted: String,
     },
-    /// The call makes no sense as it is.
+    /// The call is invalid.
     #[error("{what}")]
     Invalid {
-        /// Which value, and what would be right.
+        /// The wrong value, and a right one.
         what: String,
     },
-    /// The store is older than something that has seen it.
+    /// The store is in an older state than one seen before (store rollback).
     #[error(
         "the store went back: {witness} was {seen} before and is {found} now; was an old copy restored? \
          An operator must recover it (snowmint worker recover; while no server runs, snowmint worker fast-forward)"
     )]
     StoreWentBack {
-        /// What was compared.
+        /// The evidence that was compared.
         witness: String,
         /// The highest value seen before.
         seen: u64,
         /// The value now.
         found: u64,
     },
-    /// The store is not the one that was used before.
+    /// The store is not the one used before.
     #[error(
         "the store is {found}, but {witness} belongs to {expected}; if it is to be used in its place, \
          an operator must move it forward (snowmint worker fast-forward)"
     )]
     OtherStore {
-        /// What remembers the store.
+        /// The record that remembers the store.
         witness: String,
         /// The identity it remembers.
         expected: String,
-        /// The identity of the store at hand.
+        /// The identity of the present store.
         found: String,
     },
     /// A local journal cannot be trusted here.
@@ -157,21 +157,21 @@ pub enum ErrorKind {
     JournalRefused {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason for the rejection.
         reason: String,
-        /// What an operator can do.
+        /// The remedy for an operator.
         way_out: String,
     },
-    /// Another process has it.
+    /// Another process holds the lock.
     #[error("{what} is locked by another process")]
     Locked {
         /// The directory or file.
         what: String,
     },
-    /// A finite supply has been used up for good.
+    /// A finite supply is used up for good.
     #[error("{what} is used up: the limit is {limit}")]
     Exhausted {
-        /// Which supply.
+        /// The supply.
         what: String,
         /// Its limit.
         limit: u64,
@@ -182,7 +182,7 @@ pub enum ErrorKind {
         /// Milliseconds until the next tick.
         next_in_ms: u64,
     },
-    /// Everything up to the mark has been minted and the store has not moved the mark yet.
+    /// Minting has reached the mark, and the store has not moved it yet.
     #[error("the window is spent: the mark {mark} is reached and could not be moved yet")]
     WindowSpent {
         /// The mark.
@@ -197,53 +197,53 @@ pub enum ErrorKind {
     /// The handle was closed.
     #[error("{what} is closed")]
     Closed {
-        /// Which handle.
+        /// The handle.
         what: String,
     },
-    /// The source is switched off in the catalog.
+    /// The source is disabled in the catalog.
     #[error("source {name} is disabled; enable it in the catalog")]
     Disabled {
         /// The source.
         name: String,
     },
-    /// Another process answers for this section of counters, or for this source.
+    /// Another process is the section owner of this counter section, or owns this source.
     #[error("section {section} is answered by {}; ask there", where_else(address))]
     Elsewhere {
         /// The section.
         section: u16,
-        /// Where that process is reached; empty when it serves nobody.
+        /// The address of that process; empty when it serves no requests.
         address: String,
     },
-    /// More at once than allowed.
+    /// The request exceeds a limit on how much one call may ask for.
     #[error("{wanted} {what} at once, where {limit} are allowed")]
     TooMany {
-        /// Of what.
+        /// The unit that is limited.
         what: String,
-        /// How many were asked for.
+        /// The requested count.
         wanted: u64,
-        /// How many are allowed.
+        /// The allowed count.
         limit: u64,
     },
-    /// Stored data is not what was written.
+    /// Stored data differs from the data that was written.
     #[error("{what} is damaged; restore it, then move it forward (snowmint worker fast-forward)")]
     Corrupt {
         /// The file or row.
         what: String,
     },
-    /// The disk or quota under the store is full. What was acknowledged before is safe.
+    /// The disk or quota under the store is full. Everything acknowledged before is safe.
     #[error("no space left for {what}; nothing acknowledged is lost, free some space")]
     StorageFull {
         /// The file.
         what: String,
     },
-    /// The store cannot be written by this process.
+    /// This process cannot write to the store.
     #[error("{what} cannot be written; check owner, permissions and mount")]
     Unwritable {
         /// The file or directory.
         what: String,
     },
-    /// The user as whom the store is asked may not do what has to be done there. Which right is missing is in the
-    /// source, in the store's own words.
+    /// The store's user lacks a permission for the operation. The source error names the missing
+    /// permission, in the store's own words.
     #[error(
         "this user lacks a right in {what}: grant those that docs/stores.md lists, or name another user in the URL"
     )]
@@ -251,34 +251,34 @@ pub enum ErrorKind {
         /// The store.
         what: String,
     },
-    /// The store is set to lose what it acknowledged, so that what was handed out could come again.
+    /// The store's settings may lose acknowledged writes, so that issued numbers could repeat.
     #[error("{what}")]
     UnsafeStore {
-        /// Which store, which setting, and what it must be.
+        /// The store, the setting, and the value that it must have.
         what: String,
     },
-    /// This build, or this store, cannot do it.
+    /// This build, or this store, does not support the operation.
     #[error("{what}")]
     Unsupported {
-        /// What, and what can.
+        /// The missing support, and what has it.
         what: String,
     },
     /// A bug in this program, or in a store's driver.
     #[error("internal error: {what}; please report it")]
     Internal {
-        /// What was seen.
+        /// The observation.
         what: String,
     },
 }
 
-/// Where else to ask, for people.
+/// Describes the address of another process for people.
 fn where_else(address: &str) -> &str {
     if address.is_empty() { "a process that serves nobody" } else { address }
 }
 
 impl ErrorKind {
-    /// Whether it says that a store is another one than it was, an older state of it, or none that keeps what it
-    /// acknowledges.
+    /// Returns whether the error means that the store is a different one, is in an older state, or
+    /// may lose acknowledged writes.
     pub(crate) const fn doubts_store(&self) -> bool {
         matches!(
             self,
@@ -286,7 +286,7 @@ impl ErrorKind {
         )
     }
 
-    /// A short, stable name for machines, such as `pool_full`.
+    /// Returns a short, stable name for machines, such as `pool_full`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -321,7 +321,7 @@ impl ErrorKind {
         }
     }
 
-    /// Whether a retry helps, unless the place that raised the error knows better.
+    /// Returns whether a retry helps, unless the code that raised the error knows better.
     #[must_use]
     pub fn retry(&self) -> Retry {
         match self {
@@ -338,65 +338,66 @@ impl ErrorKind {
 }
 
 impl Error {
-    /// `kind` happened in the operation `op`; whether a retry helps follows from the kind.
+    /// Creates the error `kind` of the operation `op`; the kind decides whether a retry helps.
     #[must_use]
     pub fn new(op: &'static str, kind: ErrorKind) -> Self {
         let retry = kind.retry();
         Self(Box::new(Repr { op, kind, retry, nothing_done: false, source: None }))
     }
 
-    /// A value that makes no sense: `what` says which, and what would be right.
+    /// Creates the error for an invalid value: `what` names the value, and a right one.
     #[must_use]
     pub fn invalid(op: &'static str, what: impl Into<String>) -> Self {
         Self::new(op, ErrorKind::Invalid { what: what.into() })
     }
 
-    /// Something that can only be a bug.
+    /// Creates the error for a condition that only a bug can cause.
     #[must_use]
     pub fn internal(op: &'static str, what: impl Into<String>) -> Self {
         Self::new(op, ErrorKind::Internal { what: what.into() })
     }
 
-    /// With what a back end had to say.
+    /// Adds the back end's error as the source.
     #[must_use]
     pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.0.source = Some(Arc::new(source));
         self
     }
 
-    /// With another answer to whether a retry helps.
+    /// Replaces the kind's advice on retries.
     #[must_use]
     pub fn with_retry(mut self, retry: Retry) -> Self {
         self.0.retry = retry;
         self
     }
 
-    /// Says that nothing was done, where the caller knows that and the kind leaves it open.
+    /// Records that nothing was done, where the caller knows it and the kind leaves it open.
     #[must_use]
     pub fn with_nothing_done(mut self) -> Self {
         self.0.nothing_done = true;
         self
     }
 
-    /// Whether nothing was done for sure, where the kind leaves that open: it never left, or was refused unread.
+    /// Returns whether certainly nothing was done, where the kind leaves it open: the call was
+    /// never sent, or was rejected unread.
     #[must_use]
     pub fn is_nothing_done(&self) -> bool {
         self.0.nothing_done
     }
 
-    /// What happened.
+    /// Returns the kind of failure.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
     }
 
-    /// Whether the same call can succeed later.
+    /// Returns whether the same call can succeed later.
     #[must_use]
     pub fn retry(&self) -> Retry {
         self.0.retry
     }
 
-    /// The operation that failed, such as `claim`.
+    /// Returns the operation that failed, such as `claim`.
     #[must_use]
     pub fn op(&self) -> &'static str {
         self.0.op

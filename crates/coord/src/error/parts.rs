@@ -1,18 +1,18 @@
-//! A kind of error as a row of plain values, and back: for those who carry it from process to process.
+//! Error kinds as rows of plain values, and back, for transport between processes.
 
 use super::{ErrorKind, PoolFull};
 use crate::lease::{Mark, Term};
 
-/// All that a kind of error says.
+/// All values of an error kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorParts {
-    /// [`ErrorKind::code`].
+    /// Stable name: [`ErrorKind::code`].
     pub code: String,
-    /// Its texts, in the order in which they are declared.
+    /// Texts of the kind, in order of declaration.
     pub texts: Vec<String>,
-    /// Its numbers, in the order in which they are declared.
+    /// Numbers of the kind, in order of declaration.
     pub numbers: Vec<u64>,
-    /// All about [`ErrorKind::PoolFull`].
+    /// Details of [`ErrorKind::PoolFull`].
     pub full: Option<PoolFull>,
 }
 
@@ -62,14 +62,15 @@ impl Number for Mark {
     }
 }
 
-/// Both ways from one list, so that they agree: of each kind its code, its texts and its numbers.
+/// Both conversions come from one list, so that they agree: the code, texts and numbers of each
+/// kind.
 macro_rules! kinds {
     ($($code:literal = $kind:ident { $($text:ident),* ; $($number:ident),* })*) => {
         impl ErrorKind {
-            /// The codes of all kinds, once each.
+            /// The codes of all kinds, each once.
             pub const CODES: &'static [&'static str] = &["pool_full", $($code),*];
 
-            /// All that it says, as plain values.
+            /// Returns all values of the kind, as plain values.
             #[must_use]
             pub fn parts(&self) -> ErrorParts {
                 let code = self.code().to_owned();
@@ -86,7 +87,8 @@ macro_rules! kinds {
                 }
             }
 
-            /// The kind that says all this; none when there is no such kind, or it says something else.
+            /// Returns the kind with these values, or `None` when the code is unknown or the values
+            /// do not fit it.
             #[must_use]
             pub fn from_parts(parts: ErrorParts) -> Option<Self> {
                 let ErrorParts { code, texts, numbers, full } = parts;
@@ -138,7 +140,7 @@ kinds! {
 mod tests {
     use super::*;
 
-    /// One of each kind, with values that differ.
+    /// Returns one error of each kind, with distinct values.
     fn kinds() -> Vec<ErrorKind> {
         let full = PoolFull {
             pool: "workers-10".into(),

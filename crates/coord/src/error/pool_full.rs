@@ -1,4 +1,4 @@
-//! Why no slot could be claimed.
+//! Reasons why no slot could be claimed.
 
 use std::fmt;
 
@@ -6,51 +6,51 @@ use snowmint_core::{Rfc3339, UnixMillis};
 
 use crate::member::Incarnation;
 
-/// Why no slot could be claimed, in numbers.
+/// Counts that explain why no slot could be claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolFull {
-    /// The pool's name.
+    /// Name of the pool.
     pub pool: String,
-    /// How many groups of slots the pool has (single slots, where a group is one).
+    /// Number of groups of slots in the pool; a group may be a single slot.
     pub groups: u64,
-    /// The one group that was asked for, when it had to be exactly that one.
+    /// The one requested group, when the caller accepts no other.
     pub only: Option<u64>,
-    /// How many groups live members hold.
+    /// Number of groups that live members hold.
     pub held: u64,
-    /// How many are free but have a mark above what the caller allowed.
+    /// Number of free groups with a mark above the caller's limit.
     pub marked_ahead: u64,
-    /// The first few holders, in the order of their slots.
+    /// The first few holders, in slot order.
     pub holders: Vec<Holder>,
-    /// The earliest time at which a group becomes usable if its holder does not renew, by the
-    /// clock that decided. None when no time helps.
+    /// Earliest time at which a group becomes usable if its holder does not renew, by the clock
+    /// that decided. `None` when waiting does not help.
     pub usable_at: Option<UnixMillis>,
-    /// From the moment of the call until `usable_at`.
+    /// Milliseconds from the call until `usable_at`.
     pub usable_in_ms: Option<u64>,
-    /// What is waited for until then is a mark that an operator's recovery has moved ahead.
+    /// Whether the mark to wait for was moved ahead by an operator's recovery.
     pub by_recovery: bool,
 }
 
-/// Who holds a slot.
+/// Holder of a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// The slot.
     pub slot: u64,
-    /// The member.
+    /// Incarnation of the member.
     pub incarnation: Incarnation,
-    /// Its label.
+    /// Label of the member.
     pub owner: String,
-    /// When its presence lapses unless it renews.
+    /// Time at which its presence expires unless it renews.
     pub lapses_at: UnixMillis,
 }
 
-/// Marks that lie further ahead than this are not waited for without asking.
+/// Longest wait for a mark, in milliseconds, that the message recommends without `accept-lead`.
 const LONG_MS: u64 = 600_000;
-/// As [`LONG_MS`], of marks that a recovery has moved: windows reach a day ahead at most, and without `--far-ahead` nobody
-/// moves marks further.
+/// [`LONG_MS`] for marks that a recovery moved: windows reach at most a day ahead, and operators
+/// move marks further only with `--far-ahead`.
 const LONG_AFTER_RECOVERY_MS: u64 = 2 * 86_400_000;
 
 impl PoolFull {
-    /// Whether nobody holds any of the numbers, and only the clock has to reach their marks.
+    /// Returns whether all numbers are free and only the clock has to reach their marks.
     #[must_use]
     pub const fn waits_for_clock(&self) -> bool {
         self.held == 0 && self.marked_ahead > 0 && self.usable_at.is_some()
@@ -151,18 +151,18 @@ mod tests {
         let soon = full.to_string();
         assert!(soon.contains("goes on at 1970-01-01T00:01:25.000Z by itself"), "{soon}");
         assert!(!soon.contains("is full") && !soon.contains("accept-lead"), "{soon}");
-        // A clock was ahead, or a year was mistyped.
+        // The cause was a clock that was ahead, or a mistyped year.
         full.usable_in_ms = Some(LONG_MS + 1);
         let late = full.to_string();
         assert!(late.contains("accept-lead") && !late.contains("nothing is to be done"), "{late}");
-        // Windows that were as long were lost.
+        // The lost windows were as long.
         full.by_recovery = true;
         let recovered = full.to_string();
         assert!(recovered.contains("nothing is to be done"), "{recovered}");
         assert!(!recovered.contains("accept-lead"), "{recovered}");
         full.usable_in_ms = Some(LONG_AFTER_RECOVERY_MS + 1);
         assert!(full.to_string().contains("accept-lead"), "{full}");
-        // Who holds the others may hold them for ever.
+        // The holders of the other numbers may hold them forever.
         full = PoolFull { held: 1_000, marked_ahead: 24, usable_in_ms: Some(9_000), ..full };
         let held = full.to_string();
         assert!(held.contains("is full") && held.contains("accept-lead"), "{held}");
