@@ -1,22 +1,22 @@
-//! Telling a forked child from the process that opened a handle.
+//! Fork guard: distinguishes a forked child from the process that opened a handle.
 //!
-//! A child has a copy of everything its parent may mint, and not the threads that keep it true. What it
-//! would mint from the copy, the parent mints too.
+//! A child has a copy of everything that its parent may mint, without the threads that keep it
+//! valid. The parent mints every ID that the child would mint from the copy.
 
 use forkguard::atfork::Guard;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The process that it was made in. Asking costs one load: the C library counts forks in the child.
-/// A child that a bare `clone` system call makes is not seen.
+/// The process that made the value. A check costs one load: the C library counts forks in the
+/// child. A child made by a bare `clone` system call goes undetected.
 #[derive(Clone, Debug)]
 pub struct Home(Guard);
 
 impl Home {
-    /// The calling process.
+    /// Creates a guard for the calling process.
     ///
     /// # Errors
-    /// `Unavailable` when the C library has no memory left to be told what to do at a fork.
+    /// `Unavailable` when the C library has no memory left to register a fork handler.
     pub fn here() -> Result<Self> {
         Guard::try_new().map(Self).map_err(|error| {
             let what = "the C library's list of what to do at a fork".into();
@@ -24,11 +24,11 @@ impl Home {
         })
     }
 
-    /// Whether this is still that process.
+    /// Returns whether the caller still runs in that process.
     #[inline]
     #[must_use]
     pub fn is_here(&self) -> bool {
-        // The guard forgets the fork that it has told of once: ask a copy.
+        // A guard reports a fork only once, so the check uses a copy.
         !self.0.clone().detected_fork()
     }
 }

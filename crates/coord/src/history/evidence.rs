@@ -1,4 +1,4 @@
-//! What shows that a store went back.
+//! Evidence of a store rollback.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,23 @@ use crate::catalog::Definition;
 use crate::error::ErrorKind;
 use crate::store::StoreIdentity;
 
-/// What a process knows of a store, by which it says that the store went back.
+/// Knowledge of a process about a store, which can prove a store rollback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
-    /// The store's identity, in its history, when it was looked at.
+    /// Identity of the store, in its history, when it was last read.
     pub id: String,
-    /// How far it had come.
+    /// Progress of the store at that time.
     pub seen: StoreIdentity,
-    /// The next number of each source, as far as it was seen handed out.
+    /// Next number of each source, as far as the process saw numbers issued.
     pub ends: BTreeMap<String, u64>,
 }
 
-/// How many sources are named beside the first.
+/// Maximum number of sources that the error names after the first.
 const NAMED_MAX: usize = 16;
 
-/// Refuses sources whose numbers begin below what was seen handed out: the store went back, however far it has counted
-/// since. All of them are named, up to a limit: their numbers in between may come twice.
+/// Rejects a store with sources that begin below issued numbers: the store was rolled back, however
+/// far it has counted since. The error names all these sources, up to a limit: numbers in between
+/// may be issued twice.
 pub(crate) fn check_ends(
     who: &str,
     ends: &BTreeMap<String, u64>,

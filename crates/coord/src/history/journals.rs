@@ -1,4 +1,4 @@
-//! What journals know of a store, as it is collected there before an operator recovers it.
+//! Knowledge of journals about a store, collected in the store before an operator recovers it.
 
 use std::collections::BTreeMap;
 
@@ -8,34 +8,34 @@ use super::Doubt;
 use crate::label::Visible;
 use crate::store::FastForward;
 
-/// How many journals a store remembers: those that joined last.
+/// Maximum number of journals that a store remembers: those that joined last.
 pub const JOURNALS_MAX: usize = 256;
 
-/// How far a store has come, as somebody knows it. Each is a maximum: two reports together know the larger.
+/// Known progress of a store. Each value is a maximum, so two merged reports know the larger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Known {
-    /// The highest mark of a worker number.
+    /// Highest mark of a worker number.
     pub mark: u64,
-    /// The next number of each source.
+    /// Next number of each source.
     pub ends: BTreeMap<String, u64>,
-    /// No ID from here on was handed out, of each source whose numbers are other IDs: the store may have lost by which
-    /// stripe they became these.
+    /// First ID never issued, for each source with IDs that differ from its numbers. The store may
+    /// have lost the stripe that maps numbers to IDs.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub ids: BTreeMap<String, u64>,
-    /// The count of writes.
+    /// Count of writes.
     pub writes: u64,
-    /// How often the store was recovered.
+    /// Number of recoveries of the store.
     pub recoveries: u64,
-    /// The version of the catalog.
+    /// Version of the catalog.
     pub catalog: u64,
-    /// The other journals that had joined, of which a store that was put back may not know.
+    /// Other journals that had joined; a store that was rolled back may not know them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub journals: Vec<JournalInfo>,
 }
 
 impl Known {
-    /// Takes in what another knows of the store, but not of other journals.
+    /// Merges another report about the store, without its list of journals.
     pub fn merge(&mut self, other: &Self) {
         self.mark = self.mark.max(other.mark);
         self.writes = self.writes.max(other.writes);
@@ -46,7 +46,7 @@ impl Known {
     }
 }
 
-/// Each is a maximum.
+/// Raises each entry to the maximum of both maps.
 fn raise(known: &mut BTreeMap<String, u64>, others: &BTreeMap<String, u64>) {
     for (name, other) in others {
         let known = known.entry(name.clone()).or_default();
@@ -57,27 +57,29 @@ fn raise(known: &mut BTreeMap<String, u64>, others: &BTreeMap<String, u64>) {
 /// A journal that has joined a store, as the store remembers it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalInfo {
-    /// Its own name, at random; an owner may have several.
+    /// Random name of the journal; an owner may have several journals.
     pub id: String,
-    /// The label of the process that has it.
+    /// Label of the process that owns the journal.
     pub owner: String,
-    /// Where that runs.
+    /// Host of that process.
     pub host: String,
-    /// When it joined or reported last, in Unix milliseconds by the clock of its process.
+    /// Time of its last join or report, in Unix milliseconds by the clock of its process.
     pub seen_at_ms: u64,
-    /// What it knows has been reported, since the store is in doubt.
+    /// Whether the journal has reported its knowledge since the store is in doubt.
     #[serde(default)]
     pub has_reported: bool,
-    /// The store has lost its join, if it ever had it: a report of another journal tells of it.
+    /// Whether the journal is known only from another journal's report: the store lost its join, or
+    /// never had it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_heard_of: bool,
 }
 
-/// What one takes as a text, beside its names.
+/// Bytes of an entry's text without its labels.
 const JOURNAL_BYTES: usize = 120;
 
 impl JournalInfo {
-    /// Those that were seen last, as far as they fit into so many bytes; what they have reported is left out.
+    /// Returns the journals seen last that fit into `bytes_max` bytes, without the state of their
+    /// reports.
     #[must_use]
     pub fn fitting(mut journals: Vec<Self>, bytes_max: usize) -> Vec<Self> {
         journals.sort_by_key(|journal| std::cmp::Reverse(journal.seen_at_ms));
@@ -92,21 +94,21 @@ impl JournalInfo {
     }
 }
 
-/// Whether a store is in doubt, and what journals have said.
+/// State of a store in doubt, with the reports of journals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// The store's identity, in its history: [`StoreIdentity::id`](crate::StoreIdentity::id).
+    /// Identity of the store, in its history: [`StoreIdentity::id`](crate::StoreIdentity::id).
     pub id: String,
-    /// Why it is; none when it is not.
+    /// Reason for the doubt; `None` when the store is not in doubt.
     pub doubt: Option<Doubt>,
-    /// The journals that have joined, by their names.
+    /// Journals that have joined, by name.
     pub journals: Vec<JournalInfo>,
-    /// All that was reported.
+    /// Merged knowledge of all reports.
     pub known: Known,
 }
 
 impl Standing {
-    /// Puts the store in doubt, unless it is.
+    /// Puts the store in doubt, unless it is already.
     pub fn begin(&mut self, doubt: &Doubt) {
         if self.doubt.is_none() {
             self.doubt = Some(doubt.clone());
@@ -119,8 +121,9 @@ impl Standing {
         self.known = Known::default();
     }
 
-    /// Takes in what a journal says: what it knows only while the store is in doubt, as it may know more by the next time.
-    /// Without an ID it is a process that keeps none: what it knows counts, and nobody misses it.
+    /// Records a journal and its report. The report counts only while the store is in doubt, as the
+    /// journal may know more by the next time. A process without a journal has no ID: its knowledge
+    /// counts, but no report of it is awaited.
     pub fn hear(&mut self, journal: &JournalInfo, known: Option<&Known>) {
         let known = known.filter(|_| self.doubt.is_some());
         if !journal.id.is_empty() {
@@ -134,21 +137,22 @@ impl Standing {
         }
     }
 
-    /// Takes in that a journal is there, which has not said so itself.
+    /// Records a journal that another journal reported.
     pub fn hear_of(&mut self, journal: &JournalInfo) {
         self.list(&JournalInfo { is_heard_of: true, ..journal.clone() }, false);
     }
 
-    /// Keeps a journal among those that have joined.
+    /// Adds a journal to those that have joined.
     fn list(&mut self, journal: &JournalInfo, reports: bool) {
         let before = self.journals.iter().position(|known| known.id == journal.id);
         let before = before.map(|at| self.journals.remove(at));
         let has_reported = reports || before.is_some_and(|before| before.has_reported);
-        // What a journal knows counts, whatever its process is called.
+        // A report counts whatever labels its process has, so the labels are made visible instead
+        // of rejected.
         let visible = |label: &str| Visible(label).to_string();
         let (owner, host) = (visible(&journal.owner), visible(&journal.host));
         self.journals.push(JournalInfo { has_reported, owner, host, ..journal.clone() });
-        // In doubt, one that was forgotten would not be missed.
+        // While the store is in doubt no journal is dropped: its missing report would go unnoticed.
         if self.doubt.is_none() && self.journals.len() > JOURNALS_MAX {
             let oldest =
                 self.journals.iter().min_by_key(|known| (known.seen_at_ms, known.id.clone()));
@@ -158,12 +162,12 @@ impl Standing {
         self.journals.sort_by(|one, other| one.id.cmp(&other.id));
     }
 
-    /// The journals whose reports are missing.
+    /// Returns the journals without a report.
     pub fn missing(&self) -> impl Iterator<Item = &JournalInfo> {
         self.journals.iter().filter(|journal| !journal.has_reported)
     }
 
-    /// Whether the same is known as was then: a journal that reports again says nothing new.
+    /// Returns whether nothing has changed since `before`: a repeated report adds nothing.
     #[must_use]
     pub fn says_the_same(&self, before: &Self) -> bool {
         let said = |standing: &Self| {
@@ -173,7 +177,7 @@ impl Standing {
         self.doubt == before.doubt && self.known == before.known && said(self) == said(before)
     }
 
-    /// The store was moved forward: what was reported has been done.
+    /// Ends the doubt after the store was moved forward, which applied the reports.
     pub fn end(&mut self, forward: &FastForward) {
         self.doubt = None;
         self.journals.retain(|journal| !forward.forget_journals.contains(&journal.id));

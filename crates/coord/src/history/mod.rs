@@ -1,14 +1,16 @@
-//! The history of a store: what tells an older state of it, and another line of its writes, from the one that was seen.
+//! History of a store: it distinguishes the state that was seen from an older state and from
+//! another line of writes.
 //!
-//! A count of writes alone forgets: a store that was put back counts on, and in the end it has counted further than
-//! whoever remembers the lost writes. So a random *start* is left in the store, with the count at which it was left: by
-//! every process that begins to write to it, by the step that puts it in doubt, and by a recovery. Whoever remembers the
-//! newest start and a count knows for ever whether the store still has all of that: it has the start, and no other
-//! between it and the count.
+//! A count of writes is not enough: a store that was rolled back counts on, and finally exceeds the
+//! count that a process with the lost writes remembers. So each of these steps leaves a random
+//! *start* in the store, with the count at that step: a process that begins to write to it, a step
+//! that puts it in doubt, and a recovery. A process that remembers the newest start and a count can
+//! always check whether the store still has all of those writes: the store has the start, and no
+//! other start between it and the count.
 //!
-//! Identity, number of recoveries, newest start, and whether the store is in doubt are one text, which every step
-//! compares as a whole: `STORE.RECOVERIES.START`, with `!` behind it while the store is in doubt. Stores of versions
-//! before have the identity alone.
+//! Identity, number of recoveries, newest start, and the doubt are one text, which every step
+//! compares as a whole: `STORE.RECOVERIES.START`, followed by `!` while the store is in doubt.
+//! Stores of earlier versions have the identity alone.
 
 mod evidence;
 mod journals;
@@ -29,21 +31,22 @@ use crate::error::{ErrorKind, Result};
 use crate::random;
 use crate::store::{FastForward, StoreIdentity};
 
-/// The parts of [`StoreIdentity::id`].
+/// Parts of [`StoreIdentity::id`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// Which store it is.
+    /// Identity of the store.
     pub store: String,
-    /// How often an operator has recovered it.
+    /// Number of recoveries by an operator.
     pub recoveries: u64,
-    /// The newest start; empty before the first.
+    /// Newest start; empty before the first.
     pub start: String,
-    /// Somebody has seen more than this store has: nobody mints from it until it is recovered.
+    /// Whether the store is in doubt: a member saw more than the store has, and nothing is minted
+    /// until its recovery.
     pub in_doubt: bool,
 }
 
 impl History {
-    /// The parts of an identity.
+    /// Splits an identity into its parts.
     #[must_use]
     pub fn of(id: &str) -> Self {
         let (text, in_doubt) = id.strip_suffix('!').map_or((id, false), |text| (text, true));
@@ -54,13 +57,13 @@ impl History {
         Self { store, recoveries, start, in_doubt }
     }
 
-    /// Whether an identity says that its store is in doubt.
+    /// Returns whether an identity marks its store as in doubt.
     #[must_use]
     pub fn says_doubt(id: &str) -> bool {
         id.ends_with('!')
     }
 
-    /// With another start, at random.
+    /// Returns the history with a new random start.
     ///
     /// # Errors
     /// `Unavailable` without randomness.
@@ -68,13 +71,14 @@ impl History {
         Ok(Self { start: format!("{:016x}", random::number()?), ..self })
     }
 
-    /// How often the store was recovered, this time and those that it has lost included.
+    /// Returns the number of recoveries including this one and those that the store has lost.
     #[must_use]
     pub fn recoveries_after(&self, forward: &FastForward) -> u64 {
         self.recoveries.max(forward.recoveries_at_least).saturating_add(1)
     }
 
-    /// After an operator has moved the store forward; `new_id` is what it is called if it is to be another.
+    /// Returns the history after an operator moved the store forward; `new_id` is the identity if
+    /// it becomes another store.
     ///
     /// # Errors
     /// `Unavailable` without randomness.
@@ -96,18 +100,18 @@ impl fmt::Display for History {
     }
 }
 
-/// What a store keeps of its history as a text that a person can read.
+/// Part of a store's history, stored as readable text.
 pub trait Noted: Sized {
     /// Reads the text.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The defect of the text.
     fn from_note(text: &str) -> Result<Self, String>;
 
-    /// The text.
+    /// Returns the text.
     ///
     /// # Errors
-    /// What has no text.
+    /// The part that has no text form.
     fn to_note(&self) -> Result<String, String>;
 }
 
@@ -121,29 +125,29 @@ impl<T: Serialize + DeserializeOwned> Noted for T {
     }
 }
 
-/// How a store stands to what was seen of it.
+/// Comparison of a store with what a process saw of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recalled {
-    /// It has all of that.
+    /// The store has all of it.
     Same,
-    /// It lacks some, and an operator has recovered it since: whoever saw more may go on if it was moved past all that
-    /// they know.
+    /// The store lacks some of it, and an operator has recovered it since. A process that saw more
+    /// may continue if the store was moved past everything that it knows.
     Recovered,
 }
 
-/// Why a store is in doubt, as it is kept there.
+/// Reason why a store is in doubt, as stored there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Doubt {
-    /// What shows it, and whose it is.
+    /// Evidence, and the process that reported it.
     pub witness: String,
-    /// What was seen.
+    /// Value seen before.
     pub seen: u64,
-    /// What there was.
+    /// Value found.
     pub found: u64,
 }
 
 impl Doubt {
-    /// What an error says, if it says that.
+    /// Returns the doubt that an error reports, or `None` for other errors.
     #[must_use]
     pub fn of(kind: &ErrorKind, who: &str) -> Option<Self> {
         let ErrorKind::StoreWentBack { witness, seen, found } = kind else { return None };
@@ -151,7 +155,7 @@ impl Doubt {
         Some(Self { witness, seen: *seen, found: *found })
     }
 
-    /// The refusal for everybody.
+    /// Returns the error for all callers.
     #[must_use]
     pub fn refusal(self) -> ErrorKind {
         let Self { witness, seen, found } = self;
@@ -159,10 +163,10 @@ impl Doubt {
     }
 }
 
-/// Holds a store with these starts against what `who` has seen of it.
+/// Compares a store with these starts to the state that `who` has seen.
 ///
 /// # Errors
-/// `OtherStore`, and `StoreWentBack` unless it was recovered since.
+/// `OtherStore` for another identity; `StoreWentBack` unless the store was recovered since.
 pub fn recall(
     who: &str,
     seen: &StoreIdentity,

@@ -1,18 +1,20 @@
-//! The starts of a store, as it keeps them.
+//! Starts of a store, as stored.
 
-/// How many are kept. Whoever comes back after more has the count of writes alone.
+/// Maximum number of starts kept. A process that returns after more has only the count of writes to
+/// compare.
 pub const STARTS_MAX: usize = 1024;
 
-/// The starts, the newest last, each with the count of writes after the step that left it.
+/// The starts, newest last, each with the count of writes after the step that left it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Starts(Vec<(u64, String)>);
 
 impl Starts {
-    /// Reads the form in which they are kept: `COUNT-START`, and a blank between two. The step that wrote it ended at
-    /// the count `written`, which it did not know yet where the newest has none.
+    /// Reads the stored form: entries `COUNT-START`, separated by blanks. The step that wrote it
+    /// ended at the count `written`; the newest entry has no count where the step did not know it
+    /// yet.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The defect of the text.
     pub fn read(text: &str, written: u64) -> Result<Self, String> {
         let mut starts = Vec::new();
         for entry in text.split_ascii_whitespace() {
@@ -25,8 +27,9 @@ impl Starts {
         Ok(Self(starts))
     }
 
-    /// The form with one more start. `from` is the count from which on nothing of the history before was kept, where
-    /// that is known; else it is that of the step which writes this.
+    /// Returns the stored form with one more start. `from` is the count from which on nothing of
+    /// the earlier history was kept, where it is known; otherwise it is the count of the step that
+    /// writes the form.
     #[must_use]
     pub fn with(&self, start: &str, from: Option<u64>) -> String {
         let too_many = (self.0.len() + 1).saturating_sub(STARTS_MAX);
@@ -37,15 +40,15 @@ impl Starts {
         entries.join(" ")
     }
 
-    /// Whether a store with these starts has all that was written up to this count, when the newest start then was
-    /// `start` (empty: none yet).
+    /// Returns whether a store with these starts has everything that was written up to the count
+    /// `writes`, when `start` was the newest start (empty: none yet).
     #[must_use]
     pub fn have(&self, start: &str, writes: u64) -> bool {
         let Self(starts) = self;
         let next = match starts.iter().position(|(_, known)| known == start) {
             Some(at) => starts.get(at + 1),
             None if start.is_empty() => starts.first(),
-            // So long ago that it may have been dropped.
+            // The start is so old that it may have been dropped.
             None => {
                 return starts.len() >= STARTS_MAX
                     && starts.first().is_some_and(|(oldest, _)| *oldest > writes);

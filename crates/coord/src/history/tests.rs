@@ -1,8 +1,9 @@
-//! Stores that are put back, counted on and recovered, beside a book of what everybody saw.
+//! Tests of stores that are rolled back, counted on and recovered, against a record of everything
+//! seen.
 
 use super::*;
 
-/// A store with its starts, as the rules keep them.
+/// A store with its starts, maintained by the rules.
 #[derive(Clone)]
 struct Kept {
     identity: StoreIdentity,
@@ -67,7 +68,7 @@ fn a_store_that_went_on_has_all_that_was_seen() {
     }
 }
 
-/// However far it counts on, and whoever starts meanwhile.
+/// The loss is detected however far the store counts on and whichever process starts meanwhile.
 #[test]
 fn what_was_lost_is_missed_for_ever() {
     let mut kept = Kept::new();
@@ -86,7 +87,8 @@ fn what_was_lost_is_missed_for_ever() {
         }
         assert_eq!(back.recall(&backup.identity), Ok(Recalled::Same));
     }
-    // Nobody starts, and a handle that saw less writes on: a start that was lost is missed all the same.
+    // No process starts, and a handle that saw less continues to write: the lost start is still
+    // missed.
     let mut back = backup;
     (0..1000).for_each(|_| drop(back.write()));
     assert_eq!(back.recall(&lost[1]), WENT_BACK);
@@ -109,8 +111,8 @@ fn a_failover_and_one_back_are_two_histories() {
     }
 }
 
-/// Who saw more is told that it was recovered, and who saw nothing of the lost state goes on; what is lost after that
-/// is missed again.
+/// A process that saw more learns of the recovery; a process that saw nothing of the lost state
+/// continues. Later losses are detected again.
 #[test]
 fn a_recovery_ends_what_was_and_begins_anew() {
     let mut kept = Kept::new();
@@ -220,7 +222,7 @@ fn the_journals_that_joined_last_are_remembered() {
     }
     assert_eq!(standing.journals.len(), JOURNALS_MAX);
     assert_eq!(standing.journals[0].id, "00010");
-    // One that is missing stays, however many come while the store is in doubt.
+    // A missing journal stays listed, however many join while the store is in doubt.
     standing.begin(&Doubt { witness: String::new(), seen: 2, found: 1 });
     let late =
         JournalInfo { id: "late".into(), seen_at_ms: u64::MAX, ..standing.journals[0].clone() };
