@@ -1,4 +1,4 @@
-//! What ties a journal to its place, so that a copy of it is not taken for the original.
+//! Binding of a journal to its place, so that a copy is not taken for the original.
 
 use std::path::Path;
 
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use super::disk::FileStatus;
 
-/// Where a journal belongs: everything here survives a restart, and none of it survives a copy.
+/// Place of a journal: every field survives a restart, and none survives a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Binding {
-    /// The machine's identity; empty where there is none.
+    /// Identity of the machine; empty where it has none.
     pub(super) machine: String,
-    /// The canonical path of the data directory.
+    /// Canonical path of the data directory.
     pub(super) path: String,
-    /// The device, unless it is one that the kernel numbers anew at each mount.
+    /// Device, unless the kernel renumbers it at each mount.
     pub(super) device: Option<(u32, u32)>,
-    /// The file's number on its device.
+    /// Inode number of the file on its device.
     pub(super) inode: u64,
-    /// When the file was made, where the file system says. A file number is used again once its
-    /// file is gone, this is not.
+    /// Creation time of the file, where the file system records it. An inode number is reused after
+    /// its file is deleted; this time is not.
     pub(super) born: Option<(i64, u32)>,
 }
 
@@ -33,7 +33,8 @@ impl Binding {
         }
     }
 
-    /// In what `self`, the place at hand, differs from `remembered`; none when it is the place.
+    /// Describes how `self`, the present place, differs from `remembered`; `None` when they are the
+    /// same.
     pub(super) fn differs_from(&self, remembered: &Self) -> Option<String> {
         // An identity that one side does not know proves nothing.
         if !self.machine.is_empty()

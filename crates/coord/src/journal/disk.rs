@@ -1,4 +1,4 @@
-//! What a journal stands on: a machine, a directory that one process alone uses, and a file in it.
+//! Foundation of a journal: a machine, a directory that one process alone uses, and a file in it.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -13,26 +13,26 @@ use super::lock::DataDir;
 use crate::error::{Error, Result};
 use crate::private;
 
-/// What is below a journal. [`LocalDisk`] is the operating system's; a simulation has one in memory,
-/// whose machine can die at any point of a write.
+/// Layer below a journal. [`LocalDisk`] is the operating system's; a simulation has one in memory,
+/// with a machine that can die at any point of a write.
 #[async_trait]
 pub trait Disk: Send + Sync + fmt::Debug + 'static {
-    /// This machine's identity; empty where there is none.
+    /// Returns the identity of this machine; empty where it has none.
     fn machine(&self) -> String;
 
-    /// Which start of the machine this is; empty where it cannot be told, and nothing that depends on it is
-    /// kept then.
+    /// Returns the identity of the machine's present boot; empty where unknown, and then nothing
+    /// that depends on it is kept.
     fn boot(&self) -> String {
         String::new()
     }
 
-    /// Makes the directory if there is none, and locks it for this process alone.
+    /// Creates the directory if it is missing, and locks it for this process alone.
     ///
     /// # Errors
     /// As [`DataDir::lock`].
     fn lock(&self, path: &Path) -> Result<Box<dyn Directory>>;
 
-    /// Does work that blocks on this disk, without holding up anybody else.
+    /// Runs work that blocks on this disk, without blocking other tasks.
     async fn run(&self, work: Work);
 }
 
@@ -41,67 +41,67 @@ pub type Work = Box<dyn FnOnce() + Send>;
 
 /// A locked directory. Dropping it unlocks it.
 pub trait Directory: Send + Sync + fmt::Debug {
-    /// Its canonical path.
+    /// Returns the canonical path.
     fn path(&self) -> &Path;
 
-    /// Opens a file to read and write; none when there is no such file.
+    /// Opens a file to read and write; returns `None` when the file does not exist.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     fn open(&self, name: &str) -> io::Result<Option<Box<dyn JournalFile>>>;
 
-    /// Makes a file to read and write, or empties the one that there is.
+    /// Creates a file to read and write, or empties the existing one.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     fn create(&self, name: &str) -> io::Result<Box<dyn JournalFile>>;
 
-    /// Gives a file another name, durably.
+    /// Renames a file durably.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
-    /// The time by the clock that stamps the directory's files.
+    /// Returns the time by the clock that stamps the directory's files.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     fn now(&self) -> io::Result<FileTime>;
 }
 
 /// An open file.
 pub trait JournalFile: Send + Sync + fmt::Debug {
-    /// Reads what there is at `offset`, at most as much as fits, and answers how many bytes.
+    /// Reads the bytes at `offset`, at most as many as fit, and returns their count.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Writes all bytes at `offset`.
     ///
     /// # Errors
-    /// As the system says; how much was written is then not known.
+    /// The error of the system; the number of bytes written is then unknown.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
     /// Waits until everything written survives the loss of power.
     ///
     /// # Errors
-    /// As the system says; what survives is then not known.
+    /// The error of the system; it is then unknown which writes survive.
     fn sync_data(&self) -> io::Result<()>;
 
-    /// What the kernel says about the file.
+    /// Returns the kernel's data about the file.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     fn status(&self) -> io::Result<FileStatus>;
 }
 
-/// A file time, as the kernel of the file's machine keeps it.
+/// A file time, as kept by the kernel of the file's machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileTime {
     /// Whole seconds since 1970.
     pub seconds: i64,
-    /// The rest, below 10^9.
+    /// Fraction of a second, in nanoseconds below 10^9.
     pub nanoseconds: u32,
 }
 
@@ -111,34 +111,34 @@ impl fmt::Display for FileTime {
     }
 }
 
-/// What the kernel says about an open file.
+/// Kernel's data about an open file.
 #[derive(Clone, Copy, Debug)]
 pub struct FileStatus {
-    /// The device, unless it is one that the kernel numbers anew at each mount.
+    /// Device, unless the kernel renumbers it at each mount.
     pub device: Option<(u32, u32)>,
-    /// The file's number on its device.
+    /// Inode number of the file on its device.
     pub inode: u64,
-    /// When the file was made, in seconds and nanoseconds, where the file system says.
+    /// Creation time, in seconds and nanoseconds, where the file system records it.
     pub born: Option<(i64, u32)>,
-    /// When the content last changed. Anybody may set it to anything.
+    /// Time of the last change of the content. Any process may set it to any value.
     pub modified: FileTime,
-    /// When anything about the file last changed. Nobody can set it.
+    /// Time of the last change of anything about the file. No process can set it.
     pub changed: FileTime,
 }
 
-/// Does blocking work on a disk, and answers what came of it.
+/// Runs blocking work on a disk and returns its result.
 pub(crate) async fn on<T: Send + 'static>(
     disk: &dyn Disk,
     op: &'static str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
     let (done, answer) = oneshot::channel();
-    // The caller may be gone; the work is done all the same.
+    // The work is done even if the caller is gone.
     disk.run(Box::new(move || drop(done.send(work())))).await;
     answer.await.map_err(|_| Error::internal(op, "work on the disk ended without an answer"))
 }
 
-/// The operating system's files. Its work needs a Tokio runtime.
+/// Files of the operating system. Needs a Tokio runtime.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LocalDisk;
 
@@ -194,7 +194,7 @@ impl Directory for DataDir {
         File::open(path)?.sync_all()
     }
 
-    /// What the lock file's modification time becomes when it is set to "now".
+    /// Sets the lock file's modification time to "now" and returns it.
     fn now(&self) -> io::Result<FileTime> {
         use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
         let times = Timestamps {
@@ -219,8 +219,8 @@ impl JournalFile for File {
         Self::sync_data(self)
     }
 
-    /// Read by a direct system call where there is one: a library that shifts the clock of a process
-    /// also shifts the file times that it sees, and those are compared over restarts here.
+    /// Reads by a direct system call: a library that shifts the clock of a process also shifts the
+    /// file times that it sees, and the journal compares them across restarts.
     #[cfg(target_os = "linux")]
     fn status(&self) -> io::Result<FileStatus> {
         use rustix::fs::{AtFlags, StatxFlags, StatxTimestamp, statx};
@@ -239,7 +239,7 @@ impl JournalFile for File {
         })
     }
 
-    /// What the standard library knows, where there is no such call.
+    /// Reads the standard library's data, where the direct call does not exist.
     #[cfg(all(unix, not(target_os = "linux")))]
     fn status(&self) -> io::Result<FileStatus> {
         use std::os::unix::fs::MetadataExt;

@@ -1,24 +1,24 @@
-//! One copy of the journal's content as bytes, with everything needed to tell whether it is whole.
+//! One copy of the journal's content as bytes, with everything needed to check that it is whole.
 
 use super::disk::FileTime;
 
-/// What every copy begins with: the name and the version of the format.
+/// First bytes of every copy: the name and the version of the format.
 const MAGIC: [u8; 8] = *b"SNOWJNL1";
-/// What the copies of every version begin with, before a digit.
+/// First bytes of the copies of all versions, before the version's character.
 const MAGIC_OF_ALL: &[u8] = b"SNOWJNL";
 /// Magic, sequence number, write time (seconds and nanoseconds), length, checksum.
 pub(super) const HEADER_BYTES: usize = 8 + 8 + 8 + 4 + 4 + 4;
-/// The room of each of the two copies.
+/// Space for each of the two copies, in bytes.
 pub(super) const COPY_BYTES_MAX: usize = 1 << 20;
-/// The longest content.
+/// Maximum length of the content, in bytes.
 pub(super) const CONTENT_BYTES_MAX: usize = COPY_BYTES_MAX - HEADER_BYTES;
 
-/// One copy, decoded.
+/// One decoded copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// Raised by every write; the higher of two copies is the newer.
+    /// Sequence number, raised by every write; the higher of two copies is the newer.
     pub(super) sequence: u64,
-    /// When it was written, by the clock that stamps the file.
+    /// Time of the write, by the clock that stamps the file.
     pub(super) written_at: FileTime,
     pub(super) content: Vec<u8>,
 }
@@ -30,14 +30,15 @@ fn checksum(header: &[u8], content: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The form of a copy that a newer version wrote; none for one that is of this form, or no copy.
+/// Returns the form of a copy from a newer version; `None` for the present form, or for other
+/// bytes.
 pub(super) fn newer_form(bytes: &[u8]) -> Option<char> {
     let form = char::from(*bytes.strip_prefix(MAGIC_OF_ALL)?.first()?);
     (form.is_ascii_alphanumeric() && form > '1').then_some(form)
 }
 
 impl Frame {
-    /// The bytes of one copy. None when the content is too long.
+    /// Encodes one copy; returns `None` when the content is too long.
     pub(super) fn encode(&self) -> Option<Vec<u8>> {
         if self.content.len() > CONTENT_BYTES_MAX {
             return None;
@@ -55,7 +56,7 @@ impl Frame {
         Some(bytes)
     }
 
-    /// The copy at the start of `bytes`, if it is whole.
+    /// Decodes the copy at the start of `bytes`, if it is whole.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let (header, rest) = bytes.split_at_checked(HEADER_BYTES)?;
         let (summed, sum) = header.split_at_checked(HEADER_BYTES - 4)?;

@@ -1,4 +1,4 @@
-//! The data directory, and the lock that says that nobody else uses it.
+//! The data directory, and the lock that excludes other processes.
 
 use std::fs::{File, Permissions, TryLockError};
 use std::io;
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, ErrorKind, Result};
 use crate::private::{self, FILE_MODE};
 
-/// The name of the lock file in a data directory.
+/// Name of the lock file in a data directory.
 const LOCK_FILE: &str = "lock";
 
-/// A data directory that this process alone uses, until it is dropped or the process ends, however
-/// it ends. The lock is the kernel's: a file left behind does not hold it.
+/// A data directory used by this process alone, until the value is dropped or the process ends,
+/// however it ends. The kernel holds the lock: a leftover file does not.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
@@ -20,11 +20,11 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Makes the directory if there is none, and locks it.
+    /// Creates the directory if it is missing, and locks it.
     ///
     /// # Errors
-    /// [`ErrorKind::Locked`] when another process has it; [`ErrorKind::Unwritable`],
-    /// [`ErrorKind::StorageFull`] as the system says.
+    /// [`ErrorKind::Locked`] when another process holds it; [`ErrorKind::Unwritable`] or
+    /// [`ErrorKind::StorageFull`] from the system.
     pub fn lock(path: &Path) -> Result<Self> {
         let op = "lock data directory";
         private::make_directory(path).map_err(|error| Error::io(op, path, error))?;
@@ -51,15 +51,15 @@ impl DataDir {
         &self.lock
     }
 
-    /// The canonical path.
+    /// Returns the canonical path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Who can open a lock file, to read at least, can hold the lock: one that an earlier version made is for its owner
-/// alone from now on.
+/// Restricts a lock file of an earlier version to its owner: any user who can open it, even only to
+/// read, can hold the lock.
 fn keep_private(lock: &File) -> io::Result<()> {
     let found = lock.metadata()?;
     let is_ours = found.uid() == rustix::process::geteuid().as_raw();

@@ -1,24 +1,25 @@
-//! The journal: what a process remembers of its own leases, in a file beside it.
+//! The journal: a process's memory of its own leases, in a local file.
 //!
-//! The store's mark runs half a minute ahead, because the store is asked rarely. The journal's mark
-//! runs half a second ahead, because writing a local file is cheap. After a crash the process can
-//! therefore go on almost where it was, if two things hold: nobody else held its slot in between
-//! (the lease's term says so), and the journal is the very file that was written last. So the file is
-//! bound to its machine, path, device and file number, and to the kernel's own stamp of its last
-//! change: a copy elsewhere is refused, and so is an older state put back in its place.
+//! The store's mark runs half a minute ahead, because the store is called rarely. The journal's
+//! mark runs half a second ahead, because writing a local file is cheap. After a crash the process
+//! can therefore continue almost where it was, under two conditions. No other member held its slot
+//! in between (the lease's term shows it), and the journal is the very file that was written last.
+//! The file is therefore bound to its machine, path, device and inode number, and to the kernel's
+//! own stamp of its last change. A copy elsewhere is rejected, and so is an older state restored in
+//! its place.
 //!
-//! STORAGE. Two copies of the whole content, each with a sequence number and a checksum, one after the
-//! other in one file of fixed size. UPDATING. Both copies are written, each followed by a sync, first
-//! the one that was not read; only then does the caller act on what it wrote. A torn write therefore
-//! leaves a whole copy of what was acted on, and so does any damage to one copy. When both are damaged
-//! the journal is refused; a wrong mark is never read.
+//! STORAGE. Two copies of the whole content, each with a sequence number and a checksum, one after
+//! the other in one file of fixed size. UPDATING. Both copies are written, each followed by a sync,
+//! first the one that was not read; only then does the caller act on the content. A torn write
+//! therefore leaves a whole copy of the content that was acted on, and so does any damage to one
+//! copy. When both are damaged the journal is rejected; a wrong mark is never read.
 //!
-//! Numbers that were reserved and not used are kept here over a stop, if they cannot go back to the store.
-//! They are erased, and the disk has said so, before the first of them is used: so whatever is read here
-//! was used by nobody.
+//! The journal keeps unused reserved numbers across a stop, if they cannot be given back to the
+//! store. They are erased, and the erasure is durable, before the first of them is used. So numbers
+//! read here were never used.
 //!
-//! The journal is also a witness: it remembers which store it belongs to and how many writes that
-//! store had seen, so that a store restored from an old backup is recognised.
+//! The journal also detects store rollbacks: it remembers which store it belongs to and how many
+//! writes that store had seen, so that a store restored from an old backup is recognised.
 
 mod binding;
 pub(crate) mod disk;
@@ -41,24 +42,25 @@ pub use record::{JournalLease, JournalTail, KeptSource, Past, Record};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The journal's name in its data directory.
+/// Name of the journal in its data directory.
 const JOURNAL_FILE: &str = "journal";
-/// A new journal before it is whole.
+/// Name of a new journal until it is whole.
 const JOURNAL_FILE_NEW: &str = "journal.new";
-/// What an operator can do about a journal that cannot be used.
+/// Remedy for an operator with an unusable journal.
 const WAY_OUT: &str =
     "once no other process uses this data, run: snowmint worker fast-forward --data-dir";
-/// What is said of a journal that this version cannot read, and is whole.
+/// Reason given for a whole journal that this version cannot read.
 const NEWER: &str = "a newer version wrote it; run that one, or a newer";
-/// How far the kernel's stamp of the last change may lie after the moment that the journal itself
-/// took for it: the time of one write to a busy disk, not of somebody's restore.
+/// Maximum delay, in seconds, of the kernel's stamp of the last change after the time that the
+/// journal recorded for it: one write to a busy disk, too short for a restore by an operator.
 const STAMP_LATE_SECONDS: i64 = 3;
-/// How far before that moment it may lie: a disk is told to keep what is written, not when it was written, so
-/// after a loss of power the stamp is as old as what the file system had last kept of its own (5 s on
-/// ext4, 30 s on XFS, unless told otherwise). What was put back later does not look so, unless the clock went
-/// back, too.
+/// Maximum time, in seconds, by which the stamp may precede the recorded time. A sync keeps the
+/// data, not the stamp. After a loss of power the stamp is as old as the file system's last update
+/// of its own (5 s on ext4, 30 s on XFS, by default). A later restore does not look like this,
+/// unless the clock was set back too.
 const STAMP_EARLY_SECONDS: i64 = 60;
-/// How often a copy is written whose stamp is not of its moment: a disk that is always late keeps nobody for ever.
+/// Maximum number of writes of a copy until its stamp matches, so that a slow disk does not block
+/// the caller forever.
 const WRITES_MAX: u32 = 3;
 
 /// An open journal. Its calls block on the disk.
@@ -69,14 +71,14 @@ pub struct Journal {
     file: Box<dyn JournalFile>,
     binding: Binding,
     sequence: u64,
-    /// Which copy to write first: the one that does not hold the newest whole state.
+    /// Copy to write first: the one that does not hold the newest whole state.
     first: usize,
     sources: SourcesText,
 }
 
 impl Journal {
-    /// Opens the journal of a directory of this machine, or makes one, and answers what an earlier
-    /// process left in it.
+    /// Opens the journal of a directory of this machine, or creates one, and returns the state that
+    /// an earlier process left in it.
     ///
     /// # Errors
     /// As [`Journal::open_in`].
@@ -84,13 +86,13 @@ impl Journal {
         Self::open_in(Box::new(dir), &LocalDisk.machine())
     }
 
-    /// Opens the journal of a directory of the machine with this identity, or makes one, and answers
-    /// what an earlier process left in it.
+    /// Opens the journal of a directory of the machine with this identity, or creates one, and
+    /// returns the state that an earlier process left in it.
     ///
     /// # Errors
-    /// [`ErrorKind::JournalRefused`] when the file is damaged, a copy, or an older state put back;
-    /// [`ErrorKind::Unwritable`], [`ErrorKind::StorageFull`] and [`ErrorKind::Unavailable`] as the
-    /// system says.
+    /// [`ErrorKind::JournalRefused`] when the file is damaged, a copy, or a restored older state;
+    /// [`ErrorKind::Unwritable`], [`ErrorKind::StorageFull`] and [`ErrorKind::Unavailable`] from
+    /// the system.
     pub fn open_in(dir: Box<dyn Directory>, machine: &str) -> Result<(Self, Option<Past>)> {
         let path = dir.path().join(JOURNAL_FILE);
         match dir.open(JOURNAL_FILE) {
@@ -110,7 +112,8 @@ impl Journal {
         let sources = SourcesText::default();
         let mut journal = Self { dir, path, file, binding, sequence: 0, first: 0, sources };
         journal.write(&Record::default())?;
-        // The name appears only once the content is whole, so that a file under it is never empty.
+        // The file gets its name only once the content is whole, so a file with this name is never
+        // empty.
         let renamed = journal.dir.rename(JOURNAL_FILE_NEW, JOURNAL_FILE);
         renamed.map_err(|error| Error::io(op, &journal.path, error))?;
         Ok(journal)
@@ -137,7 +140,7 @@ impl Journal {
         let marks_are_sure = match stamped {
             Stamp::AsLeft => true,
             Stamp::Touched => false,
-            // A write that was torn off also came after the copy that it left whole.
+            // A torn write also has a later stamp than the copy that it left whole.
             Stamp::Rewritten if other.is_none() => false,
             Stamp::Rewritten => {
                 return Err(refused(format!(
@@ -154,13 +157,13 @@ impl Journal {
         Ok((journal, Some(Past { record, marks_are_sure })))
     }
 
-    /// Makes `record` what the journal holds. When this answers, it survives the loss of power; until
-    /// then, do not act on it.
+    /// Replaces the journal's content by `record`. After the call returns, the content survives the
+    /// loss of power; do not act on it before.
     ///
     /// # Errors
     /// [`ErrorKind::TooMany`] when the record is longer than a journal can hold;
-    /// [`ErrorKind::StorageFull`], [`ErrorKind::Unwritable`] and [`ErrorKind::Unavailable`] as the
-    /// system says. The journal then holds either the old record or the new one.
+    /// [`ErrorKind::StorageFull`], [`ErrorKind::Unwritable`] and [`ErrorKind::Unavailable`] from
+    /// the system. The journal then holds either the old record or the new one.
     pub fn write(&mut self, record: &Record) -> Result<()> {
         let op = "write journal";
         let content = Content::new(self.binding.clone(), record, &mut self.sources)
@@ -170,19 +173,21 @@ impl Journal {
         let mut frame = Frame { sequence, written_at: FileTime::default(), content };
         for copy in [self.first, 1 - self.first] {
             self.put(copy, &mut frame)?;
-            // Should the other copy fail now, the next write begins with that one.
+            // If the other copy fails now, the next write begins with it.
             self.first = 1 - copy;
             self.sequence = sequence;
         }
         Ok(())
     }
 
-    /// Writes one copy, and again if the disk took so long that the kernel's stamp is not of its moment any more: if the
-    /// process died then, the journal would pass for an older state that was put back.
+    /// Writes one copy, and repeats it if the disk took so long that the kernel's stamp no longer
+    /// matches the recorded time: if the process died then, the journal would look like a restored
+    /// older state.
     fn put(&self, copy: usize, frame: &mut Frame) -> Result<()> {
         let failed = |error| Error::io("write journal", &self.path, error);
         for _ in 0..WRITES_MAX {
-            // Not by the file's own stamp: a process that dies right here must leave the file as it was.
+            // The time is not the file's own stamp: a process that dies right here must leave the
+            // file unchanged.
             frame.written_at = self.dir.now().map_err(failed)?;
             let bytes = frame.encode().ok_or_else(|| too_long(frame.content.len()))?;
             self.file.write_all_at(&bytes, offset(copy)).map_err(failed)?;
@@ -195,18 +200,18 @@ impl Journal {
         Ok(())
     }
 
-    /// The data directory.
+    /// Returns the data directory.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 }
 
-/// Reads what a journal holds, wherever it lies and whoever wrote it, for an operator's eyes: nothing
-/// may be minted on it.
+/// Reads a journal, whatever its place and its writer, for display to an operator: nothing may be
+/// minted on it.
 ///
 /// # Errors
-/// As [`Journal::open`], but for the place; [`ErrorKind::NotFound`] when there is none.
+/// As [`Journal::open`], except for the place; [`ErrorKind::NotFound`] when the journal is missing.
 pub fn inspect(dir: &DataDir) -> Result<Record> {
     let op = "inspect journal";
     let path = dir.path().join(JOURNAL_FILE);
@@ -222,8 +227,8 @@ pub fn inspect(dir: &DataDir) -> Result<Record> {
     read_content(&frame).map_err(refused)?.into_record()
 }
 
-/// What opening the journal of a directory would find, or why it would be refused; none when there is none.
-/// Changes nothing.
+/// Returns the state that opening the journal of a directory would find, or the error; `None` when
+/// the journal is missing. Changes nothing.
 ///
 /// # Errors
 /// As [`Journal::open`].
@@ -238,21 +243,21 @@ pub fn examine(dir: DataDir) -> Result<Option<Past>> {
     }
 }
 
-/// Whether a directory has a journal, in use or not.
+/// Returns whether a directory has a journal, in use or not.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn is_in(dir: &Path) -> io::Result<bool> {
     dir.join(JOURNAL_FILE).try_exists()
 }
 
-/// Puts the directory's journal aside, so that the next start makes a new one. Only right once the
-/// store has been moved past everything that the journal's process may have minted: this is part of
-/// an operator's way out, and of nothing else. Answers where the old file is now; none when there was
-/// no journal.
+/// Renames the directory's journal, so that the next start makes a new one. Safe only once the
+/// store has been moved past everything that the journal's process may have minted: only an
+/// operator's recovery may call it. Returns the new path of the file, or `None` if the journal was
+/// missing.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn set_aside(dir: &DataDir) -> Result<Option<PathBuf>> {
     let op = "set journal aside";
     let path = dir.path().join(JOURNAL_FILE);
@@ -287,22 +292,22 @@ fn too_long(bytes: usize) -> Error {
     Error::new("write journal", ErrorKind::TooMany { what, wanted, limit })
 }
 
-/// Where a copy begins. There are two, so the number is 0 or 1.
+/// Returns the offset of copy 0 or 1.
 fn offset(copy: usize) -> u64 {
     if copy == 0 { 0 } else { COPY_BYTES_MAX as u64 }
 }
 
-/// The newest whole copy.
+/// Newest whole copy.
 struct Newest {
     copy: usize,
     frame: Frame,
-    /// The other one, if it is whole too: of the same state or of the one before.
+    /// The other copy, if it is whole too: of the same state or the previous one.
     other: Option<Frame>,
 }
 
 impl Newest {
-    /// How the kernel's stamps compare with the moments of this state: of the two copies either may have been written
-    /// last, and long after the other.
+    /// Compares the kernel's stamps with the recorded times of this state: either copy may have
+    /// been written last, and long after the other.
     fn stamp(&self, status: &FileStatus) -> Stamp {
         let twin = self.other.iter().filter(|other| other.sequence == self.frame.sequence);
         let best = twin.chain([&self.frame]).map(|copy| stamp(status, copy.written_at)).min();
@@ -310,7 +315,7 @@ impl Newest {
     }
 }
 
-/// Or why there is none.
+/// Reads the newest whole copy, or returns the reason why none exists.
 fn newest(file: &dyn JournalFile) -> io::Result<Result<Newest, String>> {
     let copies = [read_copy(file, offset(0))?, read_copy(file, offset(1))?];
     let [first, second] = copies.each_ref().map(|bytes| Frame::decode(bytes));
@@ -329,13 +334,13 @@ fn newest(file: &dyn JournalFile) -> io::Result<Result<Newest, String>> {
     Ok(Ok(Newest { copy, frame, other }))
 }
 
-/// The checksum is right, so whoever wrote it meant it.
+/// Parses the content. Its checksum is right, so an unknown form is intended and not damage.
 fn read_content(frame: &Frame) -> Result<Content, String> {
     serde_json::from_slice(&frame.content)
         .map_err(|error| format!("its content is not for this version ({error}): {NEWER}"))
 }
 
-/// What there is of one copy.
+/// Reads all bytes of one copy that the file has.
 fn read_copy(file: &dyn JournalFile, offset: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; COPY_BYTES_MAX];
     let mut filled = 0;
@@ -351,15 +356,15 @@ fn read_copy(file: &dyn JournalFile, offset: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How the kernel's stamps compare with the journal's own, the best first.
+/// Result of comparing the kernel's stamps with the journal's own, best first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stamp {
-    /// Nobody touched the file since the journal did.
+    /// The file is untouched since the journal's last write.
     AsLeft,
-    /// Something about the file changed, though not, as far as it shows, its content; or its machine died
-    /// before the stamps of the last writes were kept.
+    /// Something about the file changed, though apparently not its content; or its machine died
+    /// before the stamps of the last writes were durable.
     Touched,
-    /// The content was written by somebody else.
+    /// Another process wrote the content.
     Rewritten,
 }
 

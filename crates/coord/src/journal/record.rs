@@ -1,4 +1,4 @@
-//! What a journal holds, and its form in the file.
+//! Content of a journal, and its form in the file.
 
 use std::collections::BTreeMap;
 
@@ -11,106 +11,110 @@ use crate::history::{History, JournalInfo, Known};
 use crate::lease::{Mark, Term};
 use crate::member::Incarnation;
 
-/// What a journal holds.
+/// Content of a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// What the store calls the journal; empty until it has a name.
+    /// Name of the journal in the store; empty until it has one.
     pub id: String,
-    /// The identity of the store; empty before the first contact.
+    /// Identity of the store; empty before the first contact.
     pub store: String,
-    /// The namespace in it.
+    /// Namespace in the store.
     pub namespace: String,
-    /// The highest number of writes that the store was seen to have.
+    /// Highest number of writes seen in the store.
     pub writes: u64,
-    /// The member that wrote this.
+    /// Member that wrote this record.
     pub incarnation: Option<Incarnation>,
-    /// The members before it, the last at the end. They have ended, and may not have left.
+    /// Earlier members, newest last. They have ended, perhaps without leaving the store.
     pub earlier: Vec<Incarnation>,
-    /// The other journals that have joined the store, as far as there is room.
+    /// Other journals that have joined the store, as many as fit.
     pub journals: Vec<JournalInfo>,
-    /// Its leases.
+    /// Leases of the member.
     pub leases: Vec<JournalLease>,
-    /// The highest mark of a lease, also of those that are not kept any more; zero where the journal does not say.
+    /// Highest mark of a lease, including leases no longer listed; zero where the journal does not
+    /// have it.
     pub mark: Mark,
-    /// The end (first number not reserved) of what was ever reserved of each segment source.
+    /// End (first number never reserved) of all reservations, for each segment source.
     pub segments: BTreeMap<String, Mark>,
-    /// The same of what programs have reserved through this process. They give numbers back through others, too, so the
-    /// store may have less.
+    /// The same for reservations of embedded clients through this process. They also give numbers
+    /// back through other servers, so the store may have less.
     pub for_programs: BTreeMap<String, Mark>,
-    /// No ID from here on was handed out, to the process or to a program, of each source whose numbers are other IDs.
+    /// First ID never issued to the process or an embedded client, for each source with IDs that
+    /// differ from its numbers.
     pub ids: BTreeMap<String, u64>,
-    /// The newest version of the catalog that was seen; zero where the journal does not say.
+    /// Newest catalog version seen; zero where the journal does not have it.
     pub catalog: u64,
-    /// Numbers that were reserved and used for nothing, for the next process to use.
+    /// Reserved and unused numbers, left for the next process.
     pub tails: Vec<JournalTail>,
-    /// The definitions of the snowflake sources that were minted from: those that may be minted from
-    /// before the store is met.
+    /// Definitions of the snowflake sources with minted IDs: these sources may mint offline, before
+    /// the store is reached.
     pub sources: BTreeMap<String, KeptSource>,
 }
 
-/// Numbers of a segment source that a process had in stock when it stopped, and did not give back.
+/// Prefetched numbers of a segment source that a process had when it stopped, and did not give
+/// back.
 ///
-/// They are nobody else's as long as this stands in one journal only, and are used only after it was
-/// erased from there.
+/// They belong to this journal alone as long as no second journal lists them. A process uses them
+/// only after it erased them from the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalTail {
     /// The source.
     pub source: String,
-    /// The first.
+    /// First number.
     pub first: u64,
-    /// The last.
+    /// Last number.
     pub last: u64,
-    /// The definition that they were reserved by: under another they are not used.
+    /// Version of the definition that they were reserved under; under another version they are not
+    /// used.
     pub definition_version: u64,
-    /// Which start of the machine they were written in. After another they are not used: a whole machine
-    /// that was put back to an older state does not show that it was.
+    /// Boot of the machine in which they were written. They are not used after another boot: a
+    /// whole machine that was restored to an older state shows no trace of the restore.
     pub boot: String,
 }
 
-/// A source's definition, as the catalog had it.
+/// Definition of a source, as the catalog had it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptSource {
     /// All keys, as canonical JSON.
     pub spec: String,
-    /// The catalog's version when it was last changed.
+    /// Catalog version at its last change.
     pub version: u64,
 }
 
-/// A lease, as the journal knows it.
+/// Lease, as recorded in the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalLease {
-    /// The pool's name.
+    /// Name of the pool.
     pub pool: String,
     /// The slot.
     pub slot: u64,
-    /// The lease's term.
+    /// Term of the lease.
     pub term: Term,
-    /// Nothing from here on has left the process.
+    /// Mark at or above which no ID has left the process.
     pub mark: Mark,
-    /// Minting from it has ended for good.
+    /// Whether minting from the lease has ended for good.
     pub released: bool,
-    /// The store had granted this lease everything below, when this was written; zero where the journal
-    /// does not say.
+    /// Mark that the store had granted this lease when the record was written; zero where the
+    /// journal does not have it.
     pub granted: Mark,
 }
 
-/// What an earlier process left in the journal.
+/// State that an earlier process left in the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Past {
-    /// What it wrote last.
+    /// Last record of that process.
     pub record: Record,
-    /// Whether the file is surely as it was left, so that its marks may be used as floors. It is not
-    /// when somebody changed the file's owner, say, or put an old state in its place and hid it well;
-    /// what it witnesses about the store holds either way.
+    /// Whether the file is surely as it was left, so that its marks may be used as floors. It is
+    /// not, for example, when an operator changed the file's owner, or restored an old state and
+    /// hid it well. Its evidence about the store holds in either case.
     pub marks_are_sure: bool,
 }
 
-/// The definitions, by the names of their sources.
+/// Definitions, by the names of their sources.
 type Sources = BTreeMap<String, KeptSource>;
 
-/// The form in the file. Numbers and names only, so that a person can read it in need. Definitions are written
-/// as text that there is already.
+/// Form in the file. It has only numbers and names, so that an operator can read it if necessary.
+/// Definitions are written from cached text.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Content<S = Sources> {
@@ -137,13 +141,14 @@ pub(super) struct Content<S = Sources> {
     earlier: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     journals: Vec<JournalInfo>,
-    // Written only where it is used, so that a version that does not know it can read the others.
+    // The field is written only where it is used, so that versions that do not know it can read
+    // other journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sources: Option<S>,
 }
 
-/// The definitions as they stand in the file. They are most of it and hardly ever change, so they are not
-/// written out for each write.
+/// Cached text of the definitions. They are most of the file and hardly ever change, so they are
+/// not serialized for each write.
 #[derive(Debug, Default)]
 pub(super) struct SourcesText {
     sources: Sources,
@@ -151,7 +156,7 @@ pub(super) struct SourcesText {
 }
 
 impl SourcesText {
-    /// None where there are none.
+    /// Returns the text, or `None` where there are no definitions.
     fn of(&mut self, sources: &Sources) -> serde_json::Result<Option<&RawValue>> {
         if self.sources != *sources {
             let text = (!sources.is_empty()).then(|| to_raw_value(sources)).transpose()?;
@@ -232,7 +237,7 @@ impl<'a> Content<&'a RawValue> {
 }
 
 impl Record {
-    /// How far the store had come, as this knows it.
+    /// Returns the progress of the store as this record knows it.
     #[must_use]
     pub fn known(&self) -> Known {
         let mut known = Known {

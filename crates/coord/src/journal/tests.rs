@@ -7,10 +7,10 @@ use super::*;
 use crate::lease::{Mark, Term};
 use crate::member::Incarnation;
 
-/// The first byte of a copy's content.
+/// Offset of the first byte of a copy's content.
 const CONTENT_STARTS: u64 = frame::HEADER_BYTES as u64;
 
-/// A directory that goes with the test.
+/// A directory that is deleted with the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -29,7 +29,7 @@ impl Scratch {
         self.0.join(JOURNAL_FILE)
     }
 
-    /// A journal with these records written one after the other, closed again.
+    /// Creates a closed journal with these records, written one after the other.
     fn with(name: &str, records: &[Record]) -> Self {
         let scratch = Self::new(name);
         let (mut journal, past) = Journal::open(scratch.lock()).unwrap();
@@ -109,7 +109,7 @@ fn what_was_written_last_is_read_back() {
     assert_eq!(inspect(&scratch.lock()).unwrap(), record(4_000));
 }
 
-/// A directory whose clock is asked long before the file is written, as often as is said.
+/// A directory that reads its clock long before the file is written, in the given number of calls.
 #[derive(Debug)]
 struct Slow(DataDir, std::sync::atomic::AtomicU32);
 
@@ -162,10 +162,11 @@ fn a_sync_over_which_the_disk_took_long_is_no_older_state() {
         let file = OpenOptions::new().read(true).write(true).open(scratch.file()).unwrap();
         let written = file.metadata().unwrap().modified().unwrap();
         let mut frame = newest(&file).unwrap().unwrap().frame;
-        // The copy that was written first says when, and the file's stamp is of the other one.
+        // The copy written first records the earlier time, and the file's stamp belongs to the
+        // other copy.
         frame.written_at.seconds -= STALL_SECONDS;
         JournalFile::write_all_at(&file, &frame.encode().unwrap(), offset(first)).unwrap();
-        // However long that took here.
+        // The time that the test took must not count.
         file.set_modified(written).unwrap();
         drop(file);
         assert_eq!(scratch.read().unwrap(), record(1_000), "copy {first}");
@@ -208,7 +209,7 @@ fn a_garbled_byte_anywhere_never_changes_a_mark() {
             file.write_all_at(&whole[index..=index], index as u64).unwrap();
         }
     }
-    // However long that took, it is no older state.
+    // The time that the loop took must not make it an older state.
     file.set_modified(written).unwrap();
     assert_eq!(scratch.read().unwrap(), record(2_000));
 }
@@ -238,7 +239,7 @@ fn a_file_cut_at_any_length_is_recovered_or_refused() {
     for length in in_first.chain(in_second) {
         file.set_len(length as u64).unwrap();
         let found = newest(&File::open(scratch.file()).unwrap()).unwrap();
-        // Both copies hold the same: the first one is enough, less than it is nothing.
+        // Both copies hold the same: the first is enough, and less than it is nothing.
         assert_eq!(found.is_ok(), length >= used, "{length}");
         if let Ok(Newest { frame, .. }) = found {
             let content: Content = serde_json::from_slice(&frame.content).unwrap();
@@ -278,7 +279,7 @@ fn a_write_torn_at_any_byte_leaves_the_old_state_or_the_new() {
                 file.write_all_at(&bytes[..used.min(bytes.len())], offset(number)).unwrap();
             }
             file.write_all_at(&copy(&after, now)[..torn], offset(now)).unwrap();
-            // What was not written any more may have been the same before.
+            // The bytes that were not written may have been the same before.
             let is_whole = copy(&before, now)[torn..used] == copy(&after, now)[torn..used];
             let wanted = if done.is_some() || is_whole { 3_000 } else { 2_000 };
             assert_eq!(read(), record(wanted), "{torn} bytes of copy {now}");
@@ -366,15 +367,15 @@ fn stamps_tell_the_journals_own_writes_from_others() {
     assert_eq!(verdict(1_000, 1_004), "touched", "its owner was changed, or it was well hidden");
     assert_eq!(verdict(1_004, 1_004), "rewritten");
     assert_eq!(verdict(997, 997), "as left");
-    // The power went before the file system had kept the stamps of the last writes.
+    // The power failed before the file system had stored the stamps of the last writes.
     assert_eq!(verdict(996, 996), "touched");
     assert_eq!(verdict(940, 940), "touched");
     assert_eq!(verdict(939, 939), "rewritten");
     assert_eq!(verdict(i64::MIN, i64::MAX), "rewritten");
 }
 
-/// Marks are on the disk with the moment of their writing, and the file's stamps are those of half a minute
-/// before.
+/// The marks are on disk with the time of their writing, but the file's stamps are half a minute
+/// older.
 #[test]
 fn a_loss_of_power_that_took_the_last_stamps_is_no_older_state() {
     let scratch = Scratch::with("power", &[record(1_000), record(2_000)]);
@@ -413,8 +414,8 @@ fn a_record_too_long_is_refused_and_the_old_one_stays() {
     assert_eq!(scratch.read().unwrap(), record(5));
 }
 
-/// What an earlier version wrote has neither grants nor definitions; and what this one writes is the same
-/// where nobody asked for them.
+/// A journal of an earlier version has neither grants nor definitions; this version writes the same
+/// where they are unused.
 #[test]
 fn an_older_form_is_read_and_a_newer_one_is_called_by_its_name() {
     let binding = Binding::default();
@@ -431,7 +432,7 @@ fn an_older_form_is_read_and_a_newer_one_is_called_by_its_name() {
     let scratch = Scratch::with("more", &[more.clone()]);
     assert_eq!(scratch.read().unwrap(), more);
 
-    // A form that is not known yet, and one more field in the form that is.
+    // First an unknown form, then an unknown field in the known form.
     let newer = Scratch::with("newer-form", &[record(5)]);
     let file = OpenOptions::new().write(true).open(newer.file()).unwrap();
     for copy in [0, 1] {
@@ -478,8 +479,8 @@ fn file_time_is_the_time_of_the_machine() {
     assert!(now.seconds > 1_700_000_000, "{now}");
 }
 
-/// A process that starts after a long time and dies in its first write leaves a copy torn, the other
-/// whole and old, and a file that was changed just now.
+/// A process that starts after a long time and dies in its first write leaves a torn copy, the
+/// other copy whole and old, and a file with a recent change.
 #[test]
 fn a_first_write_that_was_torn_is_no_older_state() {
     let scratch = Scratch::with("torn-late", &[record(5)]);
@@ -498,7 +499,7 @@ fn a_first_write_that_was_torn_is_no_older_state() {
     assert!(!past.marks_are_sure, "it could be an older state that was put back damaged");
 }
 
-/// Who can open a lock file can hold the lock.
+/// Any user who can open a lock file can hold the lock.
 #[test]
 fn a_lock_and_a_journal_are_their_owners_alone() {
     let scratch = Scratch::new("rights");
@@ -507,7 +508,7 @@ fn a_lock_and_a_journal_are_their_owners_alone() {
     drop(Journal::open(DataDir::lock(&path).unwrap()).unwrap());
     let (lock, journal) = (path.join("lock"), path.join(JOURNAL_FILE));
     assert_eq!([mode(&path), mode(&lock), mode(&journal)], [0o700, 0o600, 0o600]);
-    // As an earlier version made it.
+    // The mode that an earlier version gave it.
     std::fs::set_permissions(&lock, Permissions::from_mode(0o644)).unwrap();
     let _locked = DataDir::lock(&path).unwrap();
     assert_eq!(mode(&lock), 0o600);
