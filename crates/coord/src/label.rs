@@ -1,19 +1,20 @@
-//! Labels: what members, holders and doubts are called, for people. Whoever is called so chooses the text, and others
-//! read it on a terminal and in a log.
+//! Labels: names of members, holders and doubts, for people. The named party chooses the text, and
+//! other people read it on a terminal and in a log.
 
 use std::fmt::{self, Write as _};
 
 use crate::error::ErrorKind;
 
-/// Whether a character does something where it is shown, instead of being seen: control characters, line and
-/// paragraph separators, and those that turn the direction of what follows or have no width.
+/// Returns whether a character has an effect where it is shown, instead of being visible: control
+/// characters, line and paragraph separators, and characters that change the direction of text or
+/// have no width.
 #[must_use]
 pub fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// A text in one line, whose control characters are seen and do nothing.
+/// A text on one line, with its control characters escaped: visible and without effect.
 #[derive(Clone, Copy, Debug)]
 pub struct Visible<'a>(pub &'a str);
 
@@ -33,10 +34,10 @@ impl fmt::Display for Visible<'_> {
     }
 }
 
-/// Checks that a text may be shown to people as it is, and has at most so many bytes.
+/// Checks that a text may be shown to people unchanged, and has at most `bytes_max` bytes.
 ///
 /// # Errors
-/// `Invalid` for an over-long text, and for one with a control character.
+/// `Invalid` for an over-long text, and for a text with a control character.
 pub fn check_label(what: &str, label: &str, bytes_max: usize) -> Result<(), ErrorKind> {
     let bytes = label.len();
     if bytes > bytes_max {

@@ -1,5 +1,4 @@
-//! A store that need not be there yet: it is opened when it is first asked something, and asked to be
-//! opened again until it is.
+//! Lazy store: opened on first use, with retries until it is available.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,23 +26,24 @@ use crate::slot::SlotInfo;
 use crate::store::{FastForward, Store, StoreIdentity};
 use crate::timer::{BootTimer, Timer as _};
 
-/// How long a start waits for a store before it goes on without.
+/// Maximum time in milliseconds that a start waits for a store before it continues without it.
 const OPEN_MS_MAX: u64 = 5_000;
 
-/// A store that is being opened.
+/// The future of a store that is being opened.
 pub type Opening = BoxFuture<'static, Result<Arc<dyn Store>>>;
 
-/// A store that is opened when it can be. Until then every verb tries, and answers why it could not.
+/// A store that is opened on first use. Until it is open, every verb tries to open it and returns
+/// the error.
 pub struct LateStore {
     namespace: String,
     open: Box<dyn Fn() -> Opening + Send + Sync>,
     store: OnceCell<Arc<dyn Store>>,
-    /// What it is to remember once it is open.
+    /// Identity to pass to the store once it is open.
     remembered: Mutex<Option<StoreIdentity>>,
 }
 
 impl LateStore {
-    /// The store that `open` opens, in this namespace.
+    /// Creates a store in this namespace that `open` opens later.
     pub fn new(
         namespace: impl Into<String>,
         open: impl Fn() -> Opening + Send + Sync + 'static,
@@ -56,10 +56,10 @@ impl LateStore {
         }
     }
 
-    /// The store that `open` opens, or one that is opened later, where it does not answer now.
+    /// Returns the store that `open` opens, or a lazy store if it is unavailable now.
     ///
     /// # Errors
-    /// What `open` says, but for `Unavailable`.
+    /// The errors of `open`, except `Unavailable`.
     pub async fn now_or_later(
         namespace: &str,
         open: impl Fn() -> Opening + Send + Sync + 'static,
@@ -108,7 +108,7 @@ impl fmt::Debug for LateStore {
 
 #[async_trait]
 impl Store for LateStore {
-    /// Before it is open: none that anybody could rely on.
+    /// Returns no capability that a caller could rely on until the store is open.
     fn capabilities(&self) -> Capabilities {
         let none = Capabilities {
             clock: ClockOf::Caller,
@@ -148,7 +148,8 @@ impl Store for LateStore {
     }
 
     fn remember(&self, seen: &StoreIdentity) {
-        // Whichever comes first, this or the opening: where it is open already, it has this too.
+        // The order matters: whether this call or the opening comes first, the open store gets the
+        // identity.
         *self.remembered() = Some(seen.clone());
         if let Some(store) = self.store.get() {
             store.remember(seen);
@@ -275,7 +276,7 @@ impl Store for LateStore {
         self.store().await?.ground().await
     }
 
-    /// One that was never opened is closed.
+    /// Closes the store if it was ever opened.
     async fn close(&self) -> Result<()> {
         match self.store.get() {
             Some(store) => store.close().await,

@@ -1,12 +1,14 @@
-//! Numbers lent to processes that mint by themselves and are no members of the store.
+//! External leases: worker numbers leased to processes that mint themselves and are not members of
+//! the store.
 //!
-//! Such a process says who it is and, now and then, that it is still there. It knows neither marks nor
-//! terms, so the mark alone is its lease: up to there the number is the borrower's, whoever has answered
-//! for it, and no claim takes a slot whose mark lies ahead. The slot's row says whose it is. So any
-//! process of the namespace can answer the borrower next time, and none has to live on for it.
+//! An external client sends its name and, periodically, a sign of life. It knows neither marks nor
+//! terms, so the mark alone is its lease: until that time the number belongs to the client,
+//! whichever process responded to it, and no claim takes a slot with a mark ahead. The slot's row
+//! names the client. So any process of the namespace can respond to the client next time, and no
+//! process has to stay alive for it.
 //!
-//! When a borrower falls silent, its mark passes by itself. What it does with its clock is its own: a
-//! number says nothing about the ticks that are minted with it.
+//! When a client stops renewing, time passes its mark without further action. The client's use of
+//! its own clock is not covered: a number sets no bounds on the ticks that are minted with it.
 
 use snowmint_core::UnixMillis;
 
@@ -18,51 +20,53 @@ use crate::member::LABEL_BYTES_MAX;
 use crate::pool::{Pool, Reuse};
 use crate::slot::SlotInfo;
 
-/// Longest that a number is kept for a borrower that is silent: 100 years.
+/// Maximum time that a number is kept for a client that does not renew: 100 years, in milliseconds.
 pub const KEEP_MS_MAX: u64 = 100 * 365 * 86_400_000;
-/// Most bits of a number that is lent.
+/// Maximum width of a number of an external lease, in bits.
 pub const WIDTH_MAX: u32 = 31;
 
-/// The longest name of a space: with the rest it is the name of a pool, of at most 63 bytes.
+/// Maximum length of the name of a scope, in bytes: it is part of the name of a pool, which has at
+/// most 63 bytes.
 const SPACE_BYTES_MAX: usize = 50;
 
-/// What names of pools begin with whose numbers are lent; their width and their space follow.
+/// Prefix of the names of pools for external leases; their width and their scope follow.
 const PREFIX: &str = "lent-";
 
-/// A process that borrows a number.
+/// A process that holds an external lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Borrower {
-    /// Among whom no number is lent twice, for each width.
+    /// Scope in which numbers of each width are unique.
     pub space: String,
-    /// What it calls itself. Two processes of one name are taken for one.
+    /// Name that the client gives itself. Two processes with one name count as one client.
     pub label: String,
 }
 
-/// A number that is a borrower's.
+/// A number leased to an external client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lent {
     /// The number.
     pub number: u64,
-    /// Earlier holders, an earlier process of this borrower included, may have minted up to here.
+    /// Time up to which earlier holders, earlier processes of this client included, may have
+    /// minted.
     pub after: UnixMillis,
 }
 
-/// What has become of a borrower's number.
+/// State of an external lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loan {
-    /// It is the borrower's, for another while.
+    /// The client holds the number, and the lease is renewed.
     Held,
-    /// It was the borrower's, who was silent for too long, and another has it now.
+    /// The client did not renew for too long, and another client has the number now.
     Lost,
-    /// Nothing is known to be the borrower's.
+    /// No number of this client is known.
     Unknown,
 }
 
 impl Borrower {
-    /// Checks that a store can keep what it says.
+    /// Checks that a store can keep the label.
     ///
     /// # Errors
-    /// `Invalid`.
+    /// `Invalid` for a label that is empty, over-long or has control characters.
     pub fn check(&self) -> Result<(), ErrorKind> {
         let length = self.label.len();
         if length == 0 || length > LABEL_BYTES_MAX {
@@ -73,16 +77,16 @@ impl Borrower {
         check_label("borrower", &self.label, LABEL_BYTES_MAX)
     }
 
-    /// Whether a slot is this borrower's, or nobody's since.
+    /// Returns whether a slot belongs to this client, or did and was not leased since.
     pub(crate) fn had_last(&self, slot: &SlotInfo) -> bool {
         is_lent_in(&slot.pool, &self.space) && slot.owner == self.label && slot.mark < Mark::MAX
     }
 }
 
-/// The pool of the numbers of `width` bits that are lent in a space.
+/// Returns the pool of the external leases with numbers of `width` bits in a scope.
 ///
 /// # Errors
-/// `Invalid` for a width or a space that cannot be.
+/// `Invalid` for an invalid width or scope.
 pub fn lent_pool(space: &str, width: u32) -> Result<Pool, ErrorKind> {
     if width == 0 || width > WIDTH_MAX {
         let what = format!("a number that is lent has 1 to {WIDTH_MAX} bits, not {width}");
@@ -98,10 +102,10 @@ pub fn lent_pool(space: &str, width: u32) -> Result<Pool, ErrorKind> {
     Ok(Pool { name, slots: 1 << width, group: 1, reuse: Reuse::Recycle })
 }
 
-/// Checks that a pool whose numbers are lent is as its name says.
+/// Checks that a pool for external leases matches its name.
 ///
 /// # Errors
-/// `Invalid`.
+/// `Invalid` for any difference.
 pub fn check_lent(pool: &Pool) -> Result<(), ErrorKind> {
     let parts = pool.name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
     let (width, space) = parts.unwrap_or_default();
@@ -116,25 +120,25 @@ pub fn check_lent(pool: &Pool) -> Result<(), ErrorKind> {
     Err(ErrorKind::Invalid { what })
 }
 
-/// Whether the numbers of a pool are lent.
+/// Returns whether a pool is for external leases.
 #[must_use]
 pub fn is_lent(pool: &str) -> bool {
     space_of(pool).is_some()
 }
 
-/// Whether they are lent in this space.
+/// Returns whether a pool is for external leases of this scope.
 pub(crate) fn is_lent_in(pool: &str, space: &str) -> bool {
     space_of(pool) == Some(space)
 }
 
-/// The space of a pool whose numbers are lent; none where they are not.
+/// Returns the scope of a pool for external leases; `None` for other pools.
 #[must_use]
 pub fn space_of(pool: &str) -> Option<&str> {
     let (width, space) = pool.strip_prefix(PREFIX)?.split_once('-')?;
     width.parse::<u32>().is_ok().then_some(space)
 }
 
-/// How many slots are lent in a space, and in those that count with it.
+/// Returns the number of slots leased in a scope, and in the scopes that count with it.
 pub(crate) fn lent_with(
     space: &str,
     all: &[SlotInfo],
@@ -145,7 +149,7 @@ pub(crate) fn lent_with(
     u64::try_from(lent).unwrap_or(u64::MAX)
 }
 
-/// What there are too many of where one more is wanted in a space.
+/// Returns the name of the exceeded limit for an error about one more lease in a scope.
 #[must_use]
 pub fn too_many_lent(space: &str) -> String {
     format!(

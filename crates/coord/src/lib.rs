@@ -1,17 +1,18 @@
-//! Who may mint: members, leases and segments, and the store that keeps their marks.
+//! Rights to mint: members, leases and segments, and the store that keeps their marks.
 //!
 //! The problem: two processes that believe they own the same worker number, or the same range of
-//! numbers, mint the same IDs, and no generator can notice. The easy answers (a number in a
+//! numbers, mint the same IDs, and no generator can notice. The easy solutions (a number in a
 //! configuration file, a session, an ephemeral node, a lock with a time limit) all trust something
-//! that can pause, lapse or be copied.
+//! that can pause, expire or be copied.
 //!
-//! What this crate does: before a process mints, a [`Store`] has durably promised it a range that
-//! nobody else will ever get. Each right to mint has a **mark**, below which everything is promised,
-//! and a **term**, which every change of hands raises. Only the newest term moves the mark, and only
-//! from exactly where it is. Clocks and presence decide when a right passes on; uniqueness does not
-//! depend on them.
+//! The solution: before a process mints, a [`Store`] has durably promised it a range that no other
+//! process will ever get. Each right to mint has a **mark**, below which everything is promised,
+//! and a **term**, which every change of holder raises. Only the newest term moves the mark, and
+//! only from exactly where it is. Clocks and presence decide when a right changes hands; uniqueness
+//! does not depend on them.
 //!
-//! What it does not do: it names no database ([`verbs`] are written over any, and [`MemoryStore`] over none) and no protocol.
+//! The limits: this crate names no database ([`verbs`] are written over any, and [`MemoryStore`]
+//! over none) and no protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod avoid;
@@ -60,8 +61,8 @@ pub use catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 pub use clock_witness::ClockWitness;
 pub use error::{Error, ErrorKind, ErrorParts, Holder, PoolFull, Result, Retry};
 pub use forecast::{Forecast, PoolUse, forecast};
-/// A future behind a pointer. An `async fn` is compiled anew in each crate that awaits it; what is long and
-/// awaited once, such as opening a store, is compiled once, behind this.
+/// A boxed future. Each crate that awaits an `async fn` compiles it again. Long functions that are
+/// awaited once, such as opening a store, are compiled once behind this type.
 pub use futures_util::future::BoxFuture;
 pub use history::{Doubt, Evidence, History, JournalInfo, Known, Recalled, Standing, Starts};
 pub use home::Home;
@@ -91,7 +92,7 @@ pub use store::{FastForward, Store, StoreIdentity};
 pub use ticks::Ticks;
 pub use timer::{BootTimer, ManualTimer, Timer};
 
-/// The examples of the README, which are tested as those of this crate.
+/// Examples of the README, tested as examples of this crate.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! What may become of a slot's row: by an extend, a release, or an operator.
+//! Decisions about a slot's row: for an extend, a release, or an operator's step.
 
 use snowmint_core::UnixMillis;
 
@@ -7,20 +7,20 @@ use crate::error::ErrorKind;
 use crate::member::Incarnation;
 use crate::pool::counts;
 
-/// What an extend may do to a row.
+/// Effect of an extend on a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtendStep {
     /// Set mark and request number.
     Move,
-    /// The very same request was done before: answer it again, change nothing.
+    /// The same request was done before: return its result again, change nothing.
     Repeat,
 }
 
-/// Decides an extend, given the slot's row and the time of the clock that the store goes by.
+/// Decides an extend from the slot's row and the time of the clock that the store uses.
 ///
 /// # Errors
 /// `Fenced`, `MarkMoved`, `ClockAhead`, `Invalid`; `StoreWentBack` when the lease is newer than the
-/// store, which can only be an old copy.
+/// store, which must then be an old copy.
 pub fn decide_extend(
     row: &SlotRow,
     item: &Extend,
@@ -55,12 +55,12 @@ pub fn decide_extend(
     Ok(ExtendStep::Move)
 }
 
-/// Decides a release, given the slot's row: the row after it, or none when this very release was
-/// done before.
+/// Decides a release from the slot's row; returns the row after it, or `None` when this same
+/// release was done before.
 ///
 /// # Errors
-/// `Fenced`, `StoreWentBack` as for [`decide_extend`]; `MarkMoved` when the mark is not where it was seen;
-/// `Invalid` when the new one is not within the lease.
+/// `Fenced` and `StoreWentBack` as for [`decide_extend`]; `MarkMoved` when the mark is not where
+/// the caller saw it; `Invalid` when the new mark is outside the lease.
 pub fn decide_release(
     row: &SlotRow,
     release: &Release,
@@ -89,15 +89,16 @@ pub fn decide_release(
     Ok(Some(given_up(row, release.mark, now)))
 }
 
-/// The row once nobody holds the slot any more.
+/// Returns the row after its holder gave the slot up.
 #[must_use]
 pub fn given_up(row: &SlotRow, mark: Mark, now: UnixMillis) -> SlotRow {
     SlotRow { term: row.term.next(), mark, holder: None, given_up_at: now, ..row.clone() }
 }
 
-/// The row after an operator moved the namespace forward: no lower mark than `mark`, and a term
-/// that no lease of a lost state can have, as far as that of the `ground` by then. Marks of workers are times, which say by themselves how far a lost
-/// state can have come; those of counters are numbers, and go on by more than it can have counted.
+/// Returns the row after an operator moved the namespace forward: with a mark of at least `mark`,
+/// and a term that no lease of a lost state can have, raised as far as the term of `ground`. Marks
+/// of workers are times, which bound how far a lost state can have come. Marks of counters are
+/// numbers, and rise by more than a lost state can have counted.
 #[must_use]
 pub fn forwarded(pool: &str, row: &SlotRow, mark: Mark, ground: Term) -> SlotRow {
     let term = row.term.leap(ground.leaps());
@@ -113,7 +114,8 @@ pub fn forwarded(pool: &str, row: &SlotRow, mark: Mark, ground: Term) -> SlotRow
     }
 }
 
-/// Further than counters count in so many states that were lost: 2^40 each. Never the end of all numbers.
+/// Returns a mark beyond anything that counters can reach in `times` lost states: 2^40 for each.
+/// Never the end of all numbers.
 pub(crate) fn leapt(mark: Mark, times: u64) -> Mark {
     let last = Mark::new(Mark::MAX.get() - 1);
     let leap = times.saturating_mul(1 << 40);
@@ -137,7 +139,7 @@ fn check_held(
             found: row.term.get(),
         });
     }
-    // A released slot keeps no holder, and its term was raised by the release.
+    // A released slot has no holder, and the release raised its term.
     let is_anothers = holder.is_some() && holder != row.holder;
     if held < row.term || is_anothers {
         return Err(ErrorKind::Fenced { slot: slot_label(pool, row.slot), held, newest: row.term });
@@ -220,7 +222,7 @@ mod tests {
             let holder = holder.map(Incarnation::new);
             assert_eq!(decide(&said(holder)).map(drop), wanted);
             assert_eq!(said_of(&row(), holder), wanted);
-            // Nobody's is nobody's.
+            // After the release no member holds the slot.
             let wanted = holder.map_or(Ok(()), |_| Err("fenced"));
             assert_eq!(said_of(&given_up, holder), wanted);
         }

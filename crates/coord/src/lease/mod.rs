@@ -15,30 +15,30 @@ use crate::pool::Pool;
 pub(crate) use decide::leapt;
 pub use decide::{ExtendStep, decide_extend, decide_release, forwarded, given_up};
 
-/// The exclusive bound of what has been promised so far: Unix milliseconds for worker slots, a
-/// number for segments.
+/// Exclusive bound of everything promised so far: Unix milliseconds for worker slots, a number for
+/// segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mark(u64);
 
 impl Mark {
-    /// Nothing has been promised.
+    /// The mark before any promise.
     pub const ZERO: Self = Self(0);
     /// The highest mark that every store can keep: 63 bits.
     pub const MAX: Self = Self(i64::MAX.unsigned_abs());
 
-    /// A mark at `value`.
+    /// Creates a mark at `value`.
     #[must_use]
     pub const fn new(value: u64) -> Self {
         Self(value)
     }
 
-    /// The value.
+    /// Returns the value.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The mark of a worker slot, as the time that it is.
+    /// Returns the mark of a worker slot as a time.
     #[must_use]
     pub const fn unix_millis(self) -> UnixMillis {
         UnixMillis::new(self.0)
@@ -48,7 +48,7 @@ impl Mark {
 /// Checks that every store can keep a mark.
 ///
 /// # Errors
-/// `Invalid`.
+/// `Invalid` for a mark above [`Mark::MAX`].
 pub fn check_mark(mark: Mark) -> Result<(), ErrorKind> {
     if mark > Mark::MAX {
         let what = format!("a mark is at most {}, not {mark}", Mark::MAX);
@@ -69,42 +69,43 @@ impl fmt::Display for Mark {
     }
 }
 
-/// The fencing number of a slot. Every claim and every release raises it by one; only the newest
+/// Fencing number of a slot. Every claim and every release raises it by one; only the newest term
 /// may move the mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term(u64);
 
 impl Term {
-    /// Before the first claim.
+    /// The term before the first claim.
     pub const ZERO: Self = Self(0);
 
-    /// The term with this number.
+    /// Creates the term with this number.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// Its number.
+    /// Returns the number.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The one after. Terms rise by one a claim, so 64 bits do not run out.
+    /// Returns the following term. Each claim raises the term by one, so 64 bits do not run out.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// After so many recoveries, those that the store has lost included: further than claims can have gone in any state
-    /// that was lost, 2^32 for each, and once further in any case.
+    /// Returns the term after `recoveries` recoveries, lost ones included. It rises further than
+    /// claims can have raised it in any lost state: by 2^32 for each recovery, and by one such step
+    /// in any case.
     #[must_use]
     pub fn leap(self, recoveries: u64) -> Self {
         let more = recoveries.saturating_sub(self.leaps()).clamp(1, u64::from(u32::MAX));
         Self(self.0.saturating_add(more << 32))
     }
 
-    /// How often it has leapt.
+    /// Returns the number of such steps.
     pub(crate) const fn leaps(self) -> u64 {
         self.0 >> 32
     }
@@ -120,23 +121,23 @@ impl fmt::Display for Term {
 /// the first extend opens it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The pool's name.
+    /// Name of the pool.
     pub pool: String,
     /// The slot.
     pub slot: u64,
-    /// Exactly one above the slot's term before the claim. Whoever knows the term before (from a
-    /// journal) therefore knows whether anybody held the slot in between.
+    /// Term of the lease, exactly one above the slot's term before the claim. A member that knows
+    /// the earlier term (from a journal) therefore knows whether the slot was held in between.
     pub term: Term,
-    /// Who holds it, where that is known.
+    /// Holder, where it is known.
     pub holder: Option<Incarnation>,
-    /// Everything below was promised to somebody before.
+    /// Floor: everything below was promised before.
     pub floor: Mark,
-    /// Everything from here on is promised to nobody yet.
+    /// Mark: everything at or above it is not promised yet.
     pub mark: Mark,
 }
 
 impl Lease {
-    /// How to give it up when nothing was minted from it.
+    /// Returns the release of a lease from which nothing was minted.
     #[must_use]
     pub fn unused(&self) -> Release {
         let Self { pool, slot, term, holder, mark, .. } = self.clone();
@@ -147,33 +148,33 @@ impl Lease {
 /// A request to claim slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimRequest {
-    /// Where from.
+    /// Pool of the slots.
     pub pool: Pool,
-    /// Who claims; must have joined.
+    /// Member that claims; it must have joined.
     pub member: Incarnation,
-    /// Its label, kept with the slot for [`Wish::LastOfOwner`].
+    /// Label of the member, kept with the slot for [`Wish::LastOfOwner`].
     pub owner: String,
-    /// How many groups of slots, at least one. Fewer come back when fewer are free.
+    /// Number of groups of slots, at least one. The result has fewer when fewer are free.
     pub count: u32,
-    /// Which.
+    /// Slot preference.
     pub wish: Wish,
-    /// A member proven dead by something stronger than its presence, such as the lock of the data
-    /// directory that it had: its slots count as free.
+    /// A member proven dead by stronger evidence than its presence, such as the lock of its data
+    /// directory: its slots count as free.
     pub supersedes: Option<Incarnation>,
-    /// A slot with a higher mark is not taken. For worker slots: the claimer's time, so that it
+    /// Highest acceptable mark of a slot. For worker slots this is the claimer's time, so that it
     /// can mint at once.
     pub mark_at_most: Mark,
-    /// A random number. A repeat of a claim with the same number, by the same member, answers the
+    /// A random number. A repeated claim with the same number, by the same member, returns the
     /// leases of the first.
     pub request: u64,
 }
 
-/// Which slot a claim would like.
+/// Slot preference of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// None in particular.
+    /// Any slot.
     Any,
-    /// The one that this owner had last, if it is free and its mark allows; else any.
+    /// The slot that this owner had last, if it is free and its mark allows it; otherwise any.
     LastOfOwner,
     /// This group (in a pool of single slots: this slot) and no other.
     Exactly(u64),
@@ -182,27 +183,29 @@ pub enum Wish {
 /// A request to move the mark of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extend {
-    /// The pool's name.
+    /// Name of the pool.
     pub pool: String,
     /// The slot.
     pub slot: u64,
-    /// The lease's term.
+    /// Term of the lease.
     pub term: Term,
-    /// Who must hold it, so that nobody speaks for another; none: whoever knows the term.
+    /// Member that must hold the slot, so that no member acts for another; `None` accepts any
+    /// caller that knows the term.
     pub holder: Option<Incarnation>,
-    /// Where the holder left the mark.
+    /// Mark as the holder left it.
     pub from: Mark,
-    /// Where it shall be; above `from`, at most [`Mark::MAX`].
+    /// New mark; above `from`, at most [`Mark::MAX`].
     pub to: Mark,
-    /// A random number by which a repeat of this very request is recognised.
+    /// Random number that identifies a repeat of this request.
     pub request: u64,
-    /// Refuse a `to` beyond the store's time (or, where the store has no clock, the caller's) plus
-    /// this many milliseconds. None for marks that are no times.
+    /// Maximum distance, in milliseconds, of `to` ahead of the store's time (or of the caller's
+    /// time, where the store has no clock). `None` for marks that are not times.
     pub ahead_max_ms: Option<u64>,
 }
 
 impl Extend {
-    /// From when on the mark is not too far ahead, by the clock that the store goes by.
+    /// Returns the earliest time, by the clock that the store uses, at which the mark is not too
+    /// far ahead.
     #[must_use]
     pub fn allowed_from(&self) -> UnixMillis {
         let at = |limit_ms| self.to.unix_millis().get().saturating_sub(limit_ms);
@@ -213,23 +216,23 @@ impl Extend {
 /// A moved mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extended {
-    /// Where the mark is now.
+    /// Present mark.
     pub mark: Mark,
-    /// The version of the namespace's catalog. Read the catalog again when it has risen.
+    /// Version of the namespace's catalog. The caller reads the catalog again when it has risen.
     pub catalog_version: u64,
     /// [`StoreIdentity::writes`](crate::StoreIdentity::writes) after this call.
     pub writes: u64,
 }
 
-/// What the refusal of an extend says about the lease.
+/// Meaning of a failed extend for the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotExtended {
-    /// Somebody else has the slot, or may have it: nothing may be minted from it any more.
+    /// Another member has the slot, or may have it: minting from it must stop.
     Lost,
-    /// Nothing was done: to be asked anew, for what is right by then.
+    /// Nothing was done: send a new request with values that are right by then.
     Refused,
-    /// Whether it was done is not known, and only the same request again can tell. What was granted before holds
-    /// as long as it held before.
+    /// The outcome is unknown, and only the same request again can tell. Earlier grants hold as
+    /// before.
     Unknown,
 }
 
@@ -246,58 +249,59 @@ impl NotExtended {
     }
 }
 
-/// A request to give a slot up.
+/// A request to release a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// The pool's name.
+    /// Name of the pool.
     pub pool: String,
     /// The slot.
     pub slot: u64,
-    /// The lease's term.
+    /// Term of the lease.
     pub term: Term,
-    /// Who must hold it, so that nobody speaks for another; none: whoever knows the term.
+    /// Member that must hold the slot, so that no member acts for another; `None` accepts any
+    /// caller that knows the term.
     pub holder: Option<Incarnation>,
-    /// The end of everything taken: at least the lease's floor, at most its mark. What lies between
-    /// here and the mark goes to the next holder.
+    /// End of everything used: at least the lease's floor, at most its mark. The next holder gets
+    /// the rest up to the mark.
     pub mark: Mark,
-    /// Where the caller saw the mark, if it cannot tell by the term whether the slot was lent anew since;
-    /// none: it may have moved.
+    /// Mark as the caller saw it, if the term cannot show whether the slot was leased again since;
+    /// `None` when it may have moved.
     pub from: Option<Mark>,
 }
 
-/// All that a store keeps about one slot that was ever claimed.
+/// All data that a store keeps about a slot that was ever claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotRow {
     /// The slot.
     pub slot: u64,
-    /// The newest term.
+    /// Newest term.
     pub term: Term,
-    /// The mark when the newest lease began. A release never lowers the mark below it.
+    /// Mark when the newest lease began. A release never lowers the mark below it.
     pub floor: Mark,
     /// The mark.
     pub mark: Mark,
-    /// Who holds it; none once released.
+    /// Holder; `None` once released.
     pub holder: Option<Incarnation>,
-    /// The owner label of the last claim.
+    /// Owner label of the last claim.
     pub owner: String,
-    /// The request number of the last claim.
+    /// Request number of the last claim.
     pub claim_request: u64,
-    /// The request number of the last extend of this term; 0 before the first.
+    /// Request number of the last extend of this term; 0 before the first.
     pub extend_request: u64,
-    /// When it was last claimed.
+    /// Time of the last claim.
     pub held_since: UnixMillis,
-    /// When it was last released; meaningless while held.
+    /// Time of the last release; meaningless while held.
     pub given_up_at: UnixMillis,
 }
 
-/// The refusal of a verb on a slot that has no row.
+/// Returns the error of a verb on a slot that has no row.
 #[must_use]
 pub fn never_claimed(pool: &str, slot: u64) -> ErrorKind {
     let slot = slot_label(pool, slot);
     ErrorKind::NotFound { what: format!("lease on {slot}: never claimed, or long given up; claim") }
 }
 
-/// Names a slot in messages.
+/// Formats a slot for messages.
 #[must_use]
 pub fn slot_label(pool: &str, slot: u64) -> String {
     format!("slot {slot} of pool {pool}")

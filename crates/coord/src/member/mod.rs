@@ -1,4 +1,5 @@
-//! Members: open handles on a store, told apart by a random incarnation and seen by their presence.
+//! Members: open handles on a store, identified by a random incarnation and detected by their
+//! presence.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,33 +13,36 @@ mod status;
 
 pub use status::{MemberStatus, Serves, UNREACHABLE_MAX};
 
-/// One open handle on a store. Random, so that a restarted, forked or copied process is another
-/// member, whatever it calls itself. Text form: 32 hexadecimal digits.
+/// Identity of one open handle on a store. Random, so that a restarted, forked or copied process is
+/// another member, whatever its label. Text form: 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Incarnation(u128);
 
 impl Incarnation {
-    /// From its number. New ones come from [`random::incarnation`](crate::random::incarnation).
+    /// Creates an incarnation from its number. [`random::incarnation`](crate::random::incarnation)
+    /// makes new ones.
     #[must_use]
     pub const fn new(number: u128) -> Self {
         Self(number)
     }
 
-    /// Its number.
+    /// Returns the number.
     #[must_use]
     pub const fn get(self) -> u128 {
         self.0
     }
 
-    /// The name by which servers make a program known that shows them a token: `token` and `member` are hashes. So every
-    /// process of the namespace can tell that it is a program, and of which token. Nobody else's name begins so.
+    /// Returns the incarnation by which servers register an embedded client with a token; `token`
+    /// and `member` are hashes. So every process of the namespace recognises an embedded client and
+    /// its token. Other incarnations never have this prefix.
     #[must_use]
     pub fn of_program(token: u32, member: u64) -> Self {
         let (kind, token) = (u128::from(PROGRAM) << 96, u128::from(token) << 64);
         Self(kind | token | u128::from(member))
     }
 
-    /// The hash of the token of a program; none for a process that has the store itself.
+    /// Returns the hash of an embedded client's token; `None` for a process that uses the store
+    /// directly.
     #[must_use]
     pub fn token(self) -> Option<u32> {
         let words = [96, 64].map(|shift| u32::try_from((self.0 >> shift) & u128::from(u32::MAX)));
@@ -47,7 +51,8 @@ impl Incarnation {
     }
 }
 
-/// What the names of programs begin with. The highest bit is set, which no name has that a process draws.
+/// Prefix of the incarnations of embedded clients. The highest bit is set, which randomly drawn
+/// incarnations never have.
 const PROGRAM: u32 = 0xf706_9a11;
 
 impl fmt::Display for Incarnation {
@@ -77,65 +82,67 @@ impl FromStr for Incarnation {
     }
 }
 
-/// Longest owner or host label, in bytes.
+/// Maximum length of an owner or host label, in bytes.
 pub const LABEL_BYTES_MAX: usize = 255;
-/// A member that holds nothing and has not renewed for this long beyond its time to live may be
-/// forgotten: one day.
+/// Time in milliseconds, beyond its time to live, after which a member that holds nothing and has
+/// not renewed may be forgotten: one day.
 pub const FORGOTTEN_AFTER_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// Who opened the store.
+/// A member of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its identity.
+    /// Identity of the member.
     pub incarnation: Incarnation,
-    /// A label and a wish (the slot that this owner had last), never an identity. May be empty.
+    /// Label and slot preference (the slot that this owner had last), never an identity. May be
+    /// empty.
     pub owner: String,
-    /// The host's name, for people.
+    /// Name of the host, for people.
     pub host: String,
-    /// The process number, for people.
+    /// Process number, for people.
     pub process: u32,
-    /// Where others reach it, in the words of whoever serves there; empty for one that serves nobody.
+    /// Address for peers, in the format of the server there; empty for a member that serves no
+    /// requests.
     pub address: String,
 }
 
-/// What a member says each time it renews.
+/// Data that a member sends with each renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Presence {
-    /// The member's wall clock when it sent this.
+    /// The member's wall clock when it sent the renewal.
     pub sample: UnixMillis,
-    /// How many times it has renewed. A claimer that watches this stand still on its own elapsed
-    /// clock knows that the member is gone, whatever any wall clock says.
+    /// Number of renewals. A claimer that sees this number unchanged for long enough on its own
+    /// elapsed clock knows that the member is gone, whatever any wall clock shows.
     pub renewals: u64,
-    /// After this many milliseconds without a renewal the presence has lapsed.
+    /// Time without a renewal after which the presence expires, in milliseconds.
     pub ttl_ms: u64,
 }
 
 impl Presence {
-    /// Whether a presence renewed at `renewed_at` is live at `now`, both by the clock that the
-    /// store goes by.
+    /// Returns whether a presence renewed at `renewed_at` is live at `now`, both by the clock that
+    /// the store uses.
     ///
-    /// A renewal from further in the future than one time to live is not live either: a member
-    /// whose clock once was years fast must not hold its slot for years after its end.
+    /// A renewal that lies further in the future than one time to live is not live either: a member
+    /// with a clock that was once years fast must not hold its slot for years after its end.
     #[must_use]
     pub const fn live(ttl_ms: u64, renewed_at: UnixMillis, now: UnixMillis) -> bool {
         now.since(renewed_at) < ttl_ms && renewed_at.since(now) <= ttl_ms
     }
 
-    /// Whether the record of a presence renewed at `renewed_at` serves nobody any more, if the
-    /// member holds no slot. Stores drop such records when somebody joins, so that they stay few.
+    /// Returns whether the record of a presence renewed at `renewed_at` is obsolete, if the member
+    /// holds no slot. Stores drop such records when a member joins, so that they stay few.
     #[must_use]
     pub const fn forgettable(ttl_ms: u64, renewed_at: UnixMillis, now: UnixMillis) -> bool {
         !Self::live(ttl_ms.saturating_add(FORGOTTEN_AFTER_MS), renewed_at, now)
     }
 
-    /// When a presence renewed at `renewed_at` lapses.
+    /// Returns when a presence renewed at `renewed_at` expires.
     #[must_use]
     pub const fn lapses_at(ttl_ms: u64, renewed_at: UnixMillis) -> UnixMillis {
         renewed_at.saturating_add(ttl_ms)
     }
 }
 
-/// Checks what a member says of itself.
+/// Checks the data that a member sends about itself.
 ///
 /// # Errors
 /// `Invalid` for a label that is over-long or has control characters, and for a time to live of zero.
@@ -148,7 +155,7 @@ pub fn check(member: &Member, presence: Presence) -> Result<(), ErrorKind> {
     check_presence(presence)
 }
 
-/// Checks what a member says when it renews.
+/// Checks the data that a member sends when it renews.
 ///
 /// # Errors
 /// `Invalid` for a time to live of zero.
@@ -160,7 +167,7 @@ pub fn check_presence(presence: Presence) -> Result<(), ErrorKind> {
     Ok(())
 }
 
-/// The refusal of a member that the store does not know.
+/// Returns the error for a member that the store does not know.
 #[must_use]
 pub fn not_joined(incarnation: Incarnation) -> ErrorKind {
     ErrorKind::NotFound {
@@ -168,54 +175,54 @@ pub fn not_joined(incarnation: Incarnation) -> ErrorKind {
     }
 }
 
-/// A member as the store sees it.
+/// A member as seen by the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberInfo {
-    /// Who.
+    /// The member.
     pub member: Member,
-    /// What it said last.
+    /// Its last renewal.
     pub presence: Presence,
-    /// When it joined, by the clock that the store goes by.
+    /// Time of its join, by the clock that the store uses.
     pub joined_at: UnixMillis,
-    /// When it said so, by the clock that the store goes by.
+    /// Time of its last renewal, by the clock that the store uses.
     pub renewed_at: UnixMillis,
     /// Whether its presence is live.
     pub live: bool,
-    /// What it says of itself and of others.
+    /// Last status that it announced.
     pub status: MemberStatus,
 }
 
-/// All that a store keeps about one member.
+/// All data that a store keeps about one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberRow {
-    /// Who.
+    /// The member.
     pub member: Member,
-    /// What it said last.
+    /// Its last renewal.
     pub presence: Presence,
-    /// When it joined, by the clock that the store goes by.
+    /// Time of its join, by the clock that the store uses.
     pub joined_at: UnixMillis,
-    /// When it last renewed, by the clock that the store goes by.
+    /// Time of its last renewal, by the clock that the store uses.
     pub renewed_at: UnixMillis,
-    /// What it says of itself and of others.
+    /// Last status that it announced.
     pub status: MemberStatus,
 }
 
 impl MemberRow {
-    /// The row of a member that joins at `now`.
+    /// Creates the row of a member that joins at `now`.
     #[must_use]
     pub fn new(member: Member, presence: Presence, now: UnixMillis) -> Self {
         let status = MemberStatus::default();
         Self { member, presence, joined_at: now, renewed_at: now, status }
     }
 
-    /// The row once the member has announced this. None when it comes late: a later one is known.
+    /// Returns the row after the member announced a status, or `None` when a later status is known.
     #[must_use]
     pub fn announced(&self, status: &MemberStatus) -> Option<Self> {
         let is_late = status.revision <= self.status.revision;
         (!is_late).then(|| Self { status: status.clone(), ..self.clone() })
     }
 
-    /// The row as others see it at `now`.
+    /// Returns the public data of the row at `now`.
     #[must_use]
     pub fn info(&self, now: UnixMillis) -> MemberInfo {
         MemberInfo {
@@ -228,15 +235,15 @@ impl MemberRow {
         }
     }
 
-    /// The row once the member has said this at `now`. None when it comes late: the member has renewed since, and
-    /// a process that watches its count of renewals must not see an earlier one again.
+    /// Returns the row after a renewal at `now`, or `None` for a late one: the member has renewed
+    /// since, and a process that watches its count of renewals must not see an earlier count again.
     #[must_use]
     pub fn renewed(&self, presence: Presence, now: UnixMillis) -> Option<Self> {
         let is_late = presence.renewals < self.presence.renewals;
         (!is_late).then(|| Self { presence, renewed_at: now, ..self.clone() })
     }
 
-    /// Whether the row serves nobody any more, if the member holds no slot.
+    /// Returns whether the row is obsolete, if the member holds no slot.
     #[must_use]
     pub const fn forgettable(&self, now: UnixMillis) -> bool {
         Presence::forgettable(self.presence.ttl_ms, self.renewed_at, now)

@@ -1,4 +1,4 @@
-//! What a member says of itself and of others, beside that it is there.
+//! Status that a member announces about itself and its peers, in addition to its presence.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,38 +6,38 @@ use std::str::FromStr;
 use super::Incarnation;
 use crate::error::{Error, ErrorKind};
 
-/// How many others a status names at most: so it fits a short text column of every store.
+/// Maximum number of peers in a status, so that it fits a short text column of every store.
 pub const UNREACHABLE_MAX: usize = 6;
 
-/// What a member answers for.
+/// Work that a member is available for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Serves {
-    /// Sections of counters, and sources of global order.
+    /// Counter sections, and global-order sources.
     #[default]
     All,
-    /// Sections of counters. Its clock does not let it mint in order.
+    /// Counter sections. The member's clock does not permit minting in global order.
     Counters,
-    /// Nothing: most others cannot reach it.
+    /// Nothing: most peers cannot reach the member.
     Nothing,
 }
 
-/// What a member says of itself and of others. Text form: `REVISION all|counters|nothing INCARNATION…`; empty for a
-/// member that has said nothing.
+/// Status of a member and its view of peers. Text form: `REVISION all|counters|nothing
+/// INCARNATION…`; empty for a member that has announced none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberStatus {
-    /// Rises with each change. A store keeps the highest: one that comes late changes nothing.
+    /// Revision, raised by each change. A store keeps the highest: a late status changes nothing.
     pub revision: u64,
-    /// What it answers for, as far as it can tell itself.
+    /// Work that the member is available for, by its own judgement.
     pub serves: Serves,
-    /// Others that it cannot reach at their addresses: at most [`UNREACHABLE_MAX`].
+    /// Peers that it cannot reach at their addresses: at most [`UNREACHABLE_MAX`].
     pub unreachable: Vec<Incarnation>,
 }
 
 impl MemberStatus {
-    /// Checks that every store can keep it.
+    /// Checks that every store can keep the status.
     ///
     /// # Errors
-    /// `Invalid` for too many others.
+    /// `Invalid` for too many peers.
     pub fn check(&self) -> Result<(), ErrorKind> {
         let count = self.unreachable.len();
         if count > UNREACHABLE_MAX {
