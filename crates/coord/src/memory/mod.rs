@@ -1,5 +1,5 @@
-//! The memory store: the verbs over rows in memory, for tests, for the simulated world, and for IDs that need not
-//! outlive the process.
+//! The memory store: the verbs over rows in memory, for tests, for the simulated world, and for IDs
+//! that need not outlive the process.
 //!
 //! | capability | |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | safe over failover | no |
 //! | presence by | a record that is renewed |
 //!
-//! With [`MemoryStore::with_clock`] it goes by a clock of its own, which tests move by hand.
+//! With [`MemoryStore::with_clock`] it uses a clock of its own, which tests set.
 
 mod clock;
 mod rows;
@@ -36,7 +36,7 @@ use world::{Shared, World};
 /// A handle on one namespace of a store in memory. The store lives as long as a handle on it.
 pub type MemoryStore = StoreOver<MemoryBackend>;
 
-/// The back end of such a handle.
+/// Back end of such a handle.
 pub struct MemoryBackend {
     shared: Arc<Shared>,
     namespace: String,
@@ -45,7 +45,7 @@ pub struct MemoryBackend {
 }
 
 impl MemoryStore {
-    /// What it can do; with a clock of its own, `clock` is [`ClockOf::Store`].
+    /// Capabilities of the store; with a clock of its own, `clock` is [`ClockOf::Store`].
     pub const CAPABILITIES: Capabilities = Capabilities {
         clock: ClockOf::Caller,
         durable_on_reply: false,
@@ -53,7 +53,7 @@ impl MemoryStore {
         presence: PresenceBy::Record,
     };
 
-    /// A new, empty store that goes by its callers' clocks.
+    /// Creates an empty store that uses its callers' clocks.
     ///
     /// # Errors
     /// `Invalid` for a bad namespace; `Unavailable` without randomness for its identity.
@@ -61,7 +61,7 @@ impl MemoryStore {
         Self::open(namespace, None)
     }
 
-    /// A new, empty store that goes by `clock`.
+    /// Creates an empty store that uses `clock`.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -74,7 +74,7 @@ impl MemoryStore {
         Self::on(Arc::new(Shared::new(World::new(identity))), namespace, clock)
     }
 
-    /// Another handle on the same store, in the same or another namespace.
+    /// Returns another handle on the same store, in the same or another namespace.
     ///
     /// # Errors
     /// `Invalid` for a bad namespace.
@@ -89,27 +89,28 @@ impl MemoryStore {
         Ok(Self::over(MemoryBackend { shared, namespace, clock, closed }))
     }
 
-    /// A copy of all that the store holds, in all its namespaces.
+    /// Copies all data of the store, in all its namespaces.
     #[must_use]
     pub fn backup(&self) -> MemoryBackup {
         MemoryBackup(self.backend().shared.with(|world| world.clone()))
     }
 
-    /// Puts a copy in the place of all that the store holds, in all its namespaces: what tests do to
-    /// see what a store that went backwards leads to. This handle, unlike all others, forgets what it has seen.
+    /// Replaces all data of the store, in all its namespaces, by a copy, so that tests see the
+    /// effects of a store rollback. This handle, unlike all others, forgets what it has seen.
     pub fn restore(&self, backup: MemoryBackup) {
         self.backend().shared.with(|world| *world = backup.0);
         self.forget();
     }
 
-    /// The same, by a replica that takes over: another server than the one that has acknowledged what this lacks.
+    /// Restores a copy as a replica that takes over: not the server that acknowledged the writes
+    /// missing here.
     pub fn take_over(&self, backup: MemoryBackup) {
         self.restore(backup);
         self.backend().shared.with(|world| world.is_replica = true);
     }
 
-    /// What the store holds of a slot; none of one that was never claimed. For whoever watches it: what a
-    /// member may know is in its verbs.
+    /// Returns the store's row of a slot; `None` if it was never claimed. For test observers:
+    /// members get this data only through the verbs.
     #[must_use]
     pub fn row(&self, pool: &str, slot: u64) -> Option<SlotRow> {
         let MemoryBackend { shared, namespace, .. } = self.backend();

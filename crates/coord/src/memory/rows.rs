@@ -1,4 +1,5 @@
-//! One atomic step on rows in memory: what it writes is there at once, and is undone unless the step ends well.
+//! One atomic step on rows in memory: its writes take effect at once, and are undone unless the
+//! step commits.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -18,18 +19,18 @@ use crate::pool::Pool;
 use crate::store::StoreIdentity;
 use crate::verbs::{Answer, NamespaceRow, Rows, STARTS};
 
-/// What takes a write back.
+/// A function that undoes a write.
 type Undo = Box<dyn FnOnce(&mut MemoryRows) + Send>;
 
-/// A step, which has the world to itself as long as it lasts.
+/// A step, which owns the whole world while it lasts.
 pub struct MemoryRows {
     shared: Arc<Shared>,
-    /// All but this namespace.
+    /// All namespaces except this one.
     world: World,
     namespace: String,
     space: Space,
     clock: Option<UnixMillis>,
-    /// Of what was written so far, in that order.
+    /// Undo functions of the writes so far, in their order.
     undo: Vec<Undo>,
 }
 
@@ -71,7 +72,7 @@ impl MemoryRows {
         });
     }
 
-    /// The note's key. The history is that of all namespaces.
+    /// Returns the key of a note. All namespaces share one history.
     fn key(&self, note: &str) -> (String, String) {
         let namespace = if note == STARTS { "" } else { &self.namespace };
         (namespace.to_owned(), note.to_owned())
@@ -97,7 +98,7 @@ impl MemoryRows {
     }
 }
 
-/// Writes a row, or removes it. Answers the one that was there.
+/// Writes a row, or removes it. Returns the previous row.
 fn set<K: Ord, V>(rows: &mut BTreeMap<K, V>, key: K, row: Option<V>) -> Option<V> {
     match row {
         Some(row) => rows.insert(key, row),
@@ -224,7 +225,7 @@ impl Rows for MemoryRows {
     }
 
     async fn note(&mut self, name: &str) -> Answer<Self, Option<(String, u64)>> {
-        // Each start has its count.
+        // Each start records its own count.
         Ok(self.world.notes.get(&self.key(name)).map(|text| (text.clone(), 0)))
     }
 
@@ -325,7 +326,7 @@ mod tests {
         Definition { name, spec, identity, version, state, segment: SegmentRow::NEW }
     }
 
-    /// One of each write.
+    /// Makes one write of each kind.
     async fn write(rows: &mut MemoryRows, number: u64) {
         let pool = Pool { name: "p".into(), slots: 9, group: 1, reuse: Reuse::Recycle };
         rows.put_member(&member(number.into())).await.unwrap();

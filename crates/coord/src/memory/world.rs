@@ -1,4 +1,5 @@
-//! All that a store in memory holds, in all its namespaces, and how one step at a time has it.
+//! All data of a store in memory, in all its namespaces, and the exclusive access of one step at a
+//! time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,9 +16,11 @@ use crate::verbs::NamespaceRow;
 pub(super) struct World {
     pub(super) identity: StoreIdentity,
     pub(super) spaces: BTreeMap<String, Space>,
-    /// Texts by namespace and name; those of the store as a whole are in the namespace without a name.
+    /// Texts by namespace and name; texts of the whole store are under the namespace without a
+    /// name.
     pub(super) notes: BTreeMap<(String, String), String>,
-    /// Another server has it than the one that it was written on, until an operator moves it forward.
+    /// Whether this is a replica: another server than the one that was written to, until an
+    /// operator moves it forward.
     pub(super) is_replica: bool,
 }
 
@@ -25,7 +28,7 @@ pub(super) struct World {
 #[derive(Clone, Default, PartialEq)]
 pub(super) struct Space {
     pub(super) members: BTreeMap<Incarnation, MemberRow>,
-    /// Each with the first number that nobody had, if none is used again.
+    /// Pools, each with the first number never used, for pools without reuse.
     pub(super) pools: BTreeMap<String, (Pool, u64)>,
     pub(super) slots: BTreeMap<String, BTreeMap<u64, SlotRow>>,
     pub(super) namespace: NamespaceRow,
@@ -38,8 +41,9 @@ impl World {
     }
 }
 
-/// The world, or none while a step has it: a step owns it, so that it can be sent between threads in the middle, and
-/// nothing is locked over an await. Nothing in a step over memory waits, so nobody waits for its end for long.
+/// The world, or `None` while a step has it. A step owns the world, so that it can move between
+/// threads in the middle and no lock is held over an await. A step over memory never waits, so no
+/// task waits long for its end.
 pub(super) struct Shared {
     world: Mutex<Option<World>>,
     ended: Condvar,
@@ -65,7 +69,7 @@ impl Shared {
         self.ended.notify_one();
     }
 
-    /// The world at rest, for whoever watches or replaces it.
+    /// Gives access to the world between steps, to observe or replace it.
     pub(super) fn with<T>(&self, look: impl FnOnce(&mut World) -> T) -> T {
         let mut world = self.take();
         let seen = look(&mut world);
@@ -78,12 +82,12 @@ impl Shared {
     }
 }
 
-/// Everything that a store in memory held at one moment.
+/// All data of a store in memory at one moment.
 #[derive(Clone, PartialEq)]
 pub struct MemoryBackup(pub(super) World);
 
 impl MemoryBackup {
-    /// The slots of a namespace and their pools' names.
+    /// Returns the slots of a namespace with their pools' names.
     pub fn slots_mut(&mut self, namespace: &str) -> impl Iterator<Item = (&str, &mut SlotRow)> {
         let pools = self.0.spaces.get_mut(namespace).map(|space| &mut space.slots);
         pools
