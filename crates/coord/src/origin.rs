@@ -1,11 +1,11 @@
-//! Where the numbers of a segment source come from while another system hands out of the same ones.
+//! Upstreams: numbers of a segment source while another system issues numbers from the same range.
 //!
-//! Two systems that count for themselves meet sooner or later. So while both serve, both draw from one
-//! place: the other system's table, by its own step. What was drawn is ours alone; the store's mark is
-//! then moved over it, as over any other reserve, so that the numbers of all our servers rise and what
-//! was overtaken meanwhile is a gap. The source is cut over by a change of its identity that sets the
-//! mark above everything the other system ever handed out
-//! ([`Node::cut_over`](crate::Node::cut_over)).
+//! Two systems with separate counters sooner or later issue the same number. So while both serve,
+//! both allocate from one place: the other system's table, by that system's own step. The allocated
+//! numbers belong to this deployment alone. The store's mark is then moved over them, as for any
+//! other reserve, so that the numbers of all servers rise and numbers overtaken meanwhile are a
+//! gap. A change of the source's identity ends this: the cut-over sets the mark above everything
+//! that the other system ever issued ([`Node::cut_over`](crate::Node::cut_over)).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,31 +18,31 @@ use crate::catalog::check_name;
 use crate::error::{Error, ErrorKind, Result};
 use crate::segment::Within;
 
-/// How often a draw is overtaken by those of other servers before it is given up.
+/// Maximum attempts of an allocation when other servers overtake it.
 pub(crate) const DRAWS_MAX: u32 = 16;
 
-/// What numbers are drawn from.
+/// An upstream: another ID system's table that numbers are allocated from.
 #[async_trait]
 pub trait Origin: fmt::Debug + Send + Sync {
-    /// Takes the next `length` numbers of a key, which nobody else gets.
+    /// Allocates the next `length` numbers of a key for this caller alone.
     ///
-    /// Atomicity: one step of the other system. On retry: a repeat takes other numbers; the first ones,
-    /// if there were any, are lost.
+    /// Atomicity: one step of the other system. On retry: a repeat allocates other numbers; the
+    /// first ones, if any, are lost.
     ///
     /// # Errors
-    /// `NotFound`, `Invalid` for what makes no sense, `Unavailable`.
+    /// `NotFound`; `Invalid` for an invalid request; `Unavailable`.
     async fn draw(&self, key: &str, length: u64) -> Result<Within>;
 }
 
-/// What numbers are drawn from, by the name that sources call it by.
+/// Upstreams, by the names that sources use.
 pub type Origins = BTreeMap<String, Arc<dyn Origin>>;
 
-/// Which key of which origin a source draws from.
+/// Upstream and key that a source allocates from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginPlan {
-    /// The origin's name.
+    /// Name of the upstream.
     pub name: String,
-    /// What the other system calls the source.
+    /// Name of the source in the other system.
     pub key: String,
 }
 
@@ -65,10 +65,11 @@ impl fmt::Display for OriginPlan {
     }
 }
 
-/// The origin that a source draws from.
+/// Returns the upstream that a source allocates from.
 ///
 /// # Errors
-/// `Unsupported` when this process does not know it: taking numbers without it could repeat them.
+/// `Unsupported` when this process does not know it: reserving numbers without it could repeat
+/// them.
 pub(crate) fn origin_of(
     origins: &Origins,
     source: &str,

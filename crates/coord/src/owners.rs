@@ -1,4 +1,4 @@
-//! Those who answer for what one process at a time may answer for.
+//! Client of the owners of rights that one process at a time may use.
 
 use std::fmt;
 
@@ -6,20 +6,21 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 
-/// Servers that answer for counters and for sources of global order, for a process that does not itself.
+/// Servers that own counter sections and global-order sources, called by a process that owns none.
 ///
-/// Such a process would take sections from those whom everybody asks, and send everybody to where nobody
-/// serves. So it asks each time: what is answered goes to a request that came before the question was
-/// sent, and is greater than everything that anybody was answered before.
+/// If that process acquired sections, it would take them from the servers that callers use, and
+/// callers would be redirected to a process that serves no requests. So it calls an owner each
+/// time. Each result goes to a request that arrived before the call was sent, and is greater than
+/// all numbers returned to any caller before.
 ///
-/// On retry: a repeat takes other numbers; the first ones, if there were any, are lost (a gap, never a
-/// duplicate). An implementation may repeat by itself.
+/// On retry: a repeat takes other numbers; the first ones, if any, are lost (a gap, never a
+/// duplicate). An implementation may repeat a call itself.
 #[async_trait]
 pub trait Owners: Send + Sync + fmt::Debug + 'static {
-    /// `count` numbers of a key of a counter source in a row: the first and the last. Ends within
-    /// `within_ms`.
+    /// Takes `count` consecutive numbers of a key of a counter source and returns the first and the
+    /// last. Ends within `within_ms` milliseconds.
     ///
-    /// Refuses as a source that counts here would; `Unavailable` when nobody answered in time.
+    /// Fails as a local counter source would; `Unavailable` when no server responded in time.
     async fn count(
         &self,
         source: &str,
@@ -28,13 +29,15 @@ pub trait Owners: Send + Sync + fmt::Debug + 'static {
         within_ms: u64,
     ) -> Result<(u64, u64)>;
 
-    /// The highest number that anybody may have been answered for a key; 0 if there is none.
+    /// Returns the bound of a key: the highest number that any caller may have received, or 0 if
+    /// none.
     ///
-    /// Refuses as [`count`](Self::count) does.
+    /// Fails as [`count`](Self::count) does.
     async fn counted(&self, source: &str, key: &[u8], within_ms: u64) -> Result<u64>;
 
-    /// Exactly `count` IDs of a source of global order, as they leave: disguised, if they are.
+    /// Mints exactly `count` IDs of a global-order source, in their final form: disguised, if the
+    /// source is.
     ///
-    /// Refuses as [`count`](Self::count) does.
+    /// Fails as [`count`](Self::count) does.
     async fn mint(&self, source: &str, count: u32, within_ms: u64) -> Result<Vec<u64>>;
 }

@@ -1,14 +1,15 @@
-//! Ordered slots: rights of which one member at a time makes use, so that what it answers is in order
-//! for everybody.
+//! Exclusive slots: rights with one user at a time, so that responses from them are in order for
+//! all callers.
 //!
-//! A worker slot may pass on as soon as its holder looks gone, because the mark keeps the numbers of
-//! the two apart. An ordered slot may not: the old holder would go on answering smaller numbers while
-//! the new one answers greater ones. So a slot passes on only when its holder gave it up, or when the
-//! taker itself has seen, on its own elapsed clock, that the holder's count of renewals stood still for
-//! the holder's lease and a margin. No wall clock has a say in it, the store's neither.
+//! A worker slot may change hands as soon as its holder looks gone, because the mark keeps the
+//! numbers of the two apart. An exclusive slot may not: the old holder would continue to return
+//! smaller numbers while the new one returns greater ones. So the slot changes hands only in two
+//! cases. Either the holder gave it up, or the new member itself saw, on its own elapsed clock,
+//! that the holder's count of renewals stood still for the holder's lease and a margin. No wall
+//! clock affects this, not even the store's.
 //!
-//! The holder's side of the bargain: its lease ends [`Presence::ttl_ms`](crate::Presence) after it
-//! *sent* the last renewal that arrived, and it looks after it has taken a number and before it answers.
+//! The holder's part: its lease ends [`Presence::ttl_ms`](crate::Presence) after it *sent* the last
+//! renewal that arrived. It checks the lease after it has taken a number and before it responds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,69 +20,72 @@ use crate::lease::{Lease, Mark, SlotRow, Term, given_up};
 use crate::member::{Incarnation, MemberInfo, not_joined};
 use crate::pool::{Ground, Pool, Reuse};
 
-/// How much longer than the holder's lease its count must stand still: for clocks that do not run alike.
-/// One part in eight of the lease, and at least this many milliseconds.
+/// Minimum margin, in milliseconds, by which a count must stand still longer than its member's
+/// lease, because clocks run at different rates. The margin is one eighth of the lease, or this if
+/// that is less.
 pub const MARGIN_MS_MIN: u64 = 500;
 
-/// The longest window of a take: 2^53. A mark has room for a thousand of them.
+/// Longest window of an acquire: 2^53. A mark has room for a thousand of them.
 pub const LENGTH_MAX: u64 = 1 << 53;
 
-/// A member whose count of renewals stood still.
+/// A stalled member: its count of renewals stood still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silent {
     /// The member.
     pub member: Incarnation,
-    /// Its count. A higher one in the store: it lives.
+    /// Its count of renewals. A higher count in the store proves that it lives.
     pub renewals: u64,
 }
 
-/// A request to take ordered slots.
+/// A request to acquire exclusive slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Take {
-    /// Where from; its reuse rule is [`Reuse::Ordered`].
+    /// Pool of the slots, with the reuse rule [`Reuse::Ordered`].
     pub pool: Pool,
-    /// Who takes; must have joined.
+    /// Member that acquires; it must have joined.
     pub member: Incarnation,
-    /// Its label.
+    /// Label of the member.
     pub owner: String,
-    /// Which.
+    /// Slots to acquire.
     pub slots: Vec<u64>,
-    /// Holders that the taker has watched for long enough. Those that are silent still are forgotten
-    /// by the same step: a renewal of theirs that comes late is refused.
+    /// Holders that the member has watched for long enough. The same step removes those that are
+    /// still stalled, so that their late renewals are rejected.
     pub silent: Vec<Silent>,
-    /// The member that the taker was before, which surely answers no more.
+    /// Earlier incarnation of this member, which has surely stopped responding.
     pub supersedes: Option<Incarnation>,
-    /// How far above its floor the mark of each is moved by the same step: at most [`LENGTH_MAX`].
+    /// Distance by which the same step moves the mark of each slot above its floor: at most
+    /// [`LENGTH_MAX`].
     pub length: u64,
-    /// A random number. A repeat with the same number, by the same member, answers the same leases.
+    /// A random number. A repeat with the same number, by the same member, returns the same leases.
     pub request: u64,
 }
 
-/// What a take has brought.
+/// Result of an acquire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// The slots that are the taker's now.
+    /// Slots that the member now holds.
     pub leases: Vec<Lease>,
-    /// The others, and who has them.
+    /// Slots held by other members, with their holders.
     pub held: Vec<(u64, Incarnation)>,
 }
 
-/// A request to give ordered slots up. Stop answering from them first. Their marks stay where they are.
+/// A request to relinquish exclusive slots. Stop responding from them first. Their marks stay
+/// unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LetGo {
-    /// The pool's name.
+    /// Name of the pool.
     pub pool: String,
-    /// Who gives up.
+    /// Member that relinquishes.
     pub member: Incarnation,
-    /// Which, and by which term they are held: one that is not, or not any more, is passed over. A
-    /// message that comes late must not give up what was taken anew since.
+    /// Slots, each with the term by which it is held. A slot that the member does not hold by this
+    /// term is skipped: a late message must not relinquish a slot that was acquired again since.
     pub slots: Vec<(u64, Term)>,
 }
 
-/// Checks that a take makes sense, whatever there is.
+/// Checks that an acquire is valid, whatever the state of the store.
 ///
 /// # Errors
-/// `Invalid`.
+/// `Invalid` for a wrong pool, slot or length.
 pub fn check_take(take: &Take) -> Result<(), ErrorKind> {
     let pool = &take.pool;
     pool.check()?;
@@ -102,16 +106,16 @@ pub fn check_take(take: &Take) -> Result<(), ErrorKind> {
     Ok(())
 }
 
-/// Checks that the member has joined who takes.
+/// Checks that the acquiring member has joined.
 ///
 /// # Errors
-/// `NotFound`.
+/// `NotFound` if it has not.
 pub fn check_joined(take: &Take, members: &[MemberInfo]) -> Result<(), ErrorKind> {
     let is_taker = |info: &MemberInfo| info.member.incarnation == take.member;
     if members.iter().any(is_taker) { Ok(()) } else { Err(not_joined(take.member)) }
 }
 
-/// The members that are as silent as the taker says: their records go.
+/// Returns the members that are as stalled as the request states: their records are removed.
 pub fn gone(take: &Take, members: &[MemberInfo]) -> Vec<Incarnation> {
     let still = |silent: &&Silent| {
         silent.member != take.member
@@ -123,22 +127,23 @@ pub fn gone(take: &Take, members: &[MemberInfo]) -> Vec<Incarnation> {
     take.silent.iter().filter(still).map(|silent| silent.member).collect()
 }
 
-/// What a take does about one slot.
+/// Effect of an acquire on one slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TakeStep {
-    /// Write this row: the slot is the taker's.
+    /// Write this row: the member holds the slot.
     Grant(SlotRow),
-    /// It was done before: answer this row again.
+    /// The same request was done before: return this row again.
     Repeat(SlotRow),
-    /// Somebody has it.
+    /// Another member holds the slot.
     Held(Incarnation),
 }
 
-/// Decides a take of one slot, given its row if it was ever taken, all members, and those of them that
-/// are [`gone`].
+/// Decides an acquire of one slot, from its row if it was ever acquired, all members, and the
+/// members that are [`gone`].
 ///
-/// A holder that is no member is gone, too. So where rows and members are not read at one moment, rows are
-/// read first: who joins after the members were read, and takes the slot, would look as if it were gone.
+/// A holder that is not a member is gone, too. So where rows and members are not read at one
+/// moment, rows are read first: a member that joins after the members were read, and acquires the
+/// slot, would otherwise look gone.
 #[must_use]
 pub fn decide_take(
     row: Option<&SlotRow>,
@@ -180,7 +185,7 @@ pub fn decide_take(
     })
 }
 
-/// Decides a let-go of one slot: the row after it, if the member holds it by this term.
+/// Decides a relinquish of one slot; returns the row after it, if the member holds it by this term.
 #[must_use]
 pub fn decide_let_go(
     row: &SlotRow,
@@ -192,7 +197,8 @@ pub fn decide_let_go(
     is_held.then(|| given_up(row, row.mark, now))
 }
 
-/// How long a count of renewals must stand still until its member's lease is surely over.
+/// Returns the time in milliseconds that a count of renewals must stand still until its member's
+/// lease is surely over.
 #[must_use]
 pub const fn silence_ms(lease_ms: u64) -> u64 {
     let margin_ms = lease_ms / 8;
@@ -200,24 +206,24 @@ pub const fn silence_ms(lease_ms: u64) -> u64 {
     lease_ms.saturating_add(margin_ms)
 }
 
-/// What a taker has seen of the other members, on its own elapsed clock.
+/// Record of the other members' renewals, as seen on this member's own elapsed clock.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     seen: BTreeMap<Incarnation, Seen>,
-    /// Those that have surely ended, whatever their leases say.
+    /// Members that have surely ended, whatever their leases.
     ended: BTreeSet<Incarnation>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     renewals: u64,
-    /// The longest lease that it ever said to have.
+    /// The longest lease that the member ever announced, in milliseconds.
     lease_ms: u64,
     since: ElapsedMillis,
 }
 
 impl Watch {
-    /// Takes in all members as the store listed them to a question that was answered by `at`.
+    /// Records all members, as the store listed them in a response that had arrived by `at`.
     pub fn look(&mut self, members: &[MemberInfo], at: ElapsedMillis) {
         let mut seen = BTreeMap::new();
         for info in members {
@@ -235,12 +241,13 @@ impl Watch {
         self.seen = seen;
     }
 
-    /// These have surely ended: nobody has to watch them stand still.
+    /// Records members that have surely ended, so that their counts need not stand still.
     pub fn ended(&mut self, members: impl IntoIterator<Item = Incarnation>) {
         self.ended.extend(members);
     }
 
-    /// Those of the members listed last that have ended, or stood still for long enough, by `now`.
+    /// Returns the members of the last list that have ended, or stood still for long enough, by
+    /// `now`.
     #[must_use]
     pub fn silent(&self, now: ElapsedMillis) -> Vec<Silent> {
         let stood_still = |seen: &Seen| now.since(seen.since) >= silence_ms(seen.lease_ms);
@@ -251,7 +258,7 @@ impl Watch {
             .collect()
     }
 
-    /// Whether a member has ended, or stood still for long enough, by `now`.
+    /// Returns whether a member has ended, or stood still for long enough, by `now`.
     #[must_use]
     pub fn is_silent(&self, member: Incarnation, now: ElapsedMillis) -> bool {
         self.silent(now).iter().any(|silent| silent.member == member)

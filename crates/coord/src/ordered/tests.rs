@@ -29,7 +29,7 @@ fn silence_lasts_for_the_lease_and_a_margin_on_the_watchers_own_clock() {
     assert!(watch.silent(at(9_999)).is_empty(), "the lease and its margin are 9 s");
     let silent = [Silent { member: Incarnation::new(1), renewals: 5 }];
     assert_eq!(watch.silent(at(10_000)), silent);
-    // Another look at the same count does not begin anew, and a renewal does.
+    // A second observation of the same count does not restart the time, and a renewal does.
     watch.look(&[info(1, 5, 8_000)], at(9_000));
     assert_eq!(watch.silent(at(10_000)), silent);
     watch.look(&[info(1, 6, 8_000)], at(10_000));
