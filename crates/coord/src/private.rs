@@ -1,5 +1,6 @@
-//! Directories and files that are nobody else's business: what is in them is trusted when it is read back, and who
-//! can open a lock file can hold the lock. And files that others make, as far as they are trusted.
+//! Directories and files that are private to their owner: their content is trusted when it is read
+//! back, and any user who can open a lock file can hold the lock. Also trust checks for files from
+//! elsewhere.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _};
@@ -10,17 +11,17 @@ use std::path::Path;
 
 use crate::random;
 
-/// What the owner may do with a directory that is made here, and nobody else, whatever the umask.
+/// Mode of new directories: access for the owner alone, whatever the umask.
 const DIRECTORY_MODE: u32 = 0o700;
-/// The same of a file.
+/// Mode of new files: access for the owner alone.
 pub(crate) const FILE_MODE: u32 = 0o600;
-/// Everybody on the machine may write it.
+/// Mode bit that permits every user on the machine to write.
 const WRITTEN_BY_EVERYBODY: u32 = 0o002;
 
-/// Makes a directory, and those above it, if there is none. One that is there stays as it is.
+/// Creates a directory and its parents, if missing. An existing directory stays unchanged.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn make_directory(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -29,13 +30,13 @@ pub fn make_directory(path: &Path) -> io::Result<()> {
         std::fs::create_dir_all(above)?;
     }
     match DirBuilder::new().mode(DIRECTORY_MODE).create(path) {
-        // Somebody else has made it meanwhile.
+        // Another process has created it meanwhile.
         Err(_) if path.is_dir() => Ok(()),
         made => made,
     }
 }
 
-/// How a file is opened that is made if there is none.
+/// Returns the options to open a file; a new file gets the private mode.
 #[must_use]
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -43,11 +44,11 @@ pub fn options() -> OpenOptions {
     options
 }
 
-/// Makes an empty file, if there is none. It is closed before it has its name: where a process has a file open twice,
-/// closing one drops the locks of both.
+/// Creates an empty file, if missing. The file is closed before it has its name: where a process
+/// has a file open twice, closing one handle drops the locks of both.
 ///
 /// # Errors
-/// As the system says.
+/// The error of the system.
 pub fn make_file(path: &Path) -> io::Result<()> {
     let Some(name) = path.file_name().filter(|_| !path.exists()) else { return Ok(()) };
     let unique = random::incarnation().map_err(io::Error::other)?;
@@ -58,23 +59,24 @@ pub fn make_file(path: &Path) -> io::Result<()> {
     let made = std::fs::hard_link(&new, path);
     std::fs::remove_file(&new)?;
     match made {
-        // Somebody else has made it meanwhile.
+        // Another process has created it meanwhile.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made,
     }
 }
 
-/// What is in a file that is trusted: it says what is done, decides who is let in or believed, or has a secret. Of a
-/// link the file counts that it leads to.
+/// Reads a file that must be trusted: it controls actions, decides which callers are admitted or
+/// believed, or has a secret. The checked mode is the mode of a link's target.
 ///
 /// # Errors
-/// When it cannot be read, and when everybody on the machine could have written it. The path is not in it.
+/// The file cannot be read, or every user on the machine could have written it. The text does not
+/// contain the path.
 pub fn read_trusted(path: &Path) -> Result<Vec<u8>, String> {
     let unreadable = |error: io::Error| format!("cannot be read: {error}");
     let mut file = File::open(path).map_err(unreadable)?;
     let found = file.metadata().map_err(unreadable)?;
     let mode = found.permissions().mode();
-    // What is written to a device such as /dev/null is not what is read from it.
+    // Data written to a device such as /dev/null is not the data read from it.
     if mode & WRITTEN_BY_EVERYBODY != 0 && !found.file_type().is_char_device() {
         return Err(format!(
             "can be written by everybody on this machine (mode {:04o}), so it is not trusted: chmod o-w",
@@ -100,7 +102,8 @@ mod tests {
         make_directory(&place).unwrap();
         let (file, link) = (place.join("file"), place.join("link"));
         std::fs::write(&file, "x").unwrap();
-        // Every link can be written by everybody, as its mode has it, as those of Kubernetes to what it mounts.
+        // By its mode every link is writable by all users, as are the links that Kubernetes makes
+        // to mounted files.
         symlink(&file, &link).unwrap();
         for (mode, is_read) in
             [(0o600, true), (0o644, true), (0o664, true), (0o602, false), (0o666, false)]
@@ -133,7 +136,7 @@ mod tests {
         let file = directory.join("file");
         options().write(true).create(true).open(&file).unwrap();
         assert_eq!(mode(&file), FILE_MODE);
-        // It is somebody's who has made it otherwise.
+        // A directory made with another mode belongs to its maker.
         let before = mode(&above);
         make_directory(&above).unwrap();
         assert_eq!(mode(&above), before);

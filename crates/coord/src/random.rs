@@ -1,9 +1,10 @@
-//! The only home of randomness: the operating system's generator.
+//! The only place with randomness: the operating system's generator.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::member::Incarnation;
 
-/// A new incarnation: none that could be a [program's](Incarnation::of_program), since its highest bit is not set.
+/// Returns a new incarnation, never one of an [embedded client](Incarnation::of_program): its
+/// highest bit is not set.
 ///
 /// # Errors
 /// `Unavailable` when the operating system gives no random bytes.
@@ -11,7 +12,7 @@ pub fn incarnation() -> Result<Incarnation> {
     Ok(Incarnation::new(u128::from_ne_bytes(bytes()?) >> 1))
 }
 
-/// A new request number: never zero, and below 2^63, so that every store can keep it.
+/// Returns a new request number: never zero, and below 2^63, so that every store can keep it.
 ///
 /// # Errors
 /// `Unavailable` when the operating system gives no random bytes.
@@ -19,7 +20,7 @@ pub fn request() -> Result<u64> {
     Ok((number()? >> 1).max(1))
 }
 
-/// Any 64-bit number.
+/// Returns a random 64-bit number.
 ///
 /// # Errors
 /// `Unavailable` when the operating system gives no random bytes.

@@ -1,4 +1,4 @@
-//! Whether a claim makes sense, before anything is looked at.
+//! Validity checks of a claim that need no stored state.
 
 use super::{CLAIM_COUNT_MAX, Pool, Reuse};
 use crate::error::ErrorKind;
@@ -6,10 +6,10 @@ use crate::label::check_label;
 use crate::lease::{ClaimRequest, Wish};
 use crate::member::LABEL_BYTES_MAX;
 
-/// Checks that a claim makes sense, whatever the pool's state.
+/// Checks that a claim is valid, whatever the pool's state.
 ///
 /// # Errors
-/// `Invalid`, `TooMany`.
+/// `Invalid` for a wrong pool, owner, count or slot preference; `TooMany` for too many numbers.
 pub fn check_claim(request: &ClaimRequest) -> Result<(), ErrorKind> {
     request.pool.check()?;
     check_label("owner", &request.owner, LABEL_BYTES_MAX)?;
@@ -47,10 +47,10 @@ pub fn check_claim(request: &ClaimRequest) -> Result<(), ErrorKind> {
     Ok(())
 }
 
-/// Checks that a store can claim from a pool, which takes at most `group_max` slots together.
+/// Checks that a store can claim from a pool, if it takes at most `group_max` slots in one step.
 ///
 /// # Errors
-/// `Unsupported`.
+/// `Unsupported` if the pool's groups are larger.
 pub fn check_group(pool: &Pool, group_max: u32) -> Result<(), ErrorKind> {
     let Pool { name, group, .. } = pool;
     if *group <= group_max {

@@ -1,5 +1,5 @@
-//! Whether a claim has to know how the holders of a pool's numbers stand. There are as many members as
-//! processes, and when all of them start at once each would read all.
+//! Check whether a claim needs the state of the holders of a pool's numbers. A store has as many
+//! members as processes, and when all of them start at once each would read all.
 
 use std::collections::HashSet;
 
@@ -7,8 +7,8 @@ use crate::lease::{ClaimRequest, Mark, SlotRow, Wish};
 
 use super::{Ground, Reuse};
 
-/// Whether more members than the claimer have a say in what [`choose`](super::choose) answers: not while
-/// there are enough numbers that nobody ever had, and none that the claimer wishes for.
+/// Returns whether members other than the claimer affect the result of [`choose`](super::choose).
+/// They do not while enough numbers were never used and the claimer prefers no number.
 #[must_use]
 pub fn asks_for_holders(
     request: &ClaimRequest,

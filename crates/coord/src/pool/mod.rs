@@ -1,4 +1,4 @@
-//! Pools of slots, and the one rule by which a claim chooses among them.
+//! Pools of slots, and the single rule by which a claim chooses among them.
 
 mod check;
 mod holders;
@@ -23,46 +23,46 @@ pub(crate) use sections::{SECTIONS_POOL, counts, sections_pool};
 use view::View;
 pub use workers::{is_worker_pool, pool_of};
 
-/// The slots of one worker width and reuse rule.
+/// All slots of one worker width and reuse rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// Its name, which says its shape: `workers-10`, `workers-7-clock-3`.
+    /// Name of the pool, which tells its shape: `workers-10`, `workers-7-clock-3`.
     pub name: String,
-    /// How many slots: a multiple of `group`.
+    /// Number of slots: a multiple of `group`.
     pub slots: u64,
-    /// How many slots a claim takes together: 1, or for a clock-sequence layout all the clock
-    /// values of one worker. Group `g` is the slots from `g * group` on.
+    /// Number of slots that a claim takes together: 1, or for a clock-sequence layout all the clock
+    /// values of one worker. Group `g` has the slots from `g * group` on.
     pub group: u32,
-    /// Whether a slot can be claimed again.
+    /// Rule for the reuse of a slot.
     pub reuse: Reuse,
 }
 
-/// Whether a slot can be claimed again once it was given up.
+/// Rule for the reuse of a slot that was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// Yes.
+    /// The slot can be claimed again.
     Recycle,
-    /// Never: every claim gets a number that nobody had before (Baidu's assigner).
+    /// The slot is never reused: every claim gets a number never used before (Baidu's assigner).
     Never,
-    /// By one member after another, in the order of time: taken, not claimed
-    /// ([`ordered`](crate::ordered)).
+    /// One member after another uses the slot, in the order of time: slots are acquired, not
+    /// claimed ([`ordered`](crate::ordered)).
     Ordered,
 }
 
-/// What holds for the slots of a namespace as a whole.
+/// Defaults for all slots of a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ground {
-    /// The mark of those that have no row yet: zero, unless an operator moved the namespace forward.
+    /// Mark of slots without a row: zero, unless an operator moved the namespace forward.
     pub mark: Mark,
-    /// Their term: zero, unless an operator moved the namespace forward.
+    /// Term of slots without a row: zero, unless an operator moved the namespace forward.
     pub term: Term,
-    /// Marks up to here are allowed to every claim of numbers that are not lent, whatever its own limit:
-    /// an operator has accepted that IDs lead the clocks so far. Zero at first.
+    /// Highest mark allowed to every claim, external leases excepted, whatever its own limit: an
+    /// operator has accepted that IDs lead the clocks this far. Zero at first.
     pub lead_until: Mark,
 }
 
 impl Ground {
-    /// After an operator moved the namespace forward.
+    /// Returns the defaults after an operator moved the namespace forward.
     #[must_use]
     pub fn forwarded(self, forward: &FastForward) -> Self {
         let recoveries = forward.recoveries_at_least.saturating_add(1);
@@ -70,8 +70,9 @@ impl Ground {
         Self { mark, term: self.term.leap(recoveries), ..self }
     }
 
-    /// Term and mark of a slot that nobody had. Those of counters are numbers, which no time says anything of: they
-    /// begin above what was lost, once for each time that an operator moved the namespace forward.
+    /// Returns term and mark of a slot never used. Marks of counters are numbers, unrelated to
+    /// time. They begin above the lost numbers, one leap for each time that an operator moved the
+    /// namespace forward.
     pub(crate) fn of(self, pool: &str, slot: u64) -> (Term, Mark) {
         let mark =
             if counts(pool, slot) { leapt(Mark::ZERO, self.term.leaps()) } else { self.mark };
@@ -79,32 +80,32 @@ impl Ground {
     }
 }
 
-/// What a claim does.
+/// Effect of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// It was done before: answer these rows, change nothing.
+    /// The same request was done before: return these rows, change nothing.
     Repeat(Vec<SlotRow>),
-    /// Write these rows and answer them.
+    /// Write these rows and return them.
     Take {
-        /// The slots' rows as they are after the claim, in order.
+        /// Rows of the slots after the claim, in order.
         rows: Vec<SlotRow>,
-        /// In a pool without reuse: the first number that nobody had, after the claim.
+        /// In a pool without reuse: the first number never used, after the claim.
         next: u64,
         /// In a pool without reuse: rows of numbers long given up, to be deleted.
         forget: Vec<u64>,
     },
 }
 
-/// How many given-up rows a pool without reuse remembers. They serve listings only: a holder whose
-/// row is gone is told to claim again.
+/// Number of given-up rows that a pool without reuse remembers. They serve listings only: a holder
+/// without a row gets an error that it must claim again.
 pub const NEVER_ROWS_KEPT: usize = 256;
-/// How many groups one claim may take.
+/// Maximum number of groups of one claim.
 pub const CLAIM_COUNT_MAX: u32 = 16_384;
-/// How many holders the error of a full pool names.
+/// Maximum number of holders in the error of a full pool.
 pub const HOLDERS_SHOWN: usize = 5;
 
 impl Pool {
-    /// How many groups the pool has.
+    /// Returns the number of groups in the pool.
     #[must_use]
     pub fn groups(&self) -> u64 {
         self.slots / u64::from(self.group.max(1))
@@ -134,7 +135,7 @@ impl Pool {
     /// Checks that a stored pool of this name has the same shape.
     ///
     /// # Errors
-    /// `Conflict`.
+    /// `Conflict` if it differs.
     pub fn check_same(&self, stored: &Self) -> Result<(), ErrorKind> {
         if self == stored {
             return Ok(());
@@ -155,7 +156,7 @@ impl Pool {
     }
 }
 
-/// The leases that rows stand for.
+/// Returns the leases that the rows describe.
 #[must_use]
 pub fn leases(pool: &str, rows: &[SlotRow]) -> Vec<Lease> {
     let lease = |row: &SlotRow| Lease {
@@ -169,20 +170,21 @@ pub fn leases(pool: &str, rows: &[SlotRow]) -> Vec<Lease> {
     rows.iter().map(lease).collect()
 }
 
-/// Chooses the slots of a claim, given all rows of the pool, all members, the first number that
-/// nobody had (`next`, for pools without reuse) and the time of the clock that the store goes by.
+/// Chooses the slots of a claim from all rows of the pool, all members, the first number never used
+/// (`next`, for pools without reuse) and the time of the clock that the store uses.
 ///
-/// A group is usable if no live member other than the superseded one holds any of its slots, and at
-/// least one of its slots has a mark that the request allows; if there is none, one that an operator
-/// has allowed ([`Ground::lead_until`]). Of the usable: the one that this
-/// owner had last, if wished; else the smallest that was never used; else the one longest given up.
-/// A claim that was overtaken by others passes over up to `pass` of these, so that those who met
-/// once do not all meet again at the next; the first try of a claim passes none (0).
+/// A group is usable if no live member except the superseded one holds any of its slots, and at
+/// least one of its slots has a mark that the request allows. If no group is usable, marks that an
+/// operator has allowed ([`Ground::lead_until`]) count too. The claim takes the usable group that
+/// this owner had last, if it prefers that one; otherwise the smallest group never used; otherwise
+/// the group given up longest ago. A claim that was overtaken by others skips up to `pass` of
+/// these, so that claims that collided once do not all collide again. The first attempt of a claim
+/// skips none (0).
 ///
 /// # Errors
 /// `PoolFull` with limit, holders and the earliest usable time; `Exhausted` for a pool without
-/// reuse; `NotFound` when the claimer has not joined; `Fenced` for a request that was done before, and whose
-/// slots were given up since: it has come twice, or late; `Invalid`.
+/// reuse; `NotFound` when the claimer has not joined. `Fenced` for a request that was done before,
+/// if its slots were given up since: it has arrived twice, or late. `Invalid` for an invalid claim.
 pub fn choose(
     request: &ClaimRequest,
     rows: &[SlotRow],
@@ -204,7 +206,7 @@ pub fn choose(
         if !repeat.is_empty() {
             return Ok(Choice::Repeat(repeat));
         }
-        // What this would take nobody waits for: it would stay held for as long as the member lives.
+        // No caller waits for these slots: they would stay held for as long as the member lives.
         let given_up =
             |row: &&SlotRow| row.holder.is_none() && row.claim_request == request.request;
         if let Some(row) = rows.iter().find(given_up) {
@@ -218,11 +220,11 @@ pub fn choose(
     let mut view = View::new(request, rows, members, ground, now);
     let choose = |view: &View<'_>| match request.pool.reuse {
         Reuse::Never => view.fresh(next),
-        // Refused before.
+        // `Ordered` was rejected above.
         Reuse::Recycle | Reuse::Ordered => view.recycled(pass),
     };
     let groups = match choose(&view) {
-        // Only when there is nothing else: IDs that lead the clock are second best.
+        // Only when no other slot is left: IDs that lead the clock are the second choice.
         Err(ErrorKind::PoolFull(_))
             if ground.lead_until > request.mark_at_most && !is_lent(&request.pool.name) =>
         {
@@ -245,7 +247,7 @@ pub fn choose(
     Ok(Choice::Take { rows: taken, next, forget: view.forget() })
 }
 
-/// The row of a slot after the claim.
+/// Returns the row of a slot after the claim.
 fn claimed(
     before: Option<&SlotRow>,
     slot: u64,

@@ -1,21 +1,21 @@
-//! The pool of what counters and sources of global order answer from.
+//! The pool of the sections of counters and of the slots of global-order sources.
 
 use super::{Pool, Reuse};
 
-/// How many sections there are: the hash slots of a Redis Cluster, so that its clients find owners.
+/// Number of sections: the hash slots of a Redis Cluster, so that its clients find owners.
 pub const SECTIONS: u16 = 16_384;
-/// Sections of counters, and as many slots of sources of global order.
+/// Counter sections, and as many slots of global-order sources.
 const SLOTS: u16 = 2 * SECTIONS;
-/// The pool of all sections of a namespace.
+/// Name of the pool of all sections of a namespace.
 pub(crate) const SECTIONS_POOL: &str = "sections";
 
-/// The pool of all sections of a namespace.
+/// Returns the pool of all sections of a namespace.
 pub(crate) fn sections_pool() -> Pool {
     let slots = u64::from(SLOTS);
     Pool { name: SECTIONS_POOL.into(), slots, group: 1, reuse: Reuse::Ordered }
 }
 
-/// Whether the mark of a slot is a number of counters.
+/// Returns whether the mark of a slot is a number of counters.
 pub(crate) fn counts(pool: &str, slot: u64) -> bool {
     pool == SECTIONS_POOL && slot < u64::from(SECTIONS)
 }

@@ -148,7 +148,7 @@ fn a_claim_that_was_overtaken_passes_numbers_over() {
         slots(&rows)
     };
     let mut wish = request(5, Wish::Any);
-    // None, some, and beyond the last: begun anew.
+    // None, some, and more than exist, which starts over.
     for (pass, slot) in [(0, 0), (1, 1), (4, 4), (5, 0)] {
         assert_eq!(taken(&wish, &[], pass), [slot]);
     }
@@ -315,8 +315,9 @@ prop_compose! {
 }
 
 proptest! {
-    /// Whatever the rows are, a claim takes only groups that nobody live holds and that can mint,
-    /// raises each term by exactly one, moves no mark, and says `PoolFull` only when none is left.
+    /// A claim takes only groups that no live member holds and that can mint, whatever the rows. It
+    /// raises each term by exactly one, moves no mark, and returns `PoolFull` only when no group is
+    /// left.
     #[test]
     fn claims_are_sound_and_complete(
         group in prop_oneof![Just(1u32), Just(2), Just(4)],
@@ -349,7 +350,7 @@ proptest! {
             Wish::Exactly(number) => vec![number],
             _ => (0..16 / u64::from(group)).collect(),
         };
-        // Where no holder is asked for, none has a say.
+        // Where holders are not needed, they do not affect the result.
         for pass in [0, 2] {
             if !asks_for_holders(&request, &rows, Ground::default(), pass) {
                 let ground = Ground::default();

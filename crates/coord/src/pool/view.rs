@@ -1,4 +1,4 @@
-//! Which groups of a pool a claim may have.
+//! Groups of a pool that are available to a claim.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,20 +9,20 @@ use crate::error::{ErrorKind, Holder, PoolFull};
 use crate::lease::{ClaimRequest, Mark, SlotRow, Wish};
 use crate::member::{Incarnation, MemberInfo, Presence};
 
-/// One group that was claimed before.
+/// A group that was claimed before.
 struct Used {
-    /// The lowest mark among its slots.
+    /// Lowest mark among its slots.
     mark: Mark,
-    /// Its live holder.
+    /// Live holder of the group.
     holder: Option<Holder>,
-    /// When it became free; meaningless while held.
+    /// Time at which it became free; meaningless while held.
     free_since: UnixMillis,
     /// Whether the claiming owner had it last.
     owned: bool,
     rows: u32,
 }
 
-/// A pool as one claim sees it: which of its groups may be taken, and if none, why.
+/// A pool as seen by one claim: its available groups, or the reason why none is available.
 pub(super) struct View<'a> {
     request: &'a ClaimRequest,
     used: BTreeMap<u64, Used>,
@@ -67,7 +67,7 @@ impl<'a> View<'a> {
     }
 
     const fn mark_allowed(&self, mark: Mark) -> bool {
-        // At the end of all numbers there is nothing to mint.
+        // A mark at the end of all numbers leaves nothing to mint.
         mark.get() <= self.mark_at_most.get() && mark.get() < Mark::MAX.get()
     }
 
@@ -75,11 +75,11 @@ impl<'a> View<'a> {
         group.holder.is_none() && self.mark_allowed(group.mark)
     }
 
-    /// Of the groups that may be used again, and those that nobody had.
+    /// Chooses among the groups that may be used again and the groups never used.
     pub(super) fn recycled(&self, pass: usize) -> Result<Vec<u64>, ErrorKind> {
         let count = usize::try_from(self.request.count).unwrap_or(usize::MAX);
         let usable = || self.used.iter().filter(|(_, group)| self.usable(group));
-        // None is looked at where none is allowed: there may be billions.
+        // Where the mark of unused groups is not allowed, none is visited: there may be billions.
         let groups =
             if self.mark_allowed(self.ground.mark) { self.request.pool.groups() } else { 0 };
         let unused = (0..groups).filter(|number| !self.used.contains_key(number));
@@ -114,7 +114,7 @@ impl<'a> View<'a> {
         if chosen.is_empty() { Err(self.full()) } else { Ok(chosen.into_iter().collect()) }
     }
 
-    /// The next groups that nobody had.
+    /// Returns the next groups never used.
     pub(super) fn fresh(&self, next: u64) -> Result<Vec<u64>, ErrorKind> {
         let pool = &self.request.pool;
         let first = next / u64::from(pool.group);
@@ -131,7 +131,7 @@ impl<'a> View<'a> {
         Ok((first..last).collect())
     }
 
-    /// In a pool without reuse, the given-up rows beyond those that are kept.
+    /// Returns the given-up rows beyond those that are kept, in a pool without reuse.
     pub(super) fn forget(&self) -> Vec<u64> {
         if self.request.pool.reuse != Reuse::Never {
             return Vec::new();
@@ -161,7 +161,7 @@ impl<'a> View<'a> {
         let never_used = total.saturating_sub(considered_count);
 
         let wait_for_mark = |mark: Mark| {
-            // What an operator has accepted does not move on with the time.
+            // The accepted lead is fixed and does not rise with time.
             let ahead = mark.get().saturating_sub(self.request.mark_at_most.get());
             self.now.saturating_add(if self.mark_allowed(mark) { 0 } else { ahead })
         };
@@ -195,13 +195,14 @@ impl<'a> View<'a> {
     }
 }
 
-/// The first `left` of the candidates after some that are passed over; all are enough if there are few.
+/// Returns the first `left` candidates after up to `pass` skipped ones; skips fewer where few
+/// candidates exist.
 fn passing(candidates: Vec<u64>, left: usize, pass: usize) -> impl Iterator<Item = u64> {
     let spare = candidates.len().saturating_sub(left);
     candidates.into_iter().skip(pass % (spare + 1)).take(left)
 }
 
-/// The live holder of a slot, and since when it is free if there is none.
+/// Returns the live holder of a slot, and the time since which it is free if it has none.
 fn standing(
     row: &SlotRow,
     members: &HashMap<Incarnation, &MemberInfo>,

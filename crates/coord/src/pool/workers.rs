@@ -1,21 +1,22 @@
-//! The pools of worker numbers.
+//! Pools of worker numbers.
 
 use snowmint_core::layout::Field;
 
 use super::{Pool, Reuse};
 use crate::spec::SnowflakePlan;
 
-/// What the names of pools begin with whose numbers leases are on; their width follows.
+/// Prefix of the names of worker pools; their width follows.
 const WORKERS_PREFIX: &str = "workers-";
 
-/// Whether leases are on the slots of a pool of this name, not lendings or sections.
+/// Returns whether a pool of this name has worker numbers, not external leases or sections.
 #[must_use]
 pub fn is_worker_pool(pool: &str) -> bool {
     pool.starts_with(WORKERS_PREFIX)
 }
 
-/// The pool that a source takes its numbers from. It is called the same with and without reuse, so that
-/// the store refuses those who disagree: they would mint from one number at the same time.
+/// Returns the pool that a source takes its worker numbers from. The name is the same with and
+/// without reuse, so that the store rejects members with different rules: they would mint from one
+/// number at the same time.
 #[must_use]
 pub fn pool_of(plan: &SnowflakePlan, reuse: Reuse) -> Pool {
     let layout = &plan.layout;
