@@ -1,10 +1,11 @@
-//! Worker numbers whose marks lie far ahead of the clock, taken back by an operator.
+//! Reclaim: an operator takes back worker numbers with marks far ahead of the clock.
 //!
-//! A mark is a promise: whoever moved it may have minted up to there. A holder that keeps the rules never moves it
-//! further ahead of its clock than its settings allow ([`reach_ms`](crate::NodeSettings::reach_ms)). Whoever did, such
-//! as a program that meant harm or a server whose clock was years wrong, may have minted IDs of times to come, and no
-//! store knows whether anybody keeps them. So an operator says that nobody does, and by that word alone the mark falls:
-//! to where nodes that keep the rules cannot have come, and no lower.
+//! A mark is a promise: the process that moved it may have minted up to there. A holder that keeps
+//! the rules never moves it further ahead of its clock than its settings allow
+//! ([`reach_ms`](crate::NodeSettings::reach_ms)). Other holders, such as a malicious program or a
+//! server with a clock years ahead, may have minted IDs of future times. No store knows whether
+//! these are in use. The operator therefore asserts that none is, and by this assertion alone the
+//! mark falls: to the furthest mark of nodes that keep the rules, and no lower.
 
 use std::collections::BTreeSet;
 
@@ -16,39 +17,41 @@ use crate::lend::is_lent;
 use crate::member::MemberInfo;
 use crate::pool::{Ground, Pool, Reuse};
 
-/// A request to take worker numbers back.
+/// A request to reclaim worker numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reclaim {
-    /// The name of their pool.
+    /// Name of their pool.
     pub pool: String,
-    /// Which, and by which term each was when the operator looked: one that was claimed or given up since is refused.
+    /// Numbers, each with its term when the operator read it; a number that was claimed or given up
+    /// since is rejected.
     pub slots: Vec<(u64, Term)>,
-    /// How far ahead of the clock nodes that keep the rules may have minted.
+    /// Maximum distance, in milliseconds, ahead of the clock at which nodes that keep the rules may
+    /// have minted.
     pub reach_ms: u64,
-    /// Up to here IDs are known to be in use. Zero: up to what `reach_ms` says.
+    /// Mark up to which IDs are known to be in use. Zero: only `reach_ms` counts.
     pub marks_at_least: Mark,
-    /// Also those that live members hold.
+    /// Whether numbers that live members hold are included.
     pub from_live: bool,
 }
 
-/// A number that was taken back.
+/// A reclaimed number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reclaimed {
     /// The number.
     pub slot: u64,
-    /// Its mark before.
+    /// Mark before.
     pub from: Mark,
-    /// Its mark now.
+    /// Present mark.
     pub to: Mark,
-    /// Its term now.
+    /// Present term.
     pub term: Term,
 }
 
 impl Reclaim {
-    /// Checks that a request makes sense.
+    /// Checks that a request is valid.
     ///
     /// # Errors
-    /// `Invalid`.
+    /// `Invalid` for a bad mark, a number named twice, or a pool for external leases.
     pub fn check(&self) -> Result<(), ErrorKind> {
         check_mark(self.marks_at_least)?;
         let mut named = BTreeSet::new();
@@ -68,10 +71,10 @@ impl Reclaim {
         Ok(())
     }
 
-    /// Checks that numbers of this pool can be taken back.
+    /// Checks that numbers of this pool can be reclaimed.
     ///
     /// # Errors
-    /// `Invalid`.
+    /// `Invalid` for a pool without reuse or with exclusive slots.
     pub fn check_pool(&self, pool: &Pool) -> Result<(), ErrorKind> {
         let name = &pool.name;
         let what = match pool.reuse {
@@ -90,7 +93,8 @@ impl Reclaim {
         Err(ErrorKind::Invalid { what })
     }
 
-    /// Where marks go at this time, by the `ground` that the namespace has: not below what an operator has moved it to.
+    /// Returns the new mark at this time: not below `ground`, to which an operator has moved the
+    /// namespace.
     #[must_use]
     pub fn to(&self, ground: Ground, now: UnixMillis) -> Mark {
         let reached = Mark::from(now.saturating_add(self.reach_ms));
@@ -98,16 +102,18 @@ impl Reclaim {
     }
 }
 
-/// Whether a slot is kept away from everybody for ever. A mark that a holder has moved to the end has a lower floor.
+/// Returns whether a slot is excluded forever. A mark that a holder moved to the end has a lower
+/// floor.
 fn is_avoided(row: &SlotRow) -> bool {
     row.floor == Mark::MAX
 }
 
-/// Decides about one slot: its row when its mark falls `to` there, or none when that is not further ahead.
+/// Decides one slot: returns its row with the mark lowered `to` there, or `None` if the mark is not
+/// further ahead.
 ///
 /// # Errors
-/// `NotFound` for a slot that nobody has had; `Conflict` for one that nobody shall have, that is another's by now, or that
-/// a live member holds.
+/// `NotFound` for a slot that was never claimed; `Conflict` for a slot that is excluded, that has
+/// changed hands since, or that a live member holds.
 pub fn decide_reclaim(
     reclaim: &Reclaim,
     (slot, seen): (u64, Term),
@@ -215,7 +221,7 @@ mod tests {
         let after = decide(&reclaim(), 5, Some(&row()), &[member(false)]).unwrap().unwrap();
         assert_eq!((after.mark, after.floor, after.term), (TO, TO, Term::new(6)));
         assert_eq!((after.holder, after.given_up_at, after.extend_request), (None, NOW, 0));
-        // Once is enough.
+        // A second reclaim changes nothing.
         assert_eq!(decide(&reclaim(), 5, Some(&after), &[]), Ok(None));
     }
 
@@ -227,7 +233,7 @@ mod tests {
         assert_eq!(decide(&reclaim(), 4, Some(&row()), &[]), Err("conflict"));
         let avoided = SlotRow { mark: Mark::MAX, floor: Mark::MAX, holder: None, ..row() };
         assert_eq!(decide(&reclaim(), 5, Some(&avoided), &[]), Err("conflict"));
-        // Whoever moved a mark to the end avoids nothing.
+        // A holder that moved a mark to the end excludes nothing.
         let spoilt = SlotRow { mark: Mark::MAX, ..row() };
         assert!(decide(&reclaim(), 5, Some(&spoilt), &[]).unwrap().is_some());
     }

@@ -1,7 +1,8 @@
-//! One call at a time for all who ask the same.
+//! One call at a time for all callers with the same query.
 //!
-//! Whoever asks while a call is in flight is answered by the next one, never by that one: it may have begun before what
-//! the asker has done. So however many ask, one call is in flight, and one more serves all who came meanwhile.
+//! A caller that arrives while a call is in flight gets the result of the next call, never of that
+//! one: it may have begun before the caller's own writes. So however many callers arrive, one call
+//! is in flight, and one more serves all that came meanwhile.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,12 +16,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::StoreIdentity;
 use crate::waiters::Waiters;
 
-/// Whoever asks as of a time so near has asked as of the same.
+/// Maximum difference, in milliseconds, between two times that share one call.
 const SAME_TIME_MS: u64 = 5_000;
 
-/// What is asked.
+/// A query of callers.
 pub(super) trait Question: fmt::Debug + Send + 'static {
-    /// Whether the answer to this is one to the other, too; if so, this becomes what is asked for both.
+    /// Returns whether the result for `self` also serves `other`; if so, `self` becomes the query
+    /// of both.
     fn takes_in(&mut self, other: &Self) -> bool;
 }
 
@@ -36,19 +38,19 @@ impl Question for String {
     }
 }
 
-/// Who asks, and what it has seen.
+/// The caller's name, and the store state that it has seen.
 impl Question for (String, StoreIdentity) {
     fn takes_in(&mut self, other: &Self) -> bool {
         *self == *other
     }
 }
 
-/// A question as of the caller's time.
+/// A query as of the caller's time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AsOf {
-    /// The time of the first who asked.
+    /// Time of the first caller.
     first: UnixMillis,
-    /// The latest of all.
+    /// Latest time of all callers.
     pub(super) now: UnixMillis,
 }
 
@@ -69,17 +71,17 @@ impl Question for AsOf {
     }
 }
 
-/// What all who asked the same are told.
+/// Result that all callers with the same query share.
 type Told<T> = Result<Arc<T>>;
 
-/// The calls of one kind.
+/// Calls of one kind.
 #[derive(Debug)]
 pub(super) struct Flights<Q, T>(Arc<Mutex<Asked<Q, T>>>);
 
-/// Who waits for the next calls.
+/// Callers that wait for the next calls.
 #[derive(Debug)]
 struct Asked<Q, T> {
-    /// Whether somebody calls for all.
+    /// Whether a call for all callers is in flight.
     is_in_flight: bool,
     next: VecDeque<(Q, Waiters<Told<T>>)>,
 }
@@ -95,13 +97,14 @@ fn lock<Q, T>(asked: &Mutex<Asked<Q, T>>) -> MutexGuard<'_, Asked<Q, T>> {
 }
 
 impl<Q: Question, T: fmt::Debug + Send + Sync + 'static> Flights<Q, T> {
-    /// How many different questions wait for the call before them.
+    /// Returns the number of different queries that wait for the call in flight.
     pub(super) fn waiting(&self) -> usize {
         lock(&self.0).next.len()
     }
 
-    /// The answer to a question, by a call that begins after this. The call goes on when the asker does not: one that is
-    /// given up half-way may still be the store's work, and the next one would come on top.
+    /// Returns the result of a query, from a call that begins after this. The call continues when
+    /// the caller gives up: an abandoned call may still occupy the store, and the next one would
+    /// add to it.
     pub(super) async fn ask<F>(
         &self,
         runtime: &Handle,
@@ -127,7 +130,8 @@ impl<Q: Question, T: fmt::Debug + Send + Sync + 'static> Flights<Q, T> {
         })
     }
 
-    /// Waits for the next call. Answers whether the asker is to see to it, as none is in flight.
+    /// Waits for the next call. Returns whether the caller must start it, because none is in
+    /// flight.
     fn waits(&self, question: Q, told: oneshot::Sender<Told<T>>) -> bool {
         let mut asked = lock(&self.0);
         let found = asked
@@ -146,7 +150,7 @@ impl<Q: Question, T: fmt::Debug + Send + Sync + 'static> Flights<Q, T> {
     }
 }
 
-/// The calls one after the other, until nobody waits.
+/// Calls made one after the other, until no caller waits.
 struct Flight<Q, T> {
     asked: Arc<Mutex<Asked<Q, T>>>,
     is_over: bool,
@@ -164,7 +168,7 @@ impl<Q, T> Flight<Q, T> {
     }
 }
 
-/// Of one that ends in the middle, nobody goes on waiting.
+/// Wakes all waiting callers when the task ends early.
 impl<Q, T> Drop for Flight<Q, T> {
     fn drop(&mut self) {
         if !self.is_over {
@@ -185,7 +189,7 @@ mod tests {
 
     use super::*;
 
-    /// A call that each time waits to be let through, and answers how often it was made.
+    /// A call that waits for a permit each time, and returns how often it was made.
     #[derive(Clone)]
     struct Held {
         calls: Arc<AtomicU32>,
@@ -233,7 +237,7 @@ mod tests {
         }
     }
 
-    /// How many wait for the next call, whatever they ask.
+    /// Checks that all of these wait for the next call, whatever their queries.
     async fn all_wait(asked: &[tokio::task::JoinHandle<Told<u32>>]) {
         for _ in 0..10 * asked.len() {
             tokio::task::yield_now().await;
@@ -257,12 +261,12 @@ mod tests {
             assert_eq!(*answer.unwrap().unwrap(), 2, "begun after the question");
         }
         assert_eq!(held.calls(), 2);
-        // Then it begins anew.
+        // Afterwards a new call begins.
         held.gate.add_permits(1);
         assert_eq!(*held.ask(&flights, ()).await.unwrap().unwrap(), 3);
     }
 
-    /// A client that opens requests and gives them up at once would queue a call for each.
+    /// A client that opens requests and abandons them at once must not queue a call for each.
     #[tokio::test]
     async fn a_call_whose_asker_gives_up_stays_the_only_one_in_flight() {
         let (flights, held) = (Arc::new(Flights::<(), u32>::default()), Held::new());
@@ -277,7 +281,7 @@ mod tests {
         let last = held.ask(&flights, ());
         held.gate.add_permits(3);
         let number = *last.await.unwrap().unwrap();
-        // One call more where those who had given up were looked for first.
+        // One more call is possible if it began for the callers that had given up.
         assert!((2..=3).contains(&number), "{number}");
     }
 
@@ -306,14 +310,14 @@ mod tests {
                     let goes_on = Arc::clone(&goes_on);
                     async move {
                         drop(goes_on.acquire().await);
-                        // As a store must not.
+                        // A panic, which a store must not cause.
                         Ok(u32::MAX.checked_add(1).unwrap())
                     }
                 };
                 flights.ask(&Handle::current(), (), call).await
             })
         };
-        // The first is called for, and the second waits for the next call.
+        // The first caller has a call in flight, and the second waits for the next.
         let first = asks();
         while !lock(&flights.0).is_in_flight || flights.waiting() > 0 {
             tokio::task::yield_now().await;

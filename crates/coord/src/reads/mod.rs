@@ -1,10 +1,12 @@
-//! A store as callers read it, who are many and come when they like.
+//! Reads of a store on behalf of callers, which are many and arrive at any time.
 //!
-//! The problem: a store answers one call after the other, or few at a time. Whoever asks for a long list over a thousand
-//! connections has as many calls queue there, and what a node must have in time, such as a window, waits behind them.
+//! The problem: a store serves one call after the other, or few at a time. A client that requests a
+//! long list over a thousand connections queues a thousand calls there. The node's own urgent
+//! calls, such as for a window, wait behind them.
 //!
-//! What this does: of each kind of read one call is in flight, for [all who ask](flight). What changes the store goes
-//! straight through. The node itself reads past this: it waits for nobody's answer but its own.
+//! The solution: of each kind of read one call is in flight, for [all callers with the same
+//! query](flight). Writes go straight to the store. The node's own reads bypass this: they wait
+//! only for their own results.
 
 mod flight;
 
@@ -30,21 +32,22 @@ use crate::slot::SlotInfo;
 use crate::store::{FastForward, Store, StoreIdentity};
 use crate::timer::Timer;
 
-/// So many definitions wait to be read one by one. Where more do, they are read together, with all others.
+/// Maximum number of definitions that wait to be read one by one. More are read together, with the
+/// whole catalog.
 const DEFINITIONS_MAX: usize = 4;
 
-/// A store whose reads are shared by all who ask at the same time.
+/// A store with reads shared by all concurrent callers.
 #[derive(Debug)]
 pub(crate) struct SharedReads {
     store: Arc<dyn Store>,
     timer: Arc<dyn Timer>,
     runtime: Handle,
-    /// The process in which the runtime runs.
+    /// Fork guard of the process in which the runtime runs.
     home: Home,
-    /// How long a call may take.
+    /// Maximum duration of a call, in milliseconds.
     call_ms: u64,
-    /// Whose turn it is to have an answer of its own, which may be long: all hear of it at the same moment, and would
-    /// keep everybody else from running for as long as they have work with it.
+    /// Held while a caller copies a result, which may be long. All callers are woken at the same
+    /// moment, and together would keep other tasks from running for as long as they copy.
     turn: tokio::sync::Mutex<()>,
     times: Flights<(), Option<UnixMillis>>,
     identities: Flights<(), StoreIdentity>,
@@ -58,7 +61,7 @@ pub(crate) struct SharedReads {
 }
 
 impl SharedReads {
-    /// Reads of this store, each of which ends in time.
+    /// Creates shared reads of this store; each call ends in time.
     pub(crate) fn of(
         store: Arc<dyn Store>,
         timer: Arc<dyn Timer>,
@@ -84,7 +87,7 @@ impl SharedReads {
         }
     }
 
-    /// The answer that all share who ask this now.
+    /// Returns the result that all concurrent callers with this query share.
     async fn shared<Q, T, F>(
         &self,
         (flights, op): (&Flights<Q, T>, &'static str),
@@ -96,7 +99,7 @@ impl SharedReads {
         T: std::fmt::Debug + Send + Sync + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        // In a forked child nothing runs that is spawned: the store says what it says there.
+        // In a forked child spawned tasks do not run: the store itself returns the error.
         if !self.home.is_here() {
             return call(Arc::clone(&self.store), question).await.map(Arc::new);
         }
@@ -108,7 +111,7 @@ impl SharedReads {
         flights.ask(&self.runtime, question, call).await
     }
 
-    /// The same for one of them, to change as it likes.
+    /// Returns the caller's own copy of the shared result.
     async fn own<Q, T, F>(
         &self,
         kind: (&Flights<Q, T>, &'static str),
@@ -131,7 +134,7 @@ impl SharedReads {
     }
 }
 
-/// A call that ends, whoever waits for it.
+/// Runs a call with a time limit, independent of the callers that wait for it.
 async fn in_time<T>(
     timer: Arc<dyn Timer>,
     call_ms: u64,
