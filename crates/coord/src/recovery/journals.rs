@@ -1,5 +1,5 @@
-//! The journals that know how far a store had come: those that have reported, those that were read, and those that are
-//! missing.
+//! Journals that know how far a store had come: those that have reported, those that were read, and
+//! those that are missing.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use super::Recovery;
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::JournalInfo;
 
-/// How a journal stands to a recovery.
+/// State of a journal in a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalState {
-    /// Its server has said what it knows.
+    /// Its server has reported what the journal knows.
     Reported,
     /// Its file was read.
     Read,
     /// An operator has named it as lost.
     LeftOut,
-    /// Nobody has said what it knows.
+    /// Its knowledge is unknown.
     Missing,
-    /// The same, and another journal alone tells of it: the store has lost its join.
+    /// As `Missing`, and only another journal names it: the store has lost its join.
     HeardOf,
 }
 
@@ -35,7 +35,8 @@ impl fmt::Display for JournalState {
 }
 
 impl Recovery {
-    /// Takes in the journals that those which were read know of, and holds against them what is left out.
+    /// Adds the journals that the read journals name, and checks that every journal to leave out is
+    /// known.
     pub(super) fn hear_journals(&mut self) -> Result<()> {
         for other in self.read.iter().flat_map(|record| &record.journals) {
             if self.standing.journals.iter().all(|known| known.id != other.id) {
@@ -55,7 +56,7 @@ impl Recovery {
         }
     }
 
-    /// The journals that have joined the store.
+    /// Returns the journals that have joined the store.
     pub fn journals(&self) -> impl Iterator<Item = (&JournalInfo, JournalState)> {
         self.standing.journals.iter().map(|journal| (journal, self.state(journal)))
     }
@@ -74,7 +75,8 @@ impl Recovery {
         }
     }
 
-    /// Why the store cannot be moved yet: something may be known that nobody has said. None when all is said.
+    /// Returns why the store cannot be moved yet: reports are missing. `None` when all have
+    /// arrived.
     #[must_use]
     pub fn unsaid(&self) -> Option<String> {
         let is_missing =
@@ -93,7 +95,7 @@ impl Recovery {
 }
 
 impl JournalInfo {
-    /// Whose it is, for people.
+    /// Describes the owner of the journal, for people.
     #[must_use]
     pub fn of(&self) -> String {
         let owner = if self.owner.is_empty() { "nobody named" } else { &self.owner };

@@ -1,7 +1,8 @@
-//! What an operator does with a store that is in doubt, or was replaced: collects what is known of it, and moves it past
-//! all of that.
+//! Recovery by an operator of a store that is in doubt, or was replaced: collects everything known
+//! of it, and moves it past all of that.
 //!
-//! Nothing here changes a store: [`Recovery::plan`] says how far it is to be moved, and [`Store::fast_forward`] moves it.
+//! Nothing here changes a store: [`Recovery::plan`] computes how far to move it, and
+//! [`Store::fast_forward`] moves it.
 
 mod journals;
 mod plan;
@@ -23,61 +24,63 @@ use crate::store::{FastForward, Store};
 pub use journals::JournalState;
 use plan::Going;
 
-/// So far ahead of the clock a mark is named without more ado.
+/// Distance ahead of the clock, in milliseconds, up to which a requested mark needs no
+/// confirmation.
 const DAY_MS: u64 = 86_400_000;
 
-/// What an operator names, beside what is known.
+/// Values that an operator adds to what is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryRequest {
-    /// Worker marks go at least to this time.
+    /// Time to which worker marks go at least.
     pub mark: Option<UnixMillis>,
-    /// That time is meant, though it is more than a day ahead of the clock.
+    /// Whether that time is intended, though it is more than a day ahead of the clock.
     pub far_ahead: bool,
-    /// Sources, and the next number of each, at least.
+    /// Sources, each with its next number at least.
     pub segments: Vec<(String, Mark)>,
-    /// The journals that are lost, by their IDs.
+    /// IDs of the journals that are lost.
     pub without: Vec<String>,
 }
 
-/// The sources that a configuration defines, and what nodes are told that mint from them.
+/// Sources of a configuration, and the settings of the nodes that mint from them.
 #[derive(Clone, Copy, Debug)]
 pub struct Configured<'a> {
-    /// By name, without those that are there without being defined.
+    /// Sources by name, without the built-in ones.
     pub sources: &'a BTreeMap<String, SourceSpec>,
-    /// What the nodes are told.
+    /// Settings of the nodes.
     pub settings: &'a NodeSettings,
 }
 
-/// What is known of a store before it is moved.
+/// Knowledge about a store before it is moved.
 #[derive(Debug)]
 pub struct Recovery {
-    /// What the store says, and which journals those that were read know of.
+    /// State from the store, with the journals that the read journals name.
     standing: Standing,
-    /// What the store says alone, if it is in doubt.
+    /// State from the store alone, if it is in doubt.
     planned_on: Option<Standing>,
-    /// The journals that were read beside it.
+    /// Journals that were read from files.
     read: Vec<Record>,
-    /// The journals that are lost, as an operator has named them.
+    /// IDs of the lost journals, as named by an operator.
     without: Vec<String>,
     now: UnixMillis,
-    /// Up to when nodes of this configuration may have been granted time by now.
+    /// Time up to which nodes of this configuration may have windows by now.
     reached: UnixMillis,
-    /// What sources are by the definitions that the store goes on with.
+    /// Properties of sources by the definitions that stay in force.
     going: Going,
-    /// All sources of the store, also those that were deleted; none if it does not say.
+    /// All sources of the store, deleted ones included; `None` if they could not be read.
     stored: Option<BTreeSet<String>>,
-    /// Why not.
+    /// Error of reading them.
     unlisted: Option<Error>,
-    /// The sources that a start with this configuration defines.
+    /// Sources that a start with this configuration defines.
     configured: BTreeSet<String>,
 }
 
 impl Recovery {
-    /// Looks at a store, if there is one, and at journals of it that were `read`; changes nothing. `now` is the caller's
-    /// clock.
+    /// Reads a store, if it exists, and takes the `read` journals of it; changes nothing. `now` is
+    /// the caller's clock.
     ///
     /// # Errors
-    /// As the store says, when it does not say how it stands; `Invalid` when a journal is to be left out that nobody knows.
+    /// The store's error when its state cannot be read; `Invalid` when a journal to leave out is
+    /// unknown.
     pub async fn look(
         store: Option<&dyn Store>,
         read: Vec<Record>,
@@ -114,7 +117,7 @@ impl Recovery {
         Ok(found)
     }
 
-    /// What the store has lost it does not say; what is left of it helps. Damaged rows are left to the configuration.
+    /// Reads what is left of the store's sources. Damaged rows are left to the configuration.
     async fn list(&mut self, store: &dyn Store) -> Result<Vec<SnowflakePlan>> {
         let catalog = match store.list().await {
             Ok(catalog) => catalog,
@@ -140,7 +143,7 @@ impl Recovery {
         Ok(plans)
     }
 
-    /// What is only going to be defined goes past the same time, and by its own stripe.
+    /// Sources that are not defined yet go past the same time, with their own stripes.
     fn add_configured(&mut self, configured: Configured<'_>) {
         for (name, spec) in configured.sources {
             if self.stored.as_ref().is_none_or(|stored| stored.contains(name)) {
@@ -160,31 +163,33 @@ impl Recovery {
         }
     }
 
-    /// The later of the caller's clock and the store's.
+    /// Returns the later of the caller's clock and the store's.
     #[must_use]
     pub const fn now(&self) -> UnixMillis {
         self.now
     }
 
-    /// How far ahead of the clock nodes of this configuration can have minted, from its sources and the store's.
+    /// Returns how far ahead of the clock, in milliseconds, nodes with these settings can have
+    /// minted, from the configuration's sources and the store's.
     #[must_use]
     pub const fn reach_ms(&self) -> u64 {
         self.reached.since(self.now)
     }
 
-    /// Why the store is in doubt; none when it is not.
+    /// Returns why the store is in doubt; `None` when it is not.
     #[must_use]
     pub const fn doubt(&self) -> Option<&Doubt> {
         self.standing.doubt.as_ref()
     }
 
-    /// Why the sources of the store could not be read, so that those of the configuration count; none when they were.
+    /// Returns why the store's sources could not be read, so that the configuration's count; `None`
+    /// when they were read.
     #[must_use]
     pub const fn unlisted(&self) -> Option<&Error> {
         self.unlisted.as_ref()
     }
 
-    /// All that is known.
+    /// Returns the merged knowledge of all reports and read journals.
     #[must_use]
     pub fn known(&self) -> Known {
         let mut known = self.standing.known.clone();
@@ -192,11 +197,11 @@ impl Recovery {
         known
     }
 
-    /// How far the store is to be moved. Nothing is moved back.
+    /// Plans how far the store is moved. Nothing is moved back.
     ///
     /// # Errors
-    /// `Invalid` for a time that is more than a day ahead and not said to be meant, and for a source that nobody knows: a
-    /// slip would leave the source that was meant where it is.
+    /// `Invalid` for an unconfirmed time more than a day ahead; `NotFound` for an unknown source: a
+    /// misspelled name would leave the intended source unmoved.
     pub fn plan(&self, request: &RecoveryRequest) -> Result<FastForward> {
         let refused = |kind| Error::new("recover", kind);
         check_near(request, self.now).map_err(refused)?;
@@ -221,8 +226,9 @@ impl Recovery {
         }
     }
 
-    /// The sources that are moved and that nobody defines, with their next numbers. Each name is kept like that of a
-    /// deleted source: defined again (as it was, with the same first, offset and increment), it goes on there.
+    /// Returns the moved sources that have no definition, with their next numbers. Each name is
+    /// kept like that of a deleted source. When it is defined again (as before, with the same
+    /// first, offset and increment), it continues there.
     pub fn undefined<'a>(
         &'a self,
         forward: &'a FastForward,
@@ -230,19 +236,19 @@ impl Recovery {
         forward.segments.iter().filter(|(name, _)| !self.has(name))
     }
 
-    /// Whether the store has a source, or the configuration defines it.
+    /// Returns whether the store has a source, or the configuration defines it.
     fn has(&self, name: &String) -> bool {
         let is_stored = self.stored.as_ref().is_none_or(|stored| stored.contains(name));
         is_stored || self.configured.contains(name)
     }
 
-    /// Whether the configuration defines what the store does not have.
+    /// Returns whether the configuration defines a source that the store does not have.
     #[must_use]
     pub fn lacks_sources(&self) -> bool {
         self.configured.iter().any(|name| self.lacks(name))
     }
 
-    /// Whether the store does not have a source.
+    /// Returns whether the store lacks a source.
     #[must_use]
     pub fn lacks(&self, name: &str) -> bool {
         self.stored.as_ref().is_some_and(|stored| !stored.contains(name))
@@ -259,7 +265,7 @@ impl<'a> Configured<'a> {
         builtin.iter().copied().chain(self.sources.keys().map(String::as_str))
     }
 
-    /// The snowflake sources that are defined.
+    /// Returns the snowflake sources of the configuration.
     fn plans(self) -> Vec<SnowflakePlan> {
         let builtin = SourceSpec::default();
         let builtin = self.settings.builtin.then_some(&builtin);
@@ -274,7 +280,7 @@ fn snowflake(spec: &SourceSpec) -> Option<SnowflakePlan> {
     }
 }
 
-/// Refuses a slip in a year: nothing lowers a mark again.
+/// Rejects a mistyped year: nothing lowers a mark again.
 fn check_near(request: &RecoveryRequest, now: UnixMillis) -> Result<(), ErrorKind> {
     let Some(mark) = request.mark else { return Ok(()) };
     let ahead_ms = mark.since(now);

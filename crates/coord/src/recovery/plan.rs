@@ -1,4 +1,4 @@
-//! How far a store is moved by what is known of it.
+//! Computation of how far a store is moved by what is known of it.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,20 @@ use crate::spec::Stripe;
 use crate::store::FastForward;
 use crate::ticks::Ticks;
 
-/// What sources are by the definitions that a store goes on with, which may be older than what is known.
+/// Properties of sources by the definitions that stay in force, which may be older than the
+/// reports.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Going {
-    /// Those that the store itself mints.
+    /// Sources that the store itself mints.
     pub(super) minting: Vec<(String, Layout)>,
-    /// By which stripes numbers become IDs. One that is not here may be defined anew by any.
+    /// Stripes that map numbers to IDs. A source without an entry may be defined again with any
+    /// stripe.
     pub(super) stripes: BTreeMap<String, Stripe>,
 }
 
 impl Going {
-    /// The next number of a source whose numbers, and whose IDs, have come so far. By the definition that made IDs of
-    /// them, the same number may be a higher ID than it will be.
+    /// Returns the next number of a source with numbers up to `end` and IDs up to `ids`. The lost
+    /// definition may have turned the same number into a higher ID than the present one does.
     fn next(&self, name: &str, end: u64, ids: u64) -> Mark {
         let stripe = self.stripes.get(name).copied().unwrap_or(Stripe::ALL);
         let above = Mark::new(stripe.number_from(ids.max(end))).min(Mark::MAX);
@@ -29,8 +31,8 @@ impl Going {
     }
 }
 
-/// Past what is `known` and what is named; marks of workers and of what the store mints also past the time that was
-/// `reached`.
+/// Plans a move past everything `known` and named. Marks of workers and of sources that the store
+/// mints also go past the time `reached`.
 pub(super) fn plan(
     known: &Known,
     mark: Option<UnixMillis>,
@@ -44,7 +46,7 @@ pub(super) fn plan(
     let ends = known.ends.iter();
     let ends = ends.map(|(name, end)| (name.clone(), going.next(name, *end, ids_of(name))));
     let mut all: BTreeMap<_, _> = ends.collect();
-    // What the store mints goes past the same time: its marks are numbers of ticks.
+    // Sources that the store mints go past the same time: their marks are numbers of ticks.
     let times = going.minting.iter().map(|(name, layout)| {
         let ticks = Ticks::of(layout, 0, 0, reached);
         let time = marks_at_least.unix_millis().since(layout.epoch());

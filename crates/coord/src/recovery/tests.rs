@@ -38,7 +38,7 @@ fn everything_known_is_passed() {
     assert_eq!(named.marks_at_least, Mark::new(u64::MAX >> 1));
 }
 
-/// Of a source that was restriped since the state that was put back, the number says less than the ID.
+/// The ID bounds more than the number if the source was restriped after the restored state.
 #[test]
 fn a_source_goes_on_above_its_ids_by_the_stripe_that_it_has_now() {
     let stripe = |offset, increment, lowest, first_at| {
@@ -55,7 +55,7 @@ fn a_source_goes_on_above_its_ids_by_the_stripe_that_it_has_now() {
         let going = Going { stripes, ..Going::default() };
         plan(&known, None, &[], &going, UnixMillis::ZERO).segments[0].1.get()
     };
-    // What was plain up to 101, and then 5 of 16.
+    // Plain numbers up to 101, then stripe 5 of 16.
     let lost = stripe(5, 16, 101, 101);
     let ids = Some(lost.free_from(1_101));
     assert_eq!(ids, Some(16_086));
@@ -63,7 +63,7 @@ fn a_source_goes_on_above_its_ids_by_the_stripe_that_it_has_now() {
     assert_eq!(next(Some(Stripe::ALL), 1_101, ids), 16_086);
     assert_eq!(next(Some(stripe(2, 4, 1, 1)), 1_101, ids), 4_022, "which is 16,086");
     assert_eq!(next(None, 1_101, ids), 16_086, "by whatever stripe it is defined anew");
-    // As journals of versions before say.
+    // The reports of journals of earlier versions have no IDs.
     assert_eq!(next(Some(Stripe::ALL), 1_101, None), 1_101);
     assert_eq!(next(Some(lost), 1_101, None), 1_101);
     assert_eq!(next(Some(stripe(1, 1, 1, 900)), 1_101, None), 2_000);
@@ -150,13 +150,13 @@ async fn a_slip_of_the_operators_is_refused() {
     assert!(matches!(refused.kind(), ErrorKind::NotFound { .. }), "{refused}");
 }
 
-/// Somebody has seen one more write than there is.
+/// Returns evidence of one more write than the store has.
 fn lost_by(found: &StoreIdentity) -> Evidence {
     let seen = StoreIdentity { writes: found.writes + 1, ..found.clone() };
     Evidence { id: found.id.clone(), seen, ends: BTreeMap::new() }
 }
 
-/// Puts a store in doubt, of which somebody knows that it was recovered so often.
+/// Puts a store in doubt, with a report that it was recovered `recoveries` times.
 async fn doubted(store: &MemoryStore, recoveries: u64) {
     let found = store.identity().await.unwrap();
     let doubt = Doubt { witness: "somebody".into(), seen: found.writes + 1, found: found.writes };
@@ -170,7 +170,7 @@ async fn recovered(store: &MemoryStore) -> Result<Term> {
     Ok(store.ground().await?.term)
 }
 
-/// What was handed out after the first recovery is lost with it.
+/// Everything issued after the first recovery is lost with it.
 #[tokio::test]
 async fn a_backup_that_is_put_back_twice_goes_further_the_second_time() {
     let store = MemoryStore::new("recovery").unwrap();
@@ -183,7 +183,8 @@ async fn a_backup_that_is_put_back_twice_goes_further_the_second_time() {
     assert!(recovered(&store).await.unwrap() > first);
 }
 
-/// The state that was put back the second time knows nothing of the first recovery, and the next has another number.
+/// The second restored state does not have the first recovery, and the next recovery gets another
+/// number.
 #[tokio::test]
 async fn who_saw_a_recovery_that_was_lost_finds_the_store_recovered_since() {
     let store = MemoryStore::new("recovery").unwrap();
@@ -199,7 +200,7 @@ async fn who_saw_a_recovery_that_was_lost_finds_the_store_recovered_since() {
     assert_eq!(after.recall("somebody", &seen).await.unwrap(), Recalled::Recovered);
 }
 
-/// Its IDs say more than its numbers only by another stripe.
+/// Its IDs are above its numbers only under another stripe.
 #[tokio::test]
 async fn a_source_that_keeps_its_stripe_goes_on_with_the_next_number() {
     let store = MemoryStore::new("recovery").unwrap();
@@ -229,7 +230,7 @@ async fn nothing_is_moved_by_a_plan_of_what_was_known_before() {
     let store = MemoryStore::new("recovery").unwrap();
     doubted(&store, 0).await;
     let plan = look(&store, &[], &[]).await.unwrap().plan(&RecoveryRequest::default()).unwrap();
-    // That it is still there is no news.
+    // A repeated report of a journal is no change.
     let again = JournalInfo { seen_at_ms: 9, ..info("a") };
     store.report(&again, Some(&Known::default())).await.unwrap();
     let known = Known { ends: [("numbers".to_owned(), 9_000)].into(), ..Known::default() };
