@@ -1,4 +1,4 @@
-//! What a generator or the system refused, in the words of [`Error`].
+//! Conversion of the errors of a generator or the system to [`Error`].
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Retry};
 use crate::lease::Mark;
 
 impl Error {
-    /// The generator of `name` minted nothing.
+    /// Creates the error for the generator of `name`, which minted nothing.
     #[must_use]
     pub fn refused(op: &'static str, name: &str, why: Refusal) -> Self {
         let kind = match why {
@@ -39,7 +39,7 @@ impl Error {
         Self::new(op, kind).with_retry(why.retry_after_ms().map_or(Retry::Never, Retry::AfterMs))
     }
 
-    /// The system refused to do something with the file or directory at `path`.
+    /// Creates the error for a failed operation on the file or directory at `path`.
     #[must_use]
     pub fn io(op: &'static str, path: &Path, error: io::Error) -> Self {
         let what = path.display().to_string();

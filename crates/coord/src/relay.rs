@@ -1,8 +1,9 @@
-//! Passing requests for IDs of a global order on to the server that mints them, in batches.
+//! Forwarding of requests for global-order IDs, in batches, to the server that mints them.
 //!
-//! What waits while a question is on its way is asked for together by the next. A request gets its IDs from
-//! a question that was sent after it had come: so they are greater than all that was answered before. What
-//! a question brings for a request that was given up is thrown away: a later request must not get it.
+//! Requests that wait while a call is in flight are combined in the next call. A request gets its
+//! IDs from a call that was sent after the request arrived, so they are greater than all IDs
+//! returned before. IDs for a request that was abandoned are thrown away: a later request must not
+//! get them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,13 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// How others are asked.
+/// Transport of the calls to other servers.
 pub trait Asks: Send + Sync + 'static {
-    /// Why there are no IDs.
+    /// Error of a call.
     type Error: Clone + Send + fmt::Debug + 'static;
 
-    /// Exactly `count` IDs of a source from the server at this address, each greater than the one before,
-    /// and none of which was minted before the question was sent.
+    /// Returns exactly `count` IDs of a source from the server at this address. Each is greater
+    /// than the one before, and none was minted before the call was sent.
     fn ask(
         &self,
         source: &str,
@@ -25,23 +26,23 @@ pub trait Asks: Send + Sync + 'static {
         count: u64,
     ) -> impl Future<Output = Result<Vec<u64>, Self::Error>> + Send;
 
-    /// The most IDs of one question.
+    /// Returns the maximum number of IDs of one call.
     fn batch_max(&self) -> u32;
 
-    /// What those are told who wait when this process ends.
+    /// Returns the error for waiting requests when this process ends.
     fn ends(&self) -> Self::Error;
 }
 
-/// Passes requests on. Clones share the batches.
+/// Forwards requests in batches. Clones share the batches.
 pub struct Relay<A: Asks> {
     asks: Arc<A>,
-    /// One for each source.
+    /// One queue for each source.
     queues: Arc<Mutex<HashMap<String, Queue<A::Error>>>>,
 }
 
-/// Who waits for IDs of one source.
+/// Requests that wait for IDs of one source.
 struct Queue<E> {
-    /// A question is on its way.
+    /// Whether a call is in flight.
     busy: bool,
     waiting: Vec<Waiting<E>>,
 }
@@ -53,7 +54,7 @@ struct Waiting<E> {
 }
 
 impl<A: Asks> Relay<A> {
-    /// Passes on by these means.
+    /// Creates a batcher over this transport.
     pub fn new(asks: A) -> Self {
         Self { asks: Arc::new(asks), queues: Arc::default() }
     }
@@ -62,10 +63,10 @@ impl<A: Asks> Relay<A> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `count` IDs of a source from the server at this address.
+    /// Returns `count` IDs of a source from the server at this address.
     ///
     /// # Errors
-    /// What the question came to that was sent for this request and others.
+    /// The error of the call that was sent for this request and others.
     pub async fn fetch(
         &self,
         source: &str,
@@ -86,10 +87,10 @@ impl<A: Asks> Relay<A> {
         answer.await.unwrap_or_else(|_| Err(self.asks.ends()))
     }
 
-    /// Asks until nobody waits.
+    /// Makes calls until no request waits.
     async fn serve(self, source: String) {
         while let Some(batch) = self.next_batch(&source) {
-            // A request that was given up needs no IDs.
+            // A request that was abandoned needs no IDs.
             let batch: Vec<_> =
                 batch.into_iter().filter(|waiting| !waiting.reply.is_closed()).collect();
             let Some(address) = batch.last().map(|waiting| waiting.address.clone()) else {
@@ -113,8 +114,8 @@ impl<A: Asks> Relay<A> {
         }
     }
 
-    /// Those who wait, in order: as many as one question has room for. None when nobody does; then
-    /// whoever comes next is the first.
+    /// Returns the waiting requests in order, as many as one call has room for. Returns `None` when
+    /// no request waits; the next request then starts a new task.
     fn next_batch(&self, source: &str) -> Option<Vec<Waiting<A::Error>>> {
         let mut queues = self.queues();
         let queue = queues.get_mut(source)?;
@@ -131,7 +132,7 @@ impl<A: Asks> Relay<A> {
             queues.remove(source);
             return None;
         }
-        // One that is too large for every question is answered so by whoever is asked.
+        // The called server rejects a request that is too large for any call.
         Some(queue.waiting.drain(..count.max(1)).collect())
     }
 }
@@ -154,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts, and answers when it is let.
+    /// Mints consecutive numbers, and returns when the test permits it.
     struct Counts {
         lets: Arc<Semaphore>,
         next: Arc<Mutex<u64>>,
@@ -207,7 +208,7 @@ mod tests {
         };
         let first = fetch("a", 1);
         settle().await;
-        // These wait while the first question is on its way.
+        // These wait while the first call is in flight.
         let gives_up = fetch("a", 3);
         let second = fetch("b", 2);
         settle().await;
@@ -216,12 +217,12 @@ mod tests {
         assert_eq!(first.await.unwrap(), Ok(vec![1]));
         settle().await;
         assert_eq!(asked.lock().unwrap()[1], ("b".into(), 5), "whoever was told last is asked");
-        // Now that the question is on its way, one of the two goes, and another comes: what the question
-        // brings for who is gone is nobody's.
+        // While the call is in flight, one of the two requests is abandoned and another arrives: no
+        // request gets the IDs for the abandoned one.
         gives_up.abort();
         let late = fetch("b", 3);
         settle().await;
-        // Somebody asks the owner himself meanwhile.
+        // Meanwhile another caller calls the owner directly.
         let answered = std::mem::replace(&mut *next.lock().unwrap(), 100);
         lets.add_permits(2);
         assert_eq!(second.await.unwrap(), Ok(vec![5, 6]));

@@ -1,4 +1,4 @@
-//! Segments: ranges of numbers that a store hands out once.
+//! Segments: ranges of numbers that a store issues once.
 
 use snowmint_core::UnixMillis;
 
@@ -6,8 +6,8 @@ use crate::error::ErrorKind;
 use crate::lease::Mark;
 use crate::ticks::Ticks;
 
-/// The highest number of a segment source: one below [`Mark::MAX`], so that the mark above it is
-/// still a signed 64-bit number in every store. The lowest is 1.
+/// Highest number of a segment source: one below [`Mark::MAX`], so that the mark above it is still
+/// a signed 64-bit number in every store. The lowest is 1.
 pub const NUMBER_MAX: u64 = i64::MAX.unsigned_abs() - 1;
 
 /// A request for numbers.
@@ -15,79 +15,79 @@ pub const NUMBER_MAX: u64 = i64::MAX.unsigned_abs() - 1;
 pub struct Reserve {
     /// The source, which must be defined and enabled.
     pub source: String,
-    /// How many numbers; at least one. Exactly so many come back, or an error.
+    /// Number of numbers; at least one. The result has exactly this many, or is an error.
     pub length: u64,
-    /// The version of the definition that the caller works by.
+    /// Version of the definition that the caller uses.
     pub definition_version: u64,
-    /// Only numbers that lie in here, from its first on if they have not come so far: fewer, when it has
-    /// fewer left.
+    /// Range of the result: numbers from its first on if the mark is below it, and fewer numbers
+    /// when the range has fewer left.
     pub within: Option<Bounds>,
 }
 
-/// Where numbers may lie.
+/// Bounds of the reserved numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bounds {
-    /// In a range that the caller knows.
+    /// A range that the caller knows.
     Range(Within),
-    /// In the ticks that the store's clock allows at this moment.
+    /// The ticks that the store's clock allows at this moment.
     Now(Ticks),
 }
 
 /// A range of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Within {
-    /// The first.
+    /// First number.
     pub first: u64,
-    /// The one behind the last.
+    /// End: the number after the last.
     pub end: u64,
 }
 
-/// Numbers that nobody else will get.
+/// Numbers reserved for one caller alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// The first.
+    /// First number.
     pub first: u64,
-    /// The last.
+    /// Last number.
     pub last: u64,
-    /// The state of the source's mark. Every reserve and every give-back raises it.
+    /// Version of the source's mark. Every reserve and every give-back raises it.
     pub version: u64,
-    /// The version of the namespace's catalog. Read the catalog again when it has risen.
+    /// Version of the namespace's catalog. The caller reads the catalog again when it has risen.
     pub catalog_version: u64,
     /// [`StoreIdentity::writes`](crate::StoreIdentity::writes) after this call.
     pub writes: u64,
-    /// The time that decided, of numbers that carry one ([`Bounds::Now`]).
+    /// Time that decided, for numbers with a time in them ([`Bounds::Now`]).
     pub at: Option<UnixMillis>,
 }
 
-/// The unused end of a segment, on its way back.
+/// Unused end of a segment, to be given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GiveBack {
     /// The source.
     pub source: String,
-    /// The first number that was not used.
+    /// First unused number.
     pub first: u64,
-    /// The last number of the segment.
+    /// Last number of the segment.
     pub last: u64,
-    /// The segment's version.
+    /// Version of the segment.
     pub version: u64,
 }
 
-/// All that a store keeps about the numbers of one source.
+/// All data that a store keeps about the numbers of one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentRow {
-    /// The next number to hand out.
+    /// Next number to issue.
     pub mark: Mark,
-    /// The first number of the newest reserve, while it can still be given back; else the mark.
+    /// First number of the newest reserve, while it can still be given back; otherwise the mark.
     pub floor: Mark,
-    /// Raised by every reserve and give-back.
+    /// Version, raised by every reserve and give-back.
     pub version: u64,
 }
 
 impl SegmentRow {
-    /// Nothing reserved yet: the first number is 1.
+    /// Row before any reserve: the first number is 1.
     pub const NEW: Self = Self { mark: Mark::new(1), floor: Mark::new(1), version: 0 };
 
-    /// The segment that a reserve took, given the row after it.
+    /// Returns the segment of a reserve, from the row after it.
     #[must_use]
     pub fn taken(&self, catalog_version: u64, writes: u64) -> Segment {
         Segment {
@@ -101,7 +101,7 @@ impl SegmentRow {
         }
     }
 
-    /// After an operator moved the source forward.
+    /// Returns the row after an operator moved the source forward.
     #[must_use]
     pub fn forwarded(&self, mark: Mark) -> Self {
         let mark = self.mark.max(mark);
@@ -110,7 +110,7 @@ impl SegmentRow {
 }
 
 impl Reserve {
-    /// The time that decides, where one does: the store's, else the caller's.
+    /// Returns the time that decides, if one does: the store's, otherwise the caller's.
     #[must_use]
     pub fn at(&self, clock: Option<UnixMillis>) -> Option<UnixMillis> {
         match self.within {
@@ -119,8 +119,8 @@ impl Reserve {
         }
     }
 
-    /// Decides it, on a store whose clock, if it has one, says this: the row after it, and the segment
-    /// (whose `writes` are the store's to count).
+    /// Decides the reserve with the store's clock, if it has one. Returns the row after it, and the
+    /// segment; the store fills in the segment's `writes`.
     ///
     /// # Errors
     /// As [`decide_reserve`] and [`Ticks::within`].
@@ -143,11 +143,11 @@ impl Reserve {
     }
 }
 
-/// Decides a reserve: the row after it. The segment is `new.floor ..= new.mark - 1`.
+/// Decides a reserve; returns the row after it. The segment is `new.floor ..= new.mark - 1`.
 ///
 /// # Errors
-/// `Invalid` for a length of zero, `Exhausted` past [`NUMBER_MAX`], `MarkMoved` when the numbers have come
-/// to the end of `within` or further.
+/// `Invalid` for a length of zero, `Exhausted` past [`NUMBER_MAX`], `MarkMoved` when the mark has
+/// reached the end of `within`.
 pub fn decide_reserve(
     source: &str,
     row: &SegmentRow,
@@ -184,7 +184,7 @@ pub fn decide_reserve(
     }
 }
 
-/// Decides a give-back: the row after it.
+/// Decides a give-back; returns the row after it.
 ///
 /// # Errors
 /// `MarkMoved` when anything was reserved or given back since; `Invalid` when the range is not the

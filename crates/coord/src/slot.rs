@@ -1,48 +1,48 @@
-//! Slots as lists show them.
+//! Slots for lists.
 
 use snowmint_core::UnixMillis;
 
 use crate::lease::{Mark, SlotRow, Term};
 use crate::member::{Incarnation, MemberInfo};
 
-/// A slot for people to read.
+/// A slot with the data that lists show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotInfo {
-    /// The pool's name.
+    /// Name of the pool.
     pub pool: String,
     /// The slot.
     pub slot: u64,
-    /// The newest term.
+    /// Newest term.
     pub term: Term,
     /// The mark.
     pub mark: Mark,
-    /// The owner label of the last claim.
+    /// Owner label of the last claim.
     pub owner: String,
-    /// Who holds it, if anybody does.
+    /// Holder, if the slot is held.
     pub holder: Option<Incarnation>,
-    /// The holder's host, as far as it is still known.
+    /// Host of the holder, if still known.
     pub host: Option<String>,
-    /// The holder's process, as far as it is still known.
+    /// Process number of the holder, if still known.
     pub process: Option<u32>,
-    /// When the holder joined the store: as a rule, when its process was launched.
+    /// Time at which the holder joined the store: usually, when its process was launched.
     pub joined_at: Option<UnixMillis>,
-    /// When it was last claimed.
+    /// Time of the last claim.
     pub held_since: UnixMillis,
-    /// When its holder last renewed, as far as it is still known.
+    /// Time of the holder's last renewal, if still known.
     pub renewed_at: Option<UnixMillis>,
-    /// Whether a live member holds it.
+    /// Whether a live member holds the slot.
     pub live: bool,
 }
 
 impl SlotInfo {
-    /// Whether nobody can ever have it.
+    /// Returns whether the slot is excluded forever.
     #[must_use]
     pub fn is_avoided(&self) -> bool {
         self.mark == Mark::MAX
     }
 }
 
-/// A row as people read it; `holder` is what is known of the row's holder.
+/// Returns the data of a row for lists; `holder` is the known data of its holder.
 #[must_use]
 pub fn slot_info(pool: &str, row: &SlotRow, holder: Option<&MemberInfo>) -> SlotInfo {
     SlotInfo {
