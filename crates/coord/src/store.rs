@@ -1,4 +1,4 @@
-//! The store: where marks live, spoken to in the words of the domain.
+//! The store: it holds the marks, and its verbs speak the language of the domain.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,59 +22,61 @@ use crate::reclaim::{Reclaim, Reclaimed};
 use crate::segment::{GiveBack, Reserve, Segment};
 use crate::slot::SlotInfo;
 
-/// Which store this is, and how far it has come.
+/// Identity of a store, and its progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreIdentity {
-    /// Made at random with the store (where namespaces may live on servers of their own, with the
-    /// namespace), and anew when an operator says so; with its [`History`], whose parts it has.
+    /// Identifier made at random with the store (where namespaces may live on separate servers,
+    /// with the namespace), and made again when an operator demands it. It includes the parts of
+    /// the store's [`History`].
     pub id: String,
-    /// Raised by every durable change, in the same atomic step, and by nothing that this namespace
-    /// can do besides. Whoever remembers a higher one knows that the store was restored from an older
-    /// copy.
+    /// Count of durable changes, raised in the same atomic step, and by nothing else that this
+    /// namespace can do. A process that remembers a higher count knows that the store was restored
+    /// from an older copy.
     pub writes: u64,
 }
 
 impl StoreIdentity {
-    /// Which store it is, whatever its history.
+    /// Returns the store's own identifier, without its history.
     #[must_use]
     pub fn store(&self) -> String {
         History::of(&self.id).store
     }
 }
 
-/// The highest count that a store is moved to: each counts on from there, in a signed number of 64 bits.
+/// Highest count to move a store to: it continues from there as a signed 64-bit number.
 const COUNT_MAX: u64 = Mark::MAX.get() - 1;
 
-/// What an operator moves forward, never back, after a store was restored or replaced.
+/// Values that an operator moves forward, never back, after a store was restored or replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FastForward {
-    /// No slot of the namespace, claimed before or not, has a lower mark afterwards. (A number of a
-    /// pool without reuse that was given out by a lost state can come once more, above this mark.)
+    /// Minimum mark of every slot of the namespace afterwards, claimed before or not. (A number of
+    /// a pool without reuse can be assigned once more, above this mark, if a lost state had
+    /// assigned it.)
     pub marks_at_least: Mark,
-    /// No listed source has a lower mark (next number) afterwards. One that the store does not have is kept
-    /// like a deleted one: a later `define` goes on above its mark.
+    /// Minimum marks (next numbers) of the listed sources afterwards. A source that the store does
+    /// not have is kept like a deleted one: a later `define` continues above its mark.
     pub segments: Vec<(String, Mark)>,
-    /// The store's `writes` are not lower afterwards.
+    /// Minimum of the store's `writes` afterwards.
     pub writes_at_least: u64,
-    /// The number of the recovery is higher than this.
+    /// Number that the count of recoveries must exceed.
     pub recoveries_at_least: u64,
-    /// The version of the catalog is higher than this afterwards, and than it was: the numbers of versions that were lost
-    /// are no other definitions'.
+    /// Number that the catalog's version must exceed afterwards. The version also rises above its
+    /// former value, so that no lost version number is used for another definition.
     pub catalog_at_least: u64,
-    /// How the store stood when this was planned: it is moved only while it says the same, since a journal may report
-    /// meanwhile. None where nothing was looked at.
+    /// State of the store when this was planned. The store is moved only while it is the same,
+    /// since a journal may report meanwhile. `None` where the state was not read.
     pub planned_on: Option<Standing>,
-    /// The journals that the store is to forget, by their IDs: nobody comes back with them.
+    /// IDs of the journals that the store removes from its list: no process will return with them.
     pub forget_journals: Vec<String>,
-    /// Give the store a new identity.
+    /// Whether the store gets a new identity.
     pub new_identity: bool,
 }
 
 impl FastForward {
-    /// Checks that every mark can be kept.
+    /// Checks that every store can keep the marks, names and counts.
     ///
     /// # Errors
-    /// `Invalid`.
+    /// `Invalid` when one of them is out of bounds.
     pub fn check(&self) -> Result<(), ErrorKind> {
         let mut marks = self.segments.iter().map(|(_, mark)| *mark).chain([self.marks_at_least]);
         marks.try_for_each(check_mark)?;
@@ -91,308 +93,316 @@ impl FastForward {
 
 /// One namespace of one store.
 ///
-/// Every verb is one atomic step: either all of it has happened or nothing, whoever else calls at
-/// the same time from wherever. Each says how the call may be repeated when its outcome is unknown
-/// ([`ErrorKind::Unavailable`]).
+/// Every verb is one atomic step: either all of it has happened or nothing, whichever other calls
+/// are made at the same time. Each verb documents how the call may be repeated when its outcome is
+/// unknown ([`ErrorKind::Unavailable`]).
 ///
-/// `now` is the caller's wall clock. A store with a clock of its own ([`now`](Self::now) answers a
-/// time) ignores it; the others take it as the time.
+/// `now` is the caller's wall clock. A store with a clock of its own ([`now`](Self::now) returns a
+/// time) ignores it; the other stores take it as the time.
 ///
-/// No verb has a default implementation: a type that wraps a store could forget to pass it on, and nobody would
-/// notice.
+/// No verb has a default implementation: a type that wraps a store could omit a verb without a
+/// compile error.
 ///
 /// The rules are pure functions in [`lease`](crate::lease), [`pool`](crate::pool),
-/// [`segment`](crate::segment) and [`catalog`](crate::catalog); a store loads what they need, calls
-/// them, and writes what they answer, in one atomic step. The contract suite of the test kit holds
-/// every store to them.
+/// [`segment`](crate::segment) and [`catalog`](crate::catalog). A store loads the rows that they
+/// need, calls them, and writes their results, in one atomic step. The contract suite of the test
+/// kit checks every store against the rules.
 #[async_trait]
 pub trait Store: Send + Sync + fmt::Debug + 'static {
-    /// What this store can do.
+    /// Returns the capabilities of this store.
     fn capabilities(&self) -> Capabilities;
 
-    /// The namespace that this handle acts in.
+    /// Returns the namespace that this handle acts in.
     fn namespace(&self) -> &str;
 
-    /// What this handle must do without, such as a right or a setting that the store could use: full
-    /// sentences for an operator. Empty when all is as it should be.
+    /// Returns warnings for an operator, in full sentences: features that this handle lacks, such
+    /// as a permission or a setting that the store could use. Empty when nothing is missing.
     fn cautions(&self) -> Vec<String>;
 
-    /// The largest [`group`](crate::Pool::group) that can be claimed here: the clock values of one
-    /// worker are taken in one atomic step. `u32::MAX` where there is no limit.
+    /// Returns the largest [`group`](crate::Pool::group) that can be claimed here: the clock values
+    /// of one worker are claimed in one atomic step. `u32::MAX` where it is unlimited.
     fn group_max(&self) -> u32;
 
-    /// The servers that answer for counters and sources of global order instead of this process. None, as a
-    /// rule: each process answers for what it takes.
+    /// Returns a client of the servers that own counter sections and global-order sources instead
+    /// of this process. Usually `None`: each process owns the slots that it acquires.
     fn owners(&self) -> Option<Arc<dyn Owners>>;
 
-    /// Where a store beside this one is, whose name sources call it by, as far as this one leads there. As a
-    /// rule it does not.
+    /// Returns the location of the secondary store that sources call `name`, if this store provides
+    /// it. Usually `None`.
     fn beside(&self, name: &str) -> Option<Arc<dyn StorePlace>>;
 
-    /// A clock to hold one's own against where the store has none. As a rule there is none.
+    /// Returns a time reference for nodes, where the store has no clock. Usually `None`.
     fn clock_witness(&self) -> Option<Arc<dyn ClockWitness>>;
 
-    /// What this handle has seen of the store last, for whoever remembers it; none before the first step, and
-    /// where it keeps nothing in mind. It stays as it was while the store lacks some of it.
+    /// Returns the store state that this handle saw last, for the caller to remember. `None` before
+    /// the first step, and for handles that remember nothing. It stays unchanged while the store
+    /// lacks some of that state.
     fn seen(&self) -> Option<StoreIdentity>;
 
-    /// Has this handle compare the store with what an earlier process has seen of it, from its first step on: the address
-    /// may lead elsewhere before the store is [recalled](Self::recall). Nothing where it has seen the store itself, where
-    /// `seen` is empty, and where it keeps nothing in mind.
+    /// Makes this handle compare the store with the state that an earlier process saw, from its
+    /// first step on: the address may lead to another store before the store is
+    /// [recalled](Self::recall). Does nothing where the handle has seen the store itself, where
+    /// `seen` is empty, and for handles that remember nothing.
     fn remember(&self, seen: &StoreIdentity);
 
-    /// The store's own clock, if it has one.
+    /// Returns the time of the store's own clock, if it has one.
     ///
-    /// Atomicity: none needed. Whose clock: the store's. On retry: repeat freely.
+    /// Atomicity: none needed. Clock: the store's. On retry: repeat freely.
     async fn now(&self) -> Result<Option<UnixMillis>>;
 
-    /// Which store this is, and how many durable changes it has seen.
+    /// Returns the identity of this store, and its count of durable changes.
     ///
-    /// Atomicity: one consistent read. Whose clock: none. On retry: repeat freely.
+    /// Atomicity: one consistent read. Clock: none. On retry: repeat freely.
     async fn identity(&self) -> Result<StoreIdentity>;
 
-    /// Whether the store has all that `who` has seen of it, `seen`; an empty identity saw nothing.
+    /// Checks whether the store has everything that `who` saw of it (`seen`; empty: nothing).
     ///
-    /// Atomicity: one consistent read. Whose clock: none. On retry: repeat freely.
+    /// Atomicity: one consistent read. Clock: none. On retry: repeat freely.
     ///
-    /// Refuses with `OtherStore`, and with `StoreWentBack` when the store lacks some of it, or is in doubt.
+    /// Fails with `OtherStore`; `StoreWentBack` when the store lacks some of it, or is in doubt.
     async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled>;
 
-    /// Puts the store in doubt, since somebody has seen more than it has: every verb that hands out, moves or
-    /// renews anything is refused with `StoreWentBack` from then on, whoever asks, until an operator has
-    /// [moved it forward](Self::fast_forward). One that is in doubt stays as it is, and so does one whose identity, in its
-    /// history, is not the one that the evidence was found of, which may have been recovered since; and one that has all
-    /// that the evidence, or this handle, has seen: the address may have led elsewhere, and back. The step leaves a start, so
-    /// what was seen before and is missing stays missing, however far reports count on.
+    /// Puts the store in doubt, after a process saw more than the store has. From then on, every
+    /// verb that issues, moves or renews anything fails with `StoreWentBack` for every caller,
+    /// until an operator has [moved the store forward](Self::fast_forward). The step also leaves a
+    /// start, so that the missing state stays detectable, however far reports raise the count.
     ///
-    /// Atomicity: the store's identity, and all that the evidence is compared with. Whose clock: none. On retry: repeat freely.
+    /// The call changes nothing in three cases. The store is in doubt already. Its identity, in its
+    /// history, differs from the identity in the evidence, so it may have been recovered since. Or
+    /// it has everything that the evidence and this handle saw: the address may have led elsewhere
+    /// and back.
     ///
-    /// `Unsupported` through servers, where the server doubts for itself.
+    /// Atomicity: the store's identity, and all data compared. Clock: none. On retry: repeat
+    /// freely.
+    ///
+    /// `Unsupported` through servers: the server itself detects store rollbacks.
     async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()>;
 
-    /// Makes a journal known, and what it knows if that is said. One without an ID is not listed: it is a process that
-    /// keeps none, and says what it has seen.
+    /// Records a journal, and its knowledge if the caller sends it. A report without an ID is not
+    /// listed: it comes from a process without a journal.
     ///
-    /// Atomicity: the journal's record. Whose clock: the caller's. On retry: repeat freely.
+    /// Atomicity: the journal's record. Clock: the caller's. On retry: repeat freely.
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()>;
 
-    /// Whether the store is in doubt, the journals that have joined, and what they have reported.
+    /// Returns whether the store is in doubt, the journals that have joined, and their reports.
     ///
-    /// Atomicity: one consistent read. Whose clock: none. On retry: repeat freely.
+    /// Atomicity: one consistent read. Clock: none. On retry: repeat freely.
     async fn standing(&self) -> Result<Standing>;
 
-    /// Makes a member known, or renews it if it is.
+    /// Records a member, or renews it if it is known.
     ///
-    /// Atomicity: the member's record. Whose clock: the store's, else `now`, is when it renewed.
-    /// On retry: repeat freely; one that comes after a later renewal changes nothing.
+    /// Atomicity: the member's record. Clock: the store's, else `now`, gives the time of the
+    /// renewal. On retry: repeat freely; a call that arrives after a later renewal changes nothing.
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()>;
 
-    /// Says that a member is still there: once a period and process, however many slots it holds.
-    /// A lapsed presence is live again, but slots that passed on meanwhile stay lost.
+    /// Renews a member's presence: once a period for each process, however many slots it holds. An
+    /// expired presence is live again, but slots that changed hands meanwhile stay lost.
     ///
-    /// Atomicity: the member's record. Whose clock: the store's, else `now`, is when it renewed.
-    /// On retry: repeat freely; one that comes after a later one changes nothing. `NotFound`: forgotten or
-    /// left; join again, then claim again what was lost.
+    /// Atomicity: the member's record. Clock: the store's, else `now`, gives the time of the
+    /// renewal. On retry: repeat freely; a call that arrives after a later one changes nothing.
+    /// `NotFound`: removed or left; join again, then claim the lost slots again.
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()>;
 
-    /// Says what the others are to know of a member: what it answers for, and whom it cannot reach.
+    /// Publishes a member's status: work that it is available for, and unreachable peers.
     ///
-    /// Atomicity: the member's record. Whose clock: none. On retry: repeat freely; one of an earlier revision
-    /// changes nothing. `NotFound`: forgotten or left.
+    /// Atomicity: the member's record. Clock: none. On retry: repeat freely; a status of an earlier
+    /// revision changes nothing. `NotFound`: the member was removed or has left.
     ///
-    /// `Unsupported` through servers: who comes so answers for nobody.
+    /// `Unsupported` through servers: members that join there never own sections.
     async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()>;
 
-    /// Says that a member is gone. Slots that it still holds pass on at once, their marks left
-    /// where they are and their terms raised; release them before, at finer marks.
+    /// Removes a member. Slots that it still holds become free at once, with their marks unchanged
+    /// and their terms raised; release them before, at finer marks.
     ///
-    /// Atomicity: the member's record and all its slots. Whose clock: the store's, else `now`, is
-    /// when the slots were given up. On retry: repeat freely; leaving twice is no error.
+    /// Atomicity: the member's record and all its slots. Clock: the store's, else `now`, dates the
+    /// releases. On retry: repeat freely.
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()>;
 
-    /// All members that are known, live or lapsed, in the order of their incarnations.
+    /// Returns all known members, live or expired, in the order of their incarnations.
     ///
-    /// Atomicity: one consistent read. Whose clock: the store's, else `now`, decides who is live.
-    /// On retry: repeat freely.
+    /// Atomicity: one consistent read. Clock: the store's, else `now`, decides which are live. On
+    /// retry: repeat freely.
     async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>>;
 
-    /// Claims slots that no live member holds, as [`pool::choose`](crate::pool::choose) says:
-    /// raises the term of each by one, sets its floor to its mark, and makes the member its holder.
-    /// Answers one lease for each slot of the groups chosen.
+    /// Claims slots that no live member holds, by the rules of
+    /// [`pool::choose`](crate::pool::choose): raises the term of each by one, sets its floor to its
+    /// mark, and makes the member its holder. Returns one lease for each slot of the chosen groups.
     ///
-    /// Atomicity: presence of all holders, choice, and write. Whose clock: the store's, else `now`,
-    /// decides who is live. On retry: repeat with the same request number.
+    /// Atomicity: presence of all holders, choice, and write. Clock: the store's, else `now`,
+    /// decides which members are live. On retry: repeat with the same request number.
     ///
-    /// Refuses with `PoolFull`; `Exhausted` for a pool whose numbers are never used again;
-    /// `NotFound` when the member has not joined; `Conflict` when the pool has another shape; `Fenced` when what
-    /// this very request took was given up since.
+    /// Fails with `PoolFull`; `Exhausted` for a pool without reuse; `NotFound` when the member has
+    /// not joined; `Conflict` when the pool has another shape; `Fenced` when this request's slots
+    /// were given up since.
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>>;
 
-    /// Moves marks forward: each only by the newest term, from exactly where it is. One answer for
-    /// each item, in order; one item's refusal touches no other.
+    /// Moves marks forward: each only by the newest term, from exactly where it is. Returns one
+    /// result for each item, in order; an item's failure does not affect the others.
     ///
-    /// Atomicity: each item, the comparison with the clock included. All that succeed are durable
-    /// when the call answers. Whose clock: the store's, else `now`, for
-    /// [`Extend::ahead_max_ms`]. On retry: repeat with the same request numbers; what was done is
-    /// recognised.
+    /// Atomicity: each item, the comparison with the clock included. All successful items are
+    /// durable when the call returns. Clock: the store's, else `now`, for [`Extend::ahead_max_ms`].
+    /// On retry: repeat with the same request numbers; done moves are recognised.
     ///
-    /// Items are refused with `Fenced`, `MarkMoved`, `ClockAhead`, `StoreWentBack`, `Invalid`, or
-    /// `NotFound` for a slot that was never claimed.
+    /// Items fail with `Fenced`, `MarkMoved`, `ClockAhead`, `StoreWentBack`, `Invalid`, or
+    /// `NotFound` for a slot never claimed.
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>>;
 
-    /// Gives a slot up: raises its term and lowers its mark to the end of everything taken. The
-    /// only verb by which a holder lowers a mark. Stop minting from it first, for good.
+    /// Releases a slot: raises its term and lowers its mark to the end of everything used. No other
+    /// verb lets a holder lower a mark. Stop minting from the slot first, for good.
     ///
-    /// Atomicity: the slot. Whose clock: the store's, else `now`, is when it was given up. On
-    /// retry: repeat freely; a release that was done is recognised while nobody has claimed since,
-    /// and is `Fenced` afterwards. One that says where it saw the mark ([`Release::from`]) is refused
-    /// with `MarkMoved` when that is elsewhere.
+    /// Atomicity: the slot. Clock: the store's, else `now`, gives the time of the release. On
+    /// retry: repeat freely; a completed release is recognised until the slot is claimed again, and
+    /// is `Fenced` afterwards. A release with the mark that the caller saw ([`Release::from`])
+    /// fails with `MarkMoved` when the mark is elsewhere.
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()>;
 
-    /// Takes ordered slots by name, as [`ordered::decide_take`](crate::ordered::decide_take) says:
-    /// those that nobody has, and those of members that are silent still, whose records it removes.
-    /// Nobody's presence counts, and no clock.
+    /// Acquires exclusive slots by name, by the rules of
+    /// [`ordered::decide_take`](crate::ordered::decide_take): free slots, and slots of members
+    /// still stalled, with removal of their records. Presences and clocks do not count.
     ///
-    /// Atomicity: renewal counts, choice and write, for as many slots at once as the store can write in
-    /// one step. Whose clock: the store's, else `now`, for the listing only. On retry: repeat with the
-    /// same request number; or with another, which takes them anew.
+    /// Atomicity: renewal counts, choice and write, for as many slots at once as the store can
+    /// write in one step. Clock: the store's, else `now`, for the listing only. On retry: repeat
+    /// with the same request number; or with another, which acquires them again.
     ///
-    /// Refuses with `NotFound` when the member has not joined; `Conflict` when the pool has another
-    /// shape; `Invalid`. A slot that somebody has is no error: see [`Taken::held`].
+    /// Fails with `NotFound` when the member has not joined; `Conflict` when the pool has another
+    /// shape; `Invalid`. A slot of another holder causes no error: see [`Taken::held`].
     async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken>;
 
-    /// Gives ordered slots up, their marks left where they are and their terms raised. Stop answering
-    /// from them first. Also numbers that are lent ([`lend`](crate::lend)), which their marks keep: unlike a
-    /// release, it can come late, and lowers nothing.
+    /// Relinquishes exclusive slots, with their marks unchanged and their terms raised. Stop
+    /// responding from them first. Also relinquishes numbers of external leases
+    /// ([`lend`](crate::lend)), which their marks protect: unlike a release, the call can arrive
+    /// late, and lowers nothing.
     ///
-    /// Atomicity: each slot. Whose clock: the store's, else `now`, is when they were given up. On retry:
-    /// repeat freely; slots that the member does not hold (any more) are passed over.
+    /// Atomicity: each slot. Clock: the store's, else `now`, dates the releases. On retry: repeat
+    /// freely; slots that the member does not hold (any more) are skipped.
     async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()>;
 
-    /// Keeps slots away from everybody, as [`avoid::decide_avoid`](crate::avoid::decide_avoid) says: sets
-    /// their marks to `until` or leaves them above, and raises their terms.
+    /// Excludes slots, by the rules of [`avoid::decide_avoid`](crate::avoid::decide_avoid): raises
+    /// their marks to `until`, leaves higher marks unchanged, and raises their terms.
     ///
     /// Atomicity: each slot, the presence of its holder included; of a pool without reuse, its next
-    /// number. Whose clock: the store's, else `now`, decides who is live. On retry: repeat freely; what
-    /// was done is left as it is.
+    /// number. Clock: the store's, else `now`, decides which members are live. On retry: repeat
+    /// freely; completed exclusions stay unchanged.
     ///
-    /// Refuses with `Conflict` for a slot that a live member holds, or a pool of another shape; `Invalid`.
+    /// Fails with `Conflict` for a slot that a live member holds, or a pool of another shape;
+    /// `Invalid`.
     async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()>;
 
-    /// The operator's way out when marks of worker numbers lie far ahead of the clock: lowers them, to where nodes that
-    /// keep the rules cannot have come, and raises their terms. An operator vouches for it that no ID from the new
-    /// mark on is in use. Answers those that were lowered.
+    /// Reclaims worker numbers with marks far ahead of the clock: lowers the marks to where nodes
+    /// that keep the rules cannot have come, and raises their terms. An operator vouches that no ID
+    /// from the new mark on is in use. Returns the lowered numbers.
     ///
-    /// Atomicity: each slot, the presence of its holder and the comparison with the clock included. Whose clock: the
-    /// later of the store's and `now`. On retry: repeat freely; a mark that is not far ahead stays as it is.
+    /// Atomicity: each slot, the presence of its holder and the comparison with the clock included.
+    /// Clock: the later of the store's and `now`. On retry: repeat freely; a mark that is not far
+    /// ahead stays unchanged.
     ///
-    /// Refuses with `NotFound` for a pool or a slot that nobody has had; `Conflict` for one that is avoided, was claimed or
-    /// given up since it was looked at, or that a live member holds, unless that is meant; `Invalid` for numbers that
-    /// are lent or never used again, and for what are no worker numbers.
-    ///
-    /// `Unsupported` through servers.
+    /// Fails with `NotFound` for an unknown pool or a slot that was never claimed. Fails with
+    /// `Conflict` for a slot that is excluded, that changed hands since the operator read it, or
+    /// that a live member holds, unless the request includes these. `Invalid` for external leases,
+    /// pools without reuse, and slots of other kinds. `Unsupported` through servers.
     async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>>;
 
-    /// All slots that were ever claimed and are remembered, by pool and slot.
+    /// Returns all slots that were ever claimed and are remembered, by pool and slot.
     ///
-    /// Atomicity: one consistent read. Whose clock: the store's, else `now`, decides who is live.
-    /// On retry: repeat freely.
+    /// Atomicity: one consistent read. Clock: the store's, else `now`, decides which are live. On
+    /// retry: repeat freely.
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>>;
 
-    /// Takes the next numbers of a source: exactly as many as asked for, or an error; fewer only where
-    /// they are bounded ([`Reserve::within`]), or where servers give the caller no more at once.
+    /// Reserves the next numbers of a source: exactly the requested count, or an error. Fewer only
+    /// where they are bounded ([`Reserve::within`]), or where servers give the caller no more at
+    /// once.
     ///
-    /// Atomicity: definition, mark and version of the source, and the comparison with the clock. Whose
-    /// clock: the store's, else the caller's, for [`Bounds::Now`](crate::Bounds::Now); else none. On
-    /// retry: a repeat takes other numbers; the first ones, if there were any, are lost (a gap, never a
+    /// Atomicity: definition, mark and version of the source, and the comparison with the clock.
+    /// Clock: the store's, else the caller's, for [`Bounds::Now`](crate::Bounds::Now) alone. On
+    /// retry: a repeat takes other numbers; the first ones, if any, are lost (a gap, never a
     /// duplicate).
     ///
-    /// Refuses with `NotFound`, `Disabled`, `Conflict` when the definition has changed since the
-    /// caller read it, `Exhausted`, `Invalid`; by the clock also with `TickFull`, `ClockBehind` and
+    /// Fails with `NotFound`, `Disabled`, `Exhausted`, `Invalid`; `Conflict` when the definition
+    /// changed since the caller read it; by the clock also with `TickFull`, `ClockBehind`,
     /// `EpochSpent`.
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment>;
 
-    /// Gives the unused end of the newest segment back and answers the new version.
+    /// Gives the unused end of the newest segment back and returns the new version.
     ///
-    /// Atomicity: mark and version of the source. Whose clock: none. On retry: repeat freely; a
-    /// repeat of one that was done is `MarkMoved`. Either way, never use these numbers again.
+    /// Atomicity: mark and version of the source. Clock: none. On retry: repeat freely; a repeat of
+    /// a completed call is `MarkMoved`. Either way, never use these numbers again.
     ///
-    /// Refuses with `MarkMoved` when anything was reserved or given back since.
+    /// Fails with `MarkMoved` when anything was reserved or given back since.
     async fn give_back(&self, back: &GiveBack) -> Result<u64>;
 
-    /// Defines a source, or answers the definition that there is when it is the same.
+    /// Defines a source, or returns the existing definition when it is the same.
     ///
-    /// Atomicity: comparison and write. Whose clock: none. On retry: repeat freely.
+    /// Atomicity: comparison and write. Clock: none. On retry: repeat freely.
     ///
-    /// Refuses with `Conflict`, which shows both sides. A deleted source can be defined again with
-    /// the identity that it had, and goes on above its old numbers; `Invalid` when it is told to end below them.
+    /// Fails with `Conflict`, which shows both sides. A deleted source can be defined again with
+    /// its former identity, and continues above its old numbers; `Invalid` when its end (`until`)
+    /// lies below them.
     async fn define(&self, new: &NewDefinition) -> Result<Definition>;
 
-    /// Changes keys of a source that are not part of its identity; with `if_version`, only if
-    /// nobody has changed it since.
+    /// Changes keys of a source that are not part of its identity; with `if_version`, only if the
+    /// source is unchanged since that version.
     ///
-    /// Atomicity: comparison and write, the comparison of the mark with where the source is told to end (`until`)
-    /// included. Whose clock: none. On retry: repeat freely without `if_version`; with it, a repeat of one that was
-    /// done is a `Conflict`.
+    /// Atomicity: comparison and write, the comparison of the mark with the source's end (`until`)
+    /// included. Clock: none. On retry: repeat freely without `if_version`; with it, a repeat of a
+    /// completed call is a `Conflict`.
     ///
-    /// Refuses with `Conflict`, `NotFound`, and `Invalid` for an end below what was handed out.
+    /// Fails with `Conflict`, `NotFound`, and `Invalid` for an end below issued numbers.
     async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition>;
 
-    /// Gives a segment source another identity from a number on, which becomes its mark: its other
-    /// stripe. [`decide_restripe`](crate::catalog::decide_restripe) says when.
+    /// Gives a segment source another identity, its new stripe, from a number on, which becomes its
+    /// mark. [`decide_restripe`](crate::catalog::decide_restripe) has the conditions.
     ///
-    /// Atomicity: comparison of version and mark, definition, and mark. Whose clock: none. On retry: a
-    /// repeat of one that was done is a `Conflict`.
+    /// Atomicity: comparison of version and mark, definition, and mark. Clock: none. On retry: a
+    /// repeat of a completed call is a `Conflict`.
     ///
-    /// Refuses with `Conflict`, `MarkMoved`, `NotFound`, `Invalid`.
+    /// Fails with `Conflict`, `MarkMoved`, `NotFound`, `Invalid`.
     async fn restripe(&self, restripe: &Restripe) -> Result<Definition>;
 
-    /// Enables, disables or deletes a source. A deleted one leaves a tombstone with its mark and
-    /// identity, and comes back by [`define`](Self::define) only.
+    /// Enables, disables or deletes a source. A deleted source leaves a tombstone with its mark and
+    /// identity; only [`define`](Self::define) restores it.
     ///
-    /// Atomicity: the definition. Whose clock: none. On retry: repeat freely.
+    /// Atomicity: the definition. Clock: none. On retry: repeat freely.
     async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition>;
 
-    /// One definition; `NotFound` for one that was never made or has been deleted.
+    /// Returns one definition; `NotFound` for a source never defined, or deleted.
     ///
-    /// Atomicity: one consistent read. Whose clock: none. On retry: repeat freely.
+    /// Atomicity: one consistent read. Clock: none. On retry: repeat freely.
     async fn get(&self, name: &str) -> Result<Definition>;
 
-    /// All definitions by name, the deleted too, and the version of them all.
+    /// Returns all definitions by name, deleted ones included, and the catalog's version.
     ///
-    /// Atomicity: one consistent read. Whose clock: none. On retry: repeat freely.
+    /// Atomicity: one consistent read. Clock: none. On retry: repeat freely.
     async fn list(&self) -> Result<Catalog>;
 
-    /// The operator's way out after a store was restored: moves marks, numbers and `writes` forward
-    /// and never back, and fences every holder, so that nothing that was promised by the lost state
-    /// can be promised again. Gives the store a new history, ends its doubt, and forgets what was reported.
+    /// Recovers the store after a restore: moves marks, numbers and `writes` forward and never
+    /// back, and fences every holder. After it, nothing that the lost state promised can be
+    /// promised again. Gives the store a new history, ends its doubt, and removes the reports.
     ///
-    /// Atomicity: the namespace, and the store's identity. Whose clock: none. On retry: repeat
-    /// freely (every repeat fences again).
+    /// Atomicity: the namespace, and the store's identity. Clock: none. On retry: repeat freely;
+    /// each repeat fences again.
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity>;
 
-    /// The operator's way out when a pool is full because marks lie ahead of the clocks: marks up to
-    /// `until` are allowed to claims from here on, whatever their own limit, where there is nothing
-    /// better. No mark moves. `until` takes the place of what was accepted before; zero: nothing.
+    /// Accepts a lead of IDs over the clocks, when a pool is full because marks lie ahead. From now
+    /// on claims may use marks up to `until`, whatever their own limit, where no better slot is
+    /// free. No mark moves. `until` replaces the lead accepted before; zero accepts none.
     ///
-    /// Atomicity: the namespace. Whose clock: none. On retry: repeat freely.
+    /// Atomicity: the namespace. Clock: none. On retry: repeat freely.
     async fn accept_lead(&self, until: Mark) -> Result<()>;
 
-    /// What holds for the slots of the namespace that nobody has had yet, which [`workers`](Self::workers) does not
-    /// list: `Unsupported` where it is not told, as through servers.
+    /// Returns the defaults for the namespace's slots that were never claimed, which
+    /// [`workers`](Self::workers) does not list. `Unsupported` where they are unavailable, as
+    /// through servers.
     ///
-    /// Atomicity: one consistent read. Whose clock: none. On retry: repeat freely.
+    /// Atomicity: one consistent read. Clock: none. On retry: repeat freely.
     async fn ground(&self) -> Result<Ground>;
 
-    /// Writes out what is buffered and gives files and connections back. Later calls are refused
-    /// with `Closed`.
-    ///
-    /// On retry: closing twice is no error.
+    /// Writes out buffers and closes files and connections. Later calls fail with `Closed`. On
+    /// retry: repeat freely.
     async fn close(&self) -> Result<()>;
 }
 
-/// What a wrapper of a store answers as the one in its field `$store` does: all but the calls, which each wrapper has
-/// its own way with. Goes into its `impl Store`.
+/// Implements the methods that a store's wrapper takes from the store in its field `$store`: all
+/// except the calls, which each wrapper implements itself. Goes into its `impl Store`.
 #[macro_export]
 macro_rules! as_inner {
     ($store:ident) => {
