@@ -1,16 +1,16 @@
-//! Those who wait for one answer.
+//! Tasks that wait for one result.
 
 use tokio::sync::oneshot;
 
-/// A list that is shorter is not looked through for those who have given up.
+/// Minimum length of a list before it is searched for waiters that have given up.
 const LENGTH_MIN: usize = 16;
 
-/// All who wait for the same answer. Who has given up is dropped before the list grows further; who still waits
-/// when the list is dropped hears that no answer comes.
+/// All tasks that wait for one result. Tasks that have given up are dropped before the list grows
+/// further; tasks that still wait when the list is dropped learn that no result comes.
 #[derive(Debug)]
 pub(crate) struct Waiters<T> {
     waiting: Vec<oneshot::Sender<T>>,
-    /// At this length those who have given up are looked for.
+    /// Length at which the list is searched for waiters that have given up.
     look_at: usize,
 }
 
@@ -28,20 +28,20 @@ impl<T: Clone> Waiters<T> {
     pub(crate) fn add(&mut self, waiter: oneshot::Sender<T>) {
         if self.waiting.len() >= self.look_at {
             self.waiting.retain(|waiter| !waiter.is_closed());
-            // Each look costs as much as what was added since.
+            // Each search costs as much as the additions since the last.
             self.look_at = self.waiting.len().saturating_mul(2).max(LENGTH_MIN);
         }
         self.waiting.push(waiter);
     }
 
-    /// Those of another list wait here, too.
+    /// Adds the waiters of another list.
     pub(crate) fn add_all(&mut self, others: Self) {
         others.waiting.into_iter().for_each(|waiter| self.add(waiter));
     }
 
     pub(crate) fn answer(&mut self, answer: &T) {
         for waiter in self.waiting.drain(..) {
-            // Who has given up needs none.
+            // A task that has given up needs no result.
             let _ = waiter.send(answer.clone());
         }
     }

@@ -1,8 +1,8 @@
-//! Numbers that carry the store's time: ticks and sequence as one number, as generators count
-//! ([`snowmint_core::advance`]), bounded by the clock of the store that hands them out.
+//! Numbers with the store's time in them: ticks and sequence as one number, as generators count
+//! ([`snowmint_core::advance`]), bounded by the clock of the store that issues them.
 //!
-//! The mark alone decides that no number comes twice. The clock says where the next ones begin, and how
-//! far they may go: a store whose clock went back goes on from its mark.
+//! The mark alone ensures that no number is issued twice. The clock decides where the next numbers
+//! begin, and how far they may go: a store with a clock that was set back continues from its mark.
 
 use snowmint_core::layout::Field;
 use snowmint_core::{Layout, UnixMillis};
@@ -10,28 +10,30 @@ use snowmint_core::{Layout, UnixMillis};
 use crate::error::ErrorKind;
 use crate::segment::Within;
 
-/// Which numbers may be handed out now: `tick << sequence_bits | sequence`, of a layout's ticks.
+/// Numbers that may be issued now: `tick << sequence_bits | sequence`, of a layout's ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticks {
-    /// When tick 0 begins.
+    /// Time at which tick 0 begins.
     pub epoch: UnixMillis,
-    /// How long a tick is, in milliseconds; at least 1.
+    /// Length of a tick, in milliseconds; at least 1.
     pub unit_ms: u32,
-    /// How many bits the sequence has: 1 to 62.
+    /// Width of the sequence, in bits: 1 to 62.
     pub sequence_bits: u8,
-    /// The layout's last tick.
+    /// Last tick of the layout.
     pub tick_max: u64,
-    /// How many ticks numbers may lag the clock, so that unused ticks just past serve a burst.
+    /// Number of ticks that numbers may lag the clock, so that unused ticks just past serve a
+    /// burst.
     pub lag: u64,
-    /// How many ticks numbers may lead a clock that is behind what was handed out. One that is not is
-    /// never led: a caller that needs more waits for the next tick.
+    /// Number of ticks that numbers may lead a clock that is behind issued numbers. Numbers never
+    /// lead a clock that is not behind: a caller that needs more waits for the next tick.
     pub lead: u64,
-    /// The caller's clock, for stores that have none.
+    /// Clock of the caller, for stores without a clock.
     pub now: UnixMillis,
 }
 
 impl Ticks {
-    /// The ticks of a layout, with a lag and a lead in milliseconds, for a caller at this time.
+    /// Creates the ticks of a layout, with a lag and a lead in milliseconds, for a caller at this
+    /// time.
     #[must_use]
     pub fn of(layout: &Layout, lag_ms: u64, lead_ms: u64, now: UnixMillis) -> Self {
         let unit_ms = layout.unit_ms();
@@ -47,7 +49,7 @@ impl Ticks {
         }
     }
 
-    /// The first number of a tick; of a tick that no layout has, the highest there is.
+    /// Returns the first number of a tick; for a tick beyond all numbers, the highest number.
     #[must_use]
     pub const fn first_of(&self, tick: u64) -> u64 {
         let bits = self.sequence_bits as u32;
@@ -57,7 +59,7 @@ impl Ticks {
         }
     }
 
-    /// The tick of a number.
+    /// Returns the tick of a number.
     #[must_use]
     pub const fn tick_of(&self, number: u64) -> u64 {
         match number.checked_shr(self.sequence_bits as u32) {
@@ -66,11 +68,11 @@ impl Ticks {
         }
     }
 
-    /// The numbers that a source whose mark is here may hand out at this time of the store.
+    /// Returns the numbers that a source with this mark may issue at this time of the store.
     ///
     /// # Errors
-    /// `TickFull` when the tick has none left; `ClockBehind` when the clock is too far behind the mark, or
-    /// before the epoch; `EpochSpent`; `Invalid` for ticks of no layout.
+    /// `TickFull` when the tick has none left; `ClockBehind` when the clock is too far behind the
+    /// mark, or before the epoch; `EpochSpent`; `Invalid` for ticks that cannot belong to a layout.
     pub fn within(&self, source: &str, mark: u64, now: UnixMillis) -> Result<Within, ErrorKind> {
         if !(1..=62).contains(&self.sequence_bits) || self.unit_ms == 0 {
             let what = format!(

@@ -58,10 +58,10 @@ fn a_clock_that_went_back_is_led_by_the_mark_and_no_further_than_allowed() {
         assert_eq!((found, limit_ms), (behind_ms, lead * 10), "{lead} {since_ms}");
         assert!(compared_with.contains("orders"), "{compared_with}");
     }
-    // Full up to the lead: the wait is never nothing.
+    // The numbers are used up to the lead: the wait is never zero.
     let full = within(ticks(0, 3), 208, 480).unwrap_err();
     assert_eq!(full.retry(), Retry::AfterMs(10));
-    // A clock that is right is not led: a full tick is waited for.
+    // Numbers do not lead a clock that is right: the caller waits for the next tick.
     assert_eq!(within(ticks(0, 3), 204, 500), Err(ErrorKind::TickFull { next_in_ms: 10 }));
 }
 
@@ -85,7 +85,7 @@ fn bounds_are_checked_on_both_ends() {
     assert!(within(wide, 1, 4).is_err(), "no number is there");
 }
 
-/// What a generator takes that stands where the mark does: tick after tick, as `advance` says.
+/// Takes numbers as a generator at the mark would: tick after tick, by the rules of `advance`.
 fn generated(ticks: Ticks, mark: u64, tick: u64, wanted: u64) -> Option<(u64, u64)> {
     let behind = ticks.tick_of(mark.saturating_sub(1)) > tick;
     let rules = Rules {
@@ -115,7 +115,7 @@ fn generated(ticks: Ticks, mark: u64, tick: u64, wanted: u64) -> Option<(u64, u6
 }
 
 proptest! {
-    /// The store mints what a generator at its mark and its clock would.
+    /// The store takes the same numbers as a generator with its mark and its clock.
     #[test]
     fn the_store_takes_what_a_generator_would(
         mark in 1_u64..4100,
@@ -137,7 +137,7 @@ proptest! {
         prop_assert_eq!(taken, generated(ticks, mark, since_ms / 10, length));
     }
 
-    /// Whatever the clock does, no number comes twice, and none is further ahead of it than allowed.
+    /// Clocks cause no number to be issued twice, and none further ahead of the clock than allowed.
     #[test]
     fn no_clock_makes_a_number_come_twice(
         steps in prop::collection::vec((0_u64..9_000, 1_u64..9), 1..200),

@@ -1,6 +1,6 @@
-//! The only home of elapsed time and of asynchronous waiting.
+//! The only place with elapsed time and asynchronous waiting.
 //!
-//! Leases and pacing go by elapsed time, which no clock step touches. It counts the time that the
+//! Leases and pacing use elapsed time, which no clock step affects. It includes the time that the
 //! machine was suspended, so that a process that wakes up knows at once that its lease is over.
 
 mod nap;
@@ -14,13 +14,13 @@ use tokio::sync::watch;
 
 use nap::Nap;
 
-/// Elapsed time, and waiting by it.
+/// Elapsed time, and waits by it.
 #[async_trait]
 pub trait Timer: Send + Sync + fmt::Debug + 'static {
-    /// Milliseconds since some start; never goes back.
+    /// Returns the milliseconds since some start; never decreases.
     fn elapsed(&self) -> ElapsedMillis;
 
-    /// The same in microseconds, to measure with. Nothing is decided by it.
+    /// Returns the same in microseconds, for measurements only, never for decisions.
     fn elapsed_us(&self) -> u64 {
         self.elapsed().get().saturating_mul(1000)
     }
@@ -28,29 +28,31 @@ pub trait Timer: Send + Sync + fmt::Debug + 'static {
     /// Waits until [`elapsed`](Self::elapsed) has risen by at least `ms`.
     async fn sleep_ms(&self, ms: u64);
 
-    /// Waits for about `us` microseconds, and wakes up more exactly than [`sleep_ms`](Self::sleep_ms) where the
-    /// machine can. May return early: for who looks again.
+    /// Waits for about `us` microseconds, and wakes up more exactly than
+    /// [`sleep_ms`](Self::sleep_ms) where the machine can. May return early: for callers that check
+    /// the time again.
     async fn sleep_us(&self, us: u64) {
         self.sleep_ms(us.div_ceil(1_000)).await;
     }
 }
 
-/// Time since the machine started, suspend included (CLOCK_BOOTTIME on Linux; elsewhere the
-/// monotonic clock). Its waits need a Tokio runtime with time enabled.
+/// Timer with the time since the machine started, suspend included (CLOCK_BOOTTIME on Linux;
+/// elsewhere the monotonic clock). Its waits need a Tokio runtime with time enabled.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BootTimer;
 
-/// A wait that suspend fell into goes on after waking for at most this long,
+/// Maximum time, in milliseconds, that a wait interrupted by suspend continues after the wake-up,
 const PART_MS: u64 = 1_000;
-/// or for this share of what was left of it, if that is longer: nobody who waits for a day has to look
-/// each second.
+/// or this fraction of its remaining time, if longer: a task that waits for a day need not check
+/// the time each second.
 const PART_SHARE: u64 = 8;
-/// How late Tokio's timers are at most: they go by milliseconds, and so does what it waits with.
+/// Maximum delay of Tokio's timers, in milliseconds: they and the system call below them use whole
+/// milliseconds.
 const LATE_MS: u64 = 2;
-/// The longest nap: who shares one waits no longer.
+/// Maximum length of a nap, in microseconds; tasks that share one wait no longer.
 const NAP_US_MAX: u64 = 1_000;
 
-/// One for the whole process, as there is one clock.
+/// One nap for the whole process, as it has one clock.
 static NAP: Nap = Nap::new();
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -59,7 +61,7 @@ const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
 const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 
 impl BootTimer {
-    /// Elapsed time in nanoseconds, to measure with. Nothing is decided by it.
+    /// Returns the elapsed time in nanoseconds, for measurements only, never for decisions.
     #[must_use]
     pub fn elapsed_ns(self) -> u64 {
         let time = rustix::time::clock_gettime(CLOCK);
@@ -82,7 +84,7 @@ impl Timer for BootTimer {
 
     #[allow(clippy::disallowed_methods, reason = "this is the home of asynchronous waiting")]
     async fn sleep_ms(&self, ms: u64) {
-        // Tokio's clock stands still while the machine is suspended, ours does not: wait in parts.
+        // Tokio's clock stops while the machine is suspended, this one does not: wait in parts.
         let end = self.elapsed().saturating_add(ms);
         loop {
             let left_ms = end.since(self.elapsed());
@@ -111,18 +113,18 @@ pub struct ManualTimer {
 }
 
 impl ManualTimer {
-    /// A timer that starts at `ms`.
+    /// Creates a timer that starts at `ms`.
     #[must_use]
     pub fn new(ms: u64) -> Self {
         Self { now_ms: Arc::new(watch::Sender::new(ms)) }
     }
 
-    /// Moves the time on by `ms` and wakes everyone whose wait is over.
+    /// Moves the time forward by `ms` and wakes the tasks with a finished wait.
     pub fn advance_ms(&self, ms: u64) {
         self.now_ms.send_modify(|now| *now = now.saturating_add(ms));
     }
 
-    /// How many waits are going on.
+    /// Returns the number of waits in progress.
     #[must_use]
     pub fn sleepers(&self) -> usize {
         self.now_ms.receiver_count()
@@ -157,7 +159,8 @@ mod tests {
     #[tokio::test]
     async fn microseconds_pass_in_steps_none_of_which_is_too_long() {
         for us in [0_u64, 1, 300, 1_000, 2_999, 3_000, 7_500] {
-            // A busy machine wakes nobody in time, and naps are shared with others: but not always.
+            // A busy machine wakes tasks late, and naps are shared with other tasks: but not
+            // always.
             let mut tries = 0;
             loop {
                 let begun_us = BootTimer.elapsed_us();
@@ -168,8 +171,8 @@ mod tests {
                     steps += 1;
                 }
                 let late_us = passed_us() - us;
-                // A sleep, two naps of a millisecond and one of what is left, or fewer. A runtime's own timer would be
-                // later than that.
+                // A sleep, two naps of a millisecond and one of the rest, or fewer. A runtime's own
+                // timer would be later.
                 if steps <= 4 && late_us < 500 {
                     break;
                 }

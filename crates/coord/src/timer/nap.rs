@@ -1,8 +1,8 @@
 //! Waits of less than a millisecond.
 //!
-//! A runtime's own timers go by whole milliseconds and are up to two late, which costs whoever waits for the next
-//! tick that tick and one more. A thread that sleeps is late by some 0.06 ms. All who wait share one thread: what
-//! they wait for is the next millisecond of the same clock.
+//! A runtime's own timers use whole milliseconds and are up to two late, which costs a task that
+//! waits for the next tick that tick and one more. A sleeping thread is late by some 0.06 ms. All
+//! waiting tasks share one thread: they wait for the next millisecond of the same clock.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// Those who wait together.
+/// Tasks that wait together.
 #[derive(Debug)]
 pub(super) struct Nap {
-    /// Whether a thread sleeps for all, or will.
+    /// Whether a thread sleeps for all tasks, or will.
     is_watched: AtomicBool,
     over: Notify,
 }
 
-/// What the thread has. When it goes, however that comes, all wake up.
+/// Value owned by the thread. When it is dropped, for whatever reason, all tasks wake up.
 struct Watch(&'static Nap);
 
 impl Nap {
@@ -26,15 +26,18 @@ impl Nap {
         Self { is_watched: AtomicBool::new(false), over: Notify::const_new() }
     }
 
-    /// Waits for `us` microseconds, or for as long as those who wait already; no longer than `at_most`, which is how
-    /// it ends when all threads for what blocks are busy, or when a fork has left the thread behind.
+    /// Waits for `us` microseconds, or for as long as the tasks that wait already, but no longer
+    /// than `at_most`. The latter ends the wait when all threads for blocking work are busy, or
+    /// when a fork has left the thread behind.
     pub(super) async fn take(&'static self, us: u64, at_most: impl Future<Output = ()>) {
         let mut over = std::pin::pin!(self.over.notified());
-        // Before it is seen whether somebody sleeps: who ends in between wakes us.
+        // This must precede the check for a sleeping thread: a thread that ends in between then
+        // wakes this task.
         over.as_mut().enable();
         if !self.is_watched.swap(true, Ordering::AcqRel) {
             let watch = Watch(self);
-            // Not waited for: whoever came first may give up, or not be polled, and the others wake up all the same.
+            // The task is detached: its starter may give up, or not be polled, and the other tasks
+            // wake up all the same.
             drop(tokio::task::spawn_blocking(move || watch.sleep(us)));
         }
         tokio::select! {
@@ -76,7 +79,7 @@ mod tests {
         let others = join_all((0..3).map(|_| NAP.take(3_600_000_000, pending())));
         drop(first);
         others.await;
-        // The next is a nap of its own.
+        // The next call starts a new nap.
         NAP.take(1, pending()).await;
     }
 
