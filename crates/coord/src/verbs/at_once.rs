@@ -1,5 +1,5 @@
-//! Verbs in one step of the back end's own, where it has one: what is asked most, in one round trip. Where such
-//! a step did nothing, the rows are read, and they say why.
+//! Fast verbs: the most frequent verbs in one step of the back end's own, where it has one, in one
+//! round trip. Where such a step did nothing, the verb reads the rows, which give the reason.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,20 +13,21 @@ use crate::member::{Incarnation, Presence, check_presence};
 use crate::segment::{Reserve, Segment};
 use crate::store::StoreIdentity;
 
-/// What a handle has seen of its store so far. A step of the back end's own holds it against the store, in
-/// itself, and does nothing where the store is another one, or has counted fewer writes.
+/// State of the store that a handle has seen so far. A step of the back end's own compares it with
+/// the store, atomically, and does nothing where the store is another one, or has counted fewer
+/// writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Which store it is, and which history of it.
+    /// Identity of the store, with its history.
     pub id: Arc<str>,
-    /// The highest count of writes.
+    /// Highest count of writes.
     pub writes: u64,
-    /// The version of the namespace's catalog that an extend found last.
+    /// Version of the namespace's catalog that the last extend found.
     pub catalog_version: u64,
 }
 
 impl<B: Backend> StoreOver<B> {
-    /// Takes numbers in the back end's own step, if it has one that can.
+    /// Reserves numbers in the back end's own step, if it has one that can.
     pub(super) async fn reserve_at_once(&self, reserve: &Reserve) -> Result<Option<Segment>> {
         let Some(seen) = self.seen() else { return Ok(None) };
         let taken = self.backend.reserve(reserve, &seen).await;
@@ -43,7 +44,7 @@ impl<B: Backend> StoreOver<B> {
         item: &Extend,
         now: UnixMillis,
     ) -> Result<Option<Extended>> {
-        // What no slot has, and no move that is allowed: the rows say so.
+        // An impossible slot or a forbidden move: the verb over rows returns the error.
         if item.slot > Mark::MAX.get() || item.to <= item.from || item.to > Mark::MAX {
             return Ok(None);
         }
@@ -53,7 +54,7 @@ impl<B: Backend> StoreOver<B> {
         Ok(written.map(|writes| Extended { mark: item.to, catalog_version, writes }))
     }
 
-    /// Renews in the back end's own step, if it has one that can. Answers whether it did.
+    /// Renews in the back end's own step, if it has one that can. Returns whether it did.
     pub(super) async fn renew_at_once(
         &self,
         member: Incarnation,
@@ -68,14 +69,14 @@ impl<B: Backend> StoreOver<B> {
         Ok(self.written("renew", &seen, renewed)?.is_some())
     }
 
-    /// None before this handle has left a start.
+    /// Returns `None` before this handle has left a start.
     fn seen(&self) -> Option<Seen> {
         let StoreIdentity { id, writes } = (*self.lineage.begun()?).clone();
         let catalog_version = self.catalog_seen.load(Ordering::SeqCst);
         Some(Seen { id: id.into(), writes, catalog_version })
     }
 
-    /// The count of writes after a step of the back end's own, if there was one.
+    /// Returns the count of writes after a step of the back end's own, if it was done.
     fn written(
         &self,
         op: &'static str,

@@ -1,4 +1,4 @@
-//! Slots that nobody shall have.
+//! Exclusion of slots.
 
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
@@ -7,7 +7,7 @@ use super::members::infos;
 use super::{Rows, Step, Verb};
 use crate::avoid::{Avoid, check_avoid, decide_avoid};
 
-/// Some of the slots of a request: as many as one step can write.
+/// Excludes some of the slots of a request: as many as one step can write.
 pub(super) struct Avoids<'a> {
     pub(super) avoid: &'a Avoid,
     pub(super) slots: &'a [u64],
@@ -28,7 +28,8 @@ impl Verb for Avoids<'_> {
             pool.check_same(stored)?;
         }
         let before = stored.as_ref().map_or(0, |(_, next)| *next);
-        // Before the members, where one is read after the other: whoever holds a slot here has joined by then.
+        // Slots are read before members: if the reads are not at one moment, every holder found
+        // here is among the members.
         let found = rows.named_slots(&pool.name, self.slots).await?;
         let members = infos(rows, now).await?;
         let ground = rows.namespace().await?.ground;

@@ -1,4 +1,4 @@
-//! The operator's ways out.
+//! Operator steps: recovery, and acceptance of a lead.
 
 use async_trait::async_trait;
 
@@ -11,29 +11,30 @@ use crate::lease::{Mark, SlotRow, check_mark, forwarded};
 use crate::pool::Ground;
 use crate::store::{FastForward, StoreIdentity};
 
-/// Where a walk over everything that has a mark stands.
+/// Position of a walk over everything that has a mark.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Walk {
-    /// How many sources are done.
+    /// Number of sources done.
     sources: usize,
-    /// The last slot that is done, by pool and number.
+    /// Last slot done, by pool and number.
     slot: Option<(String, u64)>,
-    /// The count of writes of the first step: whoever saw as many saw some that are not there.
+    /// Count of writes of the first step. A process that saw as many or more saw writes that are
+    /// missing.
     began_at: Option<u64>,
 }
 
-/// One step of it: as much as fits. The first also moves what has no row yet, so that nothing low is
-/// made behind the walk; the last gives the store its new identity.
+/// One step of the walk: as much as fits. The first step also moves the defaults of slots without a
+/// row, so that no low mark is made behind the walk; the last gives the store its new identity.
 pub(super) struct Forward<'a> {
     pub(super) forward: &'a FastForward,
-    /// What the store is called if it is to have a new identity.
+    /// Identity of the store if it gets a new one.
     pub(super) new_id: &'a str,
     pub(super) from: Walk,
 }
 
 #[async_trait]
 impl Verb for Forward<'_> {
-    /// The store's identity if all is done, else where the walk stands.
+    /// The store's identity when the walk is done, otherwise its position.
     type Answer = Result<String, Walk>;
     const OP: &'static str = "fast_forward";
     const ACCESS: Access = Access::Forward;
@@ -82,7 +83,7 @@ impl Verb for Forward<'_> {
 }
 
 impl Forward<'_> {
-    /// Moves up to `room` sources, and says how much room is left.
+    /// Moves up to `room` sources, and returns the remaining room.
     async fn forward_sources<R: Rows>(
         &self,
         rows: &mut R,
@@ -109,7 +110,7 @@ impl Forward<'_> {
     }
 }
 
-/// Allows claims marks up to here.
+/// Allows claims to use marks up to here.
 pub(super) struct AcceptLead {
     pub(super) until: Mark,
 }
@@ -128,7 +129,7 @@ impl Verb for AcceptLead {
     }
 }
 
-/// What holds for slots without a row.
+/// Reads the defaults for slots without a row.
 pub(super) struct LooksAtGround;
 
 #[async_trait]

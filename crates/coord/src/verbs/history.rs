@@ -11,13 +11,13 @@ use crate::history::{
 use crate::label::Visible;
 use crate::store::{FastForward, StoreIdentity};
 
-/// The note with the starts.
+/// Name of the note with the starts.
 pub const STARTS: &str = "starts";
-/// Why the store is in doubt.
+/// Name of the note with the reason for the doubt.
 const DOUBT: &str = "doubt";
-/// The journals that have joined.
+/// Name of the note with the journals that have joined.
 const JOURNALS: &str = "journals";
-/// What they have reported.
+/// Name of the note with their reports.
 const KNOWN: &str = "known";
 
 pub(super) async fn read_starts<R: Rows>(rows: &mut R) -> Answer<R, Starts> {
@@ -25,7 +25,8 @@ pub(super) async fn read_starts<R: Rows>(rows: &mut R) -> Answer<R, Starts> {
     Starts::read(&text, written).map_err(Failure::Damaged)
 }
 
-/// Keeps a new start, and answers the history that begins with it. It counts once the store is named so.
+/// Writes a new start, and returns the history that begins with it. It takes effect when the store
+/// gets that name.
 pub(super) async fn put_start<R: Rows>(rows: &mut R) -> Answer<R, History> {
     let starts = read_starts(rows).await?;
     let history = History::of(&rows.identity().id).started();
@@ -45,9 +46,9 @@ fn text<E>(value: &impl Noted) -> Result<String, Failure<E>> {
     value.to_note().map_err(Failure::Damaged)
 }
 
-/// Refuses everybody, if this namespace is in doubt.
+/// Fails for every caller, if this namespace is in doubt.
 pub(super) async fn refuse_doubt<R: Rows>(rows: &mut R) -> Answer<R, ()> {
-    // Another namespace that shares the identity may be the one.
+    // The doubt may be about another namespace with the same identity.
     if !History::says_doubt(&rows.identity().id) {
         return Ok(());
     }
@@ -61,7 +62,7 @@ pub(super) async fn is_in_doubt<R: Rows>(rows: &mut R) -> Answer<R, bool> {
     Ok(History::says_doubt(&rows.identity().id) && rows.note(DOUBT).await?.is_some())
 }
 
-/// Refuses a plan that was made of something else: what was said since would be lost with the doubt.
+/// Rejects a plan based on another state: later reports would be lost when the doubt ends.
 pub(super) async fn check_plan<R: Rows>(rows: &mut R, planned_on: &Standing) -> Answer<R, ()> {
     if standing(rows).await?.says_the_same(planned_on) {
         return Ok(());
@@ -71,7 +72,8 @@ pub(super) async fn check_plan<R: Rows>(rows: &mut R, planned_on: &Standing) -> 
     Err(Failure::Refused(ErrorKind::Unavailable { what: what.into() }))
 }
 
-/// Ends the doubt with an operator's step. Whether another namespace of the store is in doubt still.
+/// Ends the doubt in an operator's step. Returns whether another namespace of the store is still in
+/// doubt.
 pub(super) async fn end_doubt<R: Rows>(rows: &mut R, forward: &FastForward) -> Answer<R, bool> {
     let mut standing = standing(rows).await?;
     standing.end(forward);
@@ -90,7 +92,8 @@ async fn standing<R: Rows>(rows: &mut R) -> Answer<R, Standing> {
     })
 }
 
-/// Holds the store against what somebody has seen, and against what this handle has.
+/// Compares the store with the state that a caller has seen, and the state that this handle has
+/// seen.
 pub(super) struct Recalls<'a> {
     pub(super) who: &'a str,
     pub(super) seen: &'a StoreIdentity,
@@ -99,7 +102,7 @@ pub(super) struct Recalls<'a> {
 
 #[async_trait]
 impl Verb for Recalls<'_> {
-    /// The identity is to be remembered; none of a replica that took over.
+    /// The identity is to be remembered; `None` for a replica that took over.
     type Answer = (Recalled, Option<StoreIdentity>);
     const OP: &'static str = "recall";
     const ACCESS: Access = Access::Read;
@@ -124,8 +127,9 @@ impl Verb for Recalls<'_> {
     }
 }
 
-/// Where the store lacks something, another server of it may have what is missing: an older state that a replica has is no
-/// store that went back, since the address may lead back to the first.
+/// Checks the server where the store lacks something: another server of it may have the missing
+/// state. An older state on a replica is not a store rollback, since the address may lead back to
+/// the first server.
 pub(super) fn check_server_of<R: Rows>(
     rows: &R,
     recalled: &Result<Recalled, ErrorKind>,
@@ -143,7 +147,8 @@ pub(super) struct Doubts<'a> {
 }
 
 impl Doubts<'_> {
-    /// Whether the store, as this step finds it, lacks what was seen: it may be another one by now than was looked at.
+    /// Returns whether the store, as this step finds it, lacks the seen state: another store may
+    /// have taken its place since.
     async fn is_shown<R: Rows>(&self, rows: &mut R) -> Answer<R, bool> {
         let starts = read_starts(rows).await?;
         let found = rows.identity().clone();
@@ -182,7 +187,8 @@ impl Verb for Doubts<'_> {
         rows.remove_note(KNOWN).await?;
         rows.put_note(JOURNALS, text(&standing.journals)?).await?;
         rows.put_note_everywhere(DOUBT, text(&doubt)?).await?;
-        // While it lasts, reports count on past what was lost: from here on nothing is what somebody saw before.
+        // During the doubt, reports may raise the count past the lost state: with a new start, no
+        // earlier state matches.
         let history = put_start(rows).await?;
         rows.name(History { in_doubt: true, ..history }.to_string())?;
         Ok(((), true))

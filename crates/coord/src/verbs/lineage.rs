@@ -1,4 +1,4 @@
-//! What a handle has seen of its store: the identity and the count of writes go together.
+//! State of the store that a handle has seen: the identity and the count of writes, kept together.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,9 +11,9 @@ use crate::store::StoreIdentity;
 
 #[derive(Debug)]
 pub(super) struct Lineage {
-    /// None before the first step on rows.
+    /// `None` before the first step on rows.
     seen: Mutex<Option<Arc<StoreIdentity>>>,
-    /// This handle has left a start.
+    /// Whether this handle has left a start.
     has_begun: AtomicBool,
 }
 
@@ -22,13 +22,13 @@ impl Lineage {
         Self { seen: Mutex::new(None), has_begun: AtomicBool::new(false) }
     }
 
-    /// As a handle that has just been opened.
+    /// Resets the state to that of a newly opened handle.
     pub(super) fn forget(&self) {
         *self.lock() = None;
         self.has_begun.store(false, Ordering::SeqCst);
     }
 
-    /// An earlier process has seen this.
+    /// Records the state that an earlier process has seen.
     pub(super) fn remember(&self, seen: &StoreIdentity) {
         let is_known = !seen.id.is_empty();
         let mut known = self.lock();
@@ -41,16 +41,18 @@ impl Lineage {
         self.lock().clone()
     }
 
-    /// What steps of the back end's own may rest on: none before this handle has left a start, or in doubt.
+    /// Returns the base for steps of the back end's own: `None` before this handle has left a
+    /// start, or in doubt.
     pub(super) fn begun(&self) -> Option<Arc<StoreIdentity>> {
         let seen = self.seen().filter(|_| self.has_begun.load(Ordering::SeqCst))?;
         (!History::says_doubt(&seen.id)).then_some(seen)
     }
 
-    /// A step has ended with this, and has left a start or not.
+    /// Records the identity after a step; `begins` if the step left a start.
     pub(super) fn saw(&self, identity: StoreIdentity, access: Access, begins: bool) {
         let mut seen = self.lock();
-        // What is left of a store in doubt, which may have counted further, is not what was seen of it.
+        // The rest of a store in doubt, which may have counted further, is not the state that was
+        // seen.
         if access == Access::Read && seen.is_some() && History::says_doubt(&identity.id) {
             return;
         }
@@ -64,7 +66,8 @@ impl Lineage {
         }
     }
 
-    /// A step of the back end's own has ended at this count, in the history that it was told.
+    /// Records the count after a step of the back end's own, in the history that the step was
+    /// given.
     pub(super) fn counted(&self, id: &str, writes: u64) {
         let mut seen = self.lock();
         if let Some(known) = seen.as_ref().filter(|known| known.id == id && known.writes < writes) {
@@ -72,8 +75,8 @@ impl Lineage {
         }
     }
 
-    /// Whoever remembers another store knows that this was made in its place; whoever remembers more of it, that the
-    /// store is an older copy.
+    /// Checks the store against the seen state: a handle that saw another store detects a
+    /// replacement, and a handle that saw more of this store detects an older copy.
     pub(super) async fn check<R: Rows>(
         &self,
         rows: &mut R,
@@ -89,7 +92,7 @@ impl Lineage {
         if seen.id == found.id && seen.writes <= found.writes {
             return Ok(());
         }
-        // Whoever recovers a store in doubt looks at what is left of it.
+        // An operator who recovers a store in doubt reads the rest of it.
         let is_same = History::of(&seen.id).store == History::of(&found.id).store;
         if is_same && access == Access::Read && is_in_doubt(rows).await? {
             return Ok(());
@@ -105,7 +108,8 @@ impl Lineage {
             Ok(Recalled::Same) => Ok(()),
             Ok(Recalled::Recovered) => {
                 let writes = found.writes;
-                // Whoever rests on this handle is told once that what it has is worth nothing.
+                // Users of this handle get one error, to learn that their leases and numbers are
+                // void.
                 self.saw(found, Access::Forward, false);
                 Err(went_back(seen.writes, writes))
             }
@@ -114,7 +118,8 @@ impl Lineage {
         }
     }
 
-    /// What is said of a store is said of the one that was seen, in whatever state that is.
+    /// Checks that the store is the one that was seen, in whatever state: doubts and reports
+    /// concern that store.
     pub(super) fn check_store<R: Rows>(
         rows: &R,
         seen: Option<&StoreIdentity>,
@@ -128,7 +133,8 @@ impl Lineage {
         Err(ErrorKind::OtherStore { witness: WITNESS.to_owned(), expected, found })
     }
 
-    /// Leaves a start with a step that writes, if this handle has left none. Answers whether it does.
+    /// Leaves a start with a step that writes, if this handle has left none. Returns whether it
+    /// did.
     pub(super) async fn begin<R: Rows>(&self, rows: &mut R) -> Answer<R, bool> {
         if self.has_begun.load(Ordering::SeqCst) {
             return Ok(false);

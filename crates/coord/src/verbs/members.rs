@@ -43,7 +43,7 @@ impl Verb for Join<'_> {
     }
 }
 
-/// Drops the records of members that are long gone and hold nothing.
+/// Removes the records of members that are long gone and hold nothing.
 async fn forget<R: Rows>(
     rows: &mut R,
     known: &[MemberRow],
@@ -116,7 +116,7 @@ pub(super) struct Leave {
 
 #[async_trait]
 impl Verb for Leave {
-    /// Whether it is still there, with slots that did not fit into this step.
+    /// Whether the member is still there, with slots that did not fit into this step.
     type Answer = bool;
     const OP: &'static str = "leave";
 
@@ -150,7 +150,7 @@ impl Verb for Members {
     }
 }
 
-/// All members as they stand at `now`, in the order of their incarnations.
+/// Returns all members at `now`, in the order of their incarnations.
 pub(super) async fn infos<R: Rows>(rows: &mut R, now: UnixMillis) -> Answer<R, Vec<MemberInfo>> {
     let mut known = rows.members().await?;
     known.sort_by_key(|row| row.member.incarnation);

@@ -1,8 +1,9 @@
 //! The verbs of a store, written once over rows.
 //!
-//! A back end says how the rows of a namespace are read and written in one atomic step ([`Rows`]),
-//! and how such a step begins ([`Backend`]). What a verb reads, decides and writes is the same for
-//! all of them: [`StoreOver`] makes a [`Store`](crate::store::Store) of any back end.
+//! A back end implements how the rows of a namespace are read and written in one atomic step
+//! ([`Rows`]), and how such a step begins ([`Backend`]). The reads, decisions and writes of a verb
+//! are the same for all back ends: [`StoreOver`] makes a [`Store`](crate::store::Store) of any of
+//! them.
 
 mod at_once;
 mod avoid;
@@ -32,46 +33,46 @@ pub use slots::Extends;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::StoreIdentity;
 
-/// What a step took is doubled as often before another try, at most: the wait is random below that.
-/// So many writers may meet and few of them meet again, on a slow machine too.
+/// Maximum number of doublings of a step's duration before another attempt; the wait is random X
+/// writers may collide and few of them collide again, even on a slow machine.
 const TRY_DOUBLINGS_MAX: u32 = 6;
-/// Longest wait before another try, in milliseconds.
+/// Maximum wait before another attempt, in milliseconds.
 const TRY_WAIT_MS_MAX: u64 = 1_000;
 
 /// A verb with its arguments.
 #[async_trait]
 pub trait Verb: Sync {
-    /// What it answers.
+    /// Result of the verb.
     type Answer: Send;
-    /// Its name in errors.
+    /// Name of the verb in errors.
     const OP: &'static str;
-    /// What it does to the store.
+    /// Kind of access to the store.
     const ACCESS: Access = Access::Write;
-    /// Whether it looks at a store in doubt, too, and whatever this handle has seen of it.
+    /// Whether the verb also runs on a store in doubt, whatever this handle has seen of it.
     const IN_DOUBT: bool = false;
-    /// Whether those who only count numbers make way for it when it has lost to others.
+    /// Whether reserves yield to this verb when it has lost to other writers.
     const HAS_WAY: bool = true;
 
     /// Reads, decides and writes.
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer>;
 }
 
-/// A store: the verbs over a back end, and what this handle remembers of it.
+/// A store: the verbs over a back end, and the state that this handle remembers.
 #[derive(Debug)]
 pub struct StoreOver<B> {
     backend: B,
-    /// What this handle has seen of the store's history.
+    /// State of the store's history that this handle has seen.
     lineage: Lineage,
-    /// The version of the catalog that an extend found last.
+    /// Version of the catalog that the last extend found.
     catalog_seen: AtomicU64,
-    /// One claim at a time.
+    /// Serializes the claims of this handle.
     claims: Mutex<()>,
-    /// How often a step is tried that other steps overtake; at least once.
+    /// Maximum attempts of a step when other steps win; at least one.
     tries: u32,
 }
 
 impl<B: Backend> StoreOver<B> {
-    /// A handle on the store of this back end.
+    /// Creates a handle on the store of this back end.
     pub const fn over(backend: B) -> Self {
         Self {
             backend,
@@ -82,23 +83,24 @@ impl<B: Backend> StoreOver<B> {
         }
     }
 
-    /// The same, which tries a step so often.
+    /// Sets the maximum attempts of a step.
     #[must_use]
     pub fn trying(self, tries: u32) -> Self {
         Self { tries: tries.max(1), ..self }
     }
 
-    /// The back end.
+    /// Returns the back end.
     pub const fn backend(&self) -> &B {
         &self.backend
     }
 
-    /// Forgets what this handle has seen of the store: for a caller that has replaced its content.
+    /// Forgets the state that this handle has seen: for a caller that has replaced the store's
+    /// content.
     pub fn forget(&self) {
         self.lineage.forget();
     }
 
-    /// One atomic step, and the store's `writes` after it.
+    /// Runs one atomic step; returns its result and the store's `writes` after it.
     async fn run<V: Verb>(&self, verb: V) -> Result<(V::Answer, u64)> {
         self.tried(&verb).await.map_err(|failure| self.said(V::OP, failure))
     }
@@ -107,10 +109,10 @@ impl<B: Backend> StoreOver<B> {
         failure.said(op, &self.backend.label(), |error| self.backend.explain(op, error))
     }
 
-    /// A step that loses to another is begun anew, a bounded number of times.
+    /// Runs a step, and repeats it a bounded number of times when it loses to another.
     async fn tried<V: Verb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
         for tried in 1..=self.tries {
-            // Where nobody overtakes it, a step reads no clock.
+            // The last attempt reads no clock.
             let begun = (tried < self.tries).then(|| self.backend.timer().elapsed());
             match (self.step(verb).await, begun) {
                 (Err(Failure::Lost), Some(begun)) => {
@@ -129,7 +131,7 @@ impl<B: Backend> StoreOver<B> {
         Err(Failure::Refused(ErrorKind::Unavailable { what }))
     }
 
-    /// Waits for a random while before try `tried` + 1, when the last took `took_ms`.
+    /// Waits for a random time before attempt `tried` + 1, when the last one took `took_ms`.
     async fn let_others_end(&self, tried: u32, took_ms: u64) -> Result<(), ErrorKind> {
         let doubled_ms = took_ms.clamp(1, TRY_WAIT_MS_MAX) << tried.min(TRY_DOUBLINGS_MAX);
         let number = self.backend.random().map_err(|error| error.kind().clone())?;
@@ -138,12 +140,12 @@ impl<B: Backend> StoreOver<B> {
     }
 
     async fn step<V: Verb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
-        // Read before the step begins: steps of this handle may overlap.
+        // This is read before the step begins: steps of this handle may overlap.
         let seen = self.lineage.seen();
         let mut rows = self.backend.begin(V::ACCESS).await?;
         let answer = self.in_step(verb, &mut rows, seen.as_deref()).await;
-        // A replica that took over may have counted what nobody was answered, and its count is gone once the first server
-        // is back.
+        // A replica that took over may have counted unacknowledged writes, and its count is gone
+        // once the first server is back.
         let is_kept = V::ACCESS != Access::Read || rows.check_server().is_ok();
         let (answer, identity, begins) = match answer {
             Ok((answer, true, begins)) => (answer, rows.commit().await?, begins),
@@ -156,7 +158,7 @@ impl<B: Backend> StoreOver<B> {
                 rows.roll_back().await?;
                 return Err(Failure::Refused(kind));
             }
-            // Dropped with its connection.
+            // The rows are dropped with their connection.
             Err(failure) => return Err(failure),
         };
         let writes = identity.writes;
@@ -166,8 +168,8 @@ impl<B: Backend> StoreOver<B> {
         Ok((answer, writes))
     }
 
-    /// Holds the store against what was seen, and runs the verb; the first that writes leaves a start. Answers also
-    /// whether anything was changed, and whether a start was left.
+    /// Compares the store with the seen state, and runs the verb; the first step that writes leaves
+    /// a start. Also returns whether anything was changed, and whether a start was left.
     async fn in_step<V: Verb>(
         &self,
         verb: &V,
@@ -178,7 +180,8 @@ impl<B: Backend> StoreOver<B> {
             self.lineage.check(rows, V::ACCESS, seen, &self.backend.label()).await?;
         }
         let (answer, is_changed) = verb.run(rows).await?;
-        // Behind what `recall` says of whom it names.
+        // This check comes after the verb, so that the error of `recall`, which names its caller,
+        // has priority.
         if V::IN_DOUBT {
             Lineage::check_store(rows, seen)?;
         }

@@ -1,4 +1,4 @@
-//! The verbs on ordered slots.
+//! The verbs on exclusive slots.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::ordered::{
 };
 use crate::pool::leases;
 
-/// Takes some of the slots of a request: as many as one step can write.
+/// Acquires some of the slots of a request: as many as one step can write.
 pub(super) struct Takes<'a> {
     pub(super) take: &'a Take,
-    /// Which of them.
+    /// Slots of this step.
     pub(super) slots: &'a [u64],
     pub(super) now: UnixMillis,
 }
@@ -30,7 +30,8 @@ impl Verb for Takes<'_> {
         check_take(self.take)?;
         let pool = &self.take.pool;
         let stored = rows.pool(&pool.name).await?;
-        // Before the members, where one is read after the other: whoever holds a slot here has joined by then.
+        // Slots are read before members: if the reads are not at one moment, every holder found
+        // here is among the members.
         let found = rows.named_slots(&pool.name, self.slots).await?;
         let now = rows.time(self.now);
         let members = infos(rows, now).await?;
@@ -64,7 +65,7 @@ impl Verb for Takes<'_> {
     }
 }
 
-/// Gives some of the slots of a request up: as many as one step can write.
+/// Relinquishes some of the slots of a request: as many as one step can write.
 pub(super) struct LetsGo<'a> {
     pub(super) let_go: &'a LetGo,
     pub(super) slots: &'a [(u64, Term)],

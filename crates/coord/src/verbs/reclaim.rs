@@ -1,4 +1,4 @@
-//! Worker numbers whose marks an operator takes back.
+//! Reclaim of worker numbers by an operator.
 
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
@@ -9,7 +9,7 @@ use crate::error::ErrorKind;
 use crate::lease::{Mark, Term};
 use crate::reclaim::{Reclaim, Reclaimed, decide_reclaim};
 
-/// Some of the slots of a request: as many as one step can write.
+/// Reclaims some of the slots of a request: as many as one step can write.
 pub(super) struct Reclaims<'a> {
     pub(super) reclaim: &'a Reclaim,
     pub(super) slots: &'a [(u64, Term)],
@@ -27,11 +27,12 @@ impl Verb for Reclaims<'_> {
         self.check_pool(rows).await?;
         let now = rows.time(self.now);
         let numbers: Vec<u64> = self.slots.iter().map(|(slot, _)| *slot).collect();
-        // Before the members, where one is read after the other: whoever holds a slot here has joined by then.
+        // Slots are read before members: if the reads are not at one moment, every holder found
+        // here is among the members.
         let found = rows.named_slots(pool, &numbers).await?;
         let members = infos(rows, now).await?;
         let ground = rows.namespace().await?.ground;
-        // The later of both clocks, as for a store that is moved forward.
+        // The limit uses the later of both clocks, as a recovery does.
         let to = self.reclaim.to(ground, now.max(self.now));
         let (mut changed, mut reclaimed) = (Vec::new(), Vec::new());
         for seen in self.slots {

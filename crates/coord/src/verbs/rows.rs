@@ -1,5 +1,5 @@
-//! What a back end has to say: how the rows of a namespace are read and written in one atomic step, and how such a
-//! step begins.
+//! Interface of a back end: how the rows of a namespace are read and written in one atomic step,
+//! and how such a step begins.
 
 use std::fmt;
 
@@ -18,21 +18,21 @@ use crate::segment::{Reserve, Segment};
 use crate::store::StoreIdentity;
 use crate::timer::{BootTimer, Timer};
 
-/// Why a verb did not do what it was asked. `E` is the back end's own error.
+/// Reason why a verb failed. `E` is the back end's own error.
 #[derive(Debug)]
 pub enum Failure<E> {
-    /// By a rule; the step can be ended in peace.
+    /// A rule rejected it; the step can be ended normally.
     Refused(ErrorKind),
-    /// A value in the store is not what was written.
+    /// A value in the store differs from the written one.
     Damaged(String),
-    /// By another step that ended first; nothing was done, and another try may succeed.
+    /// Another step ended first; nothing was done, and another attempt may succeed.
     Lost,
-    /// By the back end.
+    /// The back end failed.
     Backend(E),
 }
 
 impl<E> Failure<E> {
-    /// In the words of the domain; `explain` says the back end's own.
+    /// Converts the failure to an [`Error`]; `explain` converts the back end's own error.
     pub fn said(self, op: &'static str, label: &str, explain: impl FnOnce(E) -> Error) -> Error {
         let kind = match self {
             Self::Refused(kind) => kind,
@@ -52,8 +52,9 @@ impl<E> From<ErrorKind> for Failure<E> {
     }
 }
 
-/// The refusal of a store that has lost everything, its own record too: whoever starts now makes another in its
-/// place, and is told by a journal of the old one that it is another. So is who runs.
+/// Returns the error for a store that has lost everything, its own record included. A process that
+/// starts now makes another store in its place, and a journal of the old store reveals the
+/// difference. A running process detects it, too.
 pub fn emptied(label: &str, what: &str) -> ErrorKind {
     ErrorKind::OtherStore {
         witness: WITNESS.into(),
@@ -62,7 +63,8 @@ pub fn emptied(label: &str, what: &str) -> ErrorKind {
     }
 }
 
-/// A store that is set in such a way that an answer may not outlive a crash: `found`, which is to be `right`.
+/// Returns the error for a store with settings under which acknowledged writes may not survive a
+/// crash: `found`, which should be `right`.
 pub fn set_to_lose(label: &str, found: &str, right: &str) -> ErrorKind {
     ErrorKind::UnsafeStore {
         what: format!(
@@ -72,76 +74,77 @@ pub fn set_to_lose(label: &str, found: &str, right: &str) -> ErrorKind {
     }
 }
 
-/// Who remembers what this handle has seen.
+/// Name, in errors, of the process that remembers what this handle has seen.
 pub(super) const WITNESS: &str = "this process";
 
-/// What a verb answers inside its step, and whether it changed anything.
+/// Result of a verb inside its step, and whether it changed anything.
 pub type Step<R, T> = Result<(T, bool), Failure<<R as Rows>::Error>>;
-/// What reading or writing rows answers.
+/// Result of reading or writing rows.
 pub type Answer<R, T> = Result<T, Failure<<R as Rows>::Error>>;
 
-/// What a step is for.
+/// Purpose of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// One consistent read.
     Read,
-    /// No other writer until it ends.
+    /// A write, without other writers until it ends.
     Write,
-    /// As `Write`, on a store that went backwards too: the operator's way out.
+    /// As `Write`, also after a store rollback: for recovery by an operator.
     Forward,
 }
 
-/// What a namespace as a whole keeps.
+/// Values of a namespace as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NamespaceRow {
-    /// Raised by every change of a definition.
+    /// Version of the catalog, raised by every change of a definition.
     pub catalog_version: u64,
-    /// What holds for slots without a row.
+    /// Defaults for slots without a row.
     pub ground: Ground,
 }
 
-/// The rows of one namespace inside one atomic step. Dropped before its end, nothing of it has
-/// happened.
+/// The rows of one namespace inside one atomic step. If they are dropped before its end, nothing
+/// has happened.
 #[async_trait]
 pub trait Rows: Send + Sized {
-    /// The back end's own error.
+    /// Error type of the back end.
     type Error: Send;
-    /// How many slots one step may write.
+    /// Maximum number of slots that one step may write.
     const WRITES_MAX: usize = usize::MAX;
 
-    /// The store as it was when the step began.
+    /// Returns the store's identity when the step began.
     fn identity(&self) -> &StoreIdentity;
-    /// The store's own clock when the step began, if it has one.
+    /// Returns the time of the store's own clock when the step began, if it has one.
     fn clock(&self) -> Option<UnixMillis>;
-    /// Refuses rows that another server than the one they were written on has, since it may lack what was acknowledged:
-    /// a replica that took over. A step that writes is refused as it begins; one that reads asks only where the rows lack
-    /// something. Where there is one server, or none that says who it is, all is well.
+    /// Rejects rows on another server than the one that wrote them, such as a replica that took
+    /// over: it may lack acknowledged writes. A step that writes checks this at its begin; a step
+    /// that reads checks it only where the rows lack something. Succeeds where the store has one
+    /// server, or servers that cannot be distinguished.
     fn check_server(&self) -> Result<(), ErrorKind> {
         Ok(())
     }
 
-    /// All members.
+    /// Returns all members.
     async fn members(&mut self) -> Answer<Self, Vec<MemberRow>>;
-    /// One member.
+    /// Returns one member.
     async fn member(&mut self, member: Incarnation) -> Answer<Self, Option<MemberRow>>;
     /// Writes a member's row.
     async fn put_member(&mut self, row: &MemberRow) -> Answer<Self, ()>;
-    /// Removes a member's row; answers whether there was one.
+    /// Removes a member's row; returns whether it existed.
     async fn remove_member(&mut self, member: Incarnation) -> Answer<Self, bool>;
-    /// Lets this step end only if the member is still there and ends no other such step meanwhile.
-    /// Where writers queue up, that is so.
+    /// Makes this step fail if the member is removed, or ends another such step, before this step
+    /// ends. Back ends that queue writers need nothing.
     async fn hold_member(&mut self, _member: Incarnation) -> Answer<Self, ()> {
         Ok(())
     }
 
-    /// A pool's shape, and without reuse the first number that nobody had.
+    /// Returns a pool's shape and, without reuse, the first number never used.
     async fn pool(&mut self, name: &str) -> Answer<Self, Option<(Pool, u64)>>;
-    /// Writes these.
+    /// Writes a pool's shape and next number.
     async fn put_pool(&mut self, pool: &Pool, next: u64) -> Answer<Self, ()>;
 
-    /// The row of a slot, if it was ever claimed.
+    /// Returns the row of a slot, if it was ever claimed.
     async fn slot(&mut self, pool: &str, slot: u64) -> Answer<Self, Option<SlotRow>>;
-    /// The rows of these slots, as far as there are any.
+    /// Returns the rows of these slots, where they exist.
     async fn named_slots(
         &mut self,
         pool: &str,
@@ -153,63 +156,64 @@ pub trait Rows: Send + Sized {
         }
         Ok(found)
     }
-    /// The rows of a pool, by number.
+    /// Returns the rows of a pool, by number.
     async fn slots(&mut self, pool: &str) -> Answer<Self, Vec<SlotRow>>;
-    /// The rows of all pools, with their names.
+    /// Returns the rows of all pools, with their names.
     async fn all_slots(&mut self) -> Answer<Self, Vec<(String, SlotRow)>>;
-    /// Those that a member holds.
+    /// Returns the rows that a member holds.
     async fn held_by(&mut self, member: Incarnation) -> Answer<Self, Vec<(String, SlotRow)>>;
     /// Writes rows of a pool.
     async fn put_slots(&mut self, pool: &str, rows: &[SlotRow]) -> Answer<Self, ()>;
-    /// Removes rows of a pool, as if nobody had ever claimed them.
+    /// Removes rows of a pool, as if the slots had never been claimed.
     async fn remove_slots(&mut self, pool: &str, slots: &[u64]) -> Answer<Self, ()>;
 
-    /// What the namespace as a whole keeps.
+    /// Returns the values of the namespace as a whole.
     async fn namespace(&mut self) -> Answer<Self, NamespaceRow>;
-    /// Writes that.
+    /// Writes the values of the namespace as a whole.
     async fn put_namespace(&mut self, row: NamespaceRow) -> Answer<Self, ()>;
 
-    /// A source, deleted or not.
+    /// Returns a source, deleted or not.
     async fn definition(&mut self, name: &str) -> Answer<Self, Option<Definition>>;
-    /// All sources, the deleted too.
+    /// Returns all sources, deleted ones included.
     async fn definitions(&mut self) -> Answer<Self, Vec<Definition>>;
     /// Writes a source's row.
     async fn put_definition(&mut self, definition: &Definition) -> Answer<Self, ()>;
 
-    /// A text of the namespace as a whole, and the count of writes of the step that wrote it, where
-    /// [`begins_alone`](Self::begins_alone) says none.
+    /// Returns a note, a text of the whole namespace. The number is the count of writes of the step
+    /// that wrote it, where [`begins_alone`](Self::begins_alone) returns `None`.
     async fn note(&mut self, name: &str) -> Answer<Self, Option<(String, u64)>>;
-    /// Writes such a text.
+    /// Writes a note.
     async fn put_note(&mut self, name: &str, text: String) -> Answer<Self, ()>;
-    /// Removes it.
+    /// Removes a note.
     async fn remove_note(&mut self, name: &str) -> Answer<Self, ()>;
-    /// Lets this step end only if nobody else writes meanwhile, and answers the lowest count of writes that it and what
-    /// comes after it can have; none where that is the step's own count, which only its end says.
+    /// Makes this step fail if another step writes meanwhile. Returns the lowest count of writes
+    /// that this step and later ones can have; `None` where that is the step's own count, known
+    /// only at its end.
     fn begins_alone(&mut self) -> Option<u64>;
-    /// Keeps this as the store's [`id`](StoreIdentity::id).
+    /// Sets the store's [`id`](StoreIdentity::id).
     fn name(&mut self, id: String) -> Answer<Self, ()>;
-    /// Puts this note into all namespaces that share the store's identity.
+    /// Writes a note to all namespaces that share the store's identity.
     async fn put_note_everywhere(&mut self, name: &str, text: String) -> Answer<Self, ()> {
         self.put_note(name, text).await
     }
-    /// Whether another namespace that shares the store's identity has this note.
+    /// Returns whether another namespace that shares the store's identity has this note.
     async fn is_elsewhere(&mut self, _name: &str) -> Answer<Self, bool> {
         Ok(false)
     }
 
-    /// Takes the rows as they are, however old, for the newest, in a store of this identity.
+    /// Accepts the rows, however old, as the newest state of a store with this identity.
     async fn accept(&mut self, identity: StoreIdentity) -> Answer<Self, ()>;
 
-    /// Makes all of it durable, and counts one more write. Answers the identity after it.
+    /// Makes all changes durable, and counts one more write. Returns the identity after it.
     async fn commit(self) -> Answer<Self, StoreIdentity>;
-    /// Ends a step that changed nothing, and answers what it has read.
+    /// Ends a step that changed nothing, and confirms its reads.
     async fn unchanged(self) -> Answer<Self, ()> {
         self.roll_back().await
     }
-    /// Ends a step that was refused.
+    /// Ends a step that failed.
     async fn roll_back(self) -> Answer<Self, ()>;
 
-    /// The time that counts, when the caller's is `now`.
+    /// Returns the time that the step uses, when the caller's is `now`.
     fn time(&self, now: UnixMillis) -> UnixMillis {
         self.clock().unwrap_or(now)
     }
@@ -218,32 +222,32 @@ pub trait Rows: Send + Sized {
 /// One namespace of a store, reached by one handle.
 #[async_trait]
 pub trait Backend: fmt::Debug + Send + Sync + 'static {
-    /// Its steps.
+    /// Rows of its steps.
     type Rows: Rows;
 
-    /// What it can do.
+    /// Returns the capabilities of the store.
     fn capabilities(&self) -> Capabilities;
-    /// The namespace.
+    /// Returns the namespace.
     fn namespace(&self) -> &str;
-    /// The store, for messages; no secrets.
+    /// Returns the store's name for messages, without secrets.
     fn label(&self) -> String;
-    /// [`Store::cautions`](crate::store::Store::cautions).
+    /// Returns [`Store::cautions`](crate::store::Store::cautions).
     fn cautions(&self) -> Vec<String> {
         Vec::new()
     }
-    /// Timer of the waits after a step that lost to another.
+    /// Returns the timer for the waits after a step that lost to another.
     fn timer(&self) -> &dyn Timer {
         &BootTimer
     }
-    /// Draws a random number, by which steps that lost to each other part.
+    /// Returns a random number, which separates steps that collided.
     ///
     /// # Errors
     /// As [`random::number`].
     fn random(&self) -> Result<u64> {
         random::number()
     }
-    /// Refuses a store that is set to lose what it acknowledged. An operator may set it so at any time, so it is
-    /// asked with each join and renewal.
+    /// Rejects a store with settings under which it can lose acknowledged writes. An operator may
+    /// change these at any time, so each join and renewal checks them.
     async fn check_settings(&self) -> Result<(), Failure<<Self::Rows as Rows>::Error>> {
         Ok(())
     }
@@ -252,8 +256,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         &self,
         access: Access,
     ) -> Result<Self::Rows, Failure<<Self::Rows as Rows>::Error>>;
-    /// The verb `reserve` in a step of the back end's own, where it has one. None where rows must be looked at,
-    /// which say what is wrong, if something is.
+    /// Runs the verb `reserve` in a step of the back end's own, where it has one. Returns `None`
+    /// where the rows must be read, which also give the reason for an error.
     async fn reserve(
         &self,
         _reserve: &Reserve,
@@ -261,8 +265,9 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     ) -> Result<Option<Segment>, Failure<<Self::Rows as Rows>::Error>> {
         Ok(None)
     }
-    /// The verb `extend` for one slot in a step of the back end's own, where it has one: the count of writes
-    /// after it. None where rows must be looked at, which say what is wrong, or of a newer catalog.
+    /// Runs the verb `extend` for one slot in a step of the back end's own, where it has one, and
+    /// returns the count of writes after it. Returns `None` where the rows must be read, which give
+    /// the reason for an error, or the catalog is newer.
     async fn extend(
         &self,
         _item: &Extend,
@@ -271,7 +276,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     ) -> Result<Option<u64>, Failure<<Self::Rows as Rows>::Error>> {
         Ok(None)
     }
-    /// The verb `renew`, likewise.
+    /// Runs the verb `renew`, likewise.
     async fn renew(
         &self,
         _member: Incarnation,
@@ -281,14 +286,15 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     ) -> Result<Option<u64>, Failure<<Self::Rows as Rows>::Error>> {
         Ok(None)
     }
-    /// Sees to it that the next step sees all that was acknowledged to anybody, where steps that only read may not.
+    /// Ensures that the next step sees everything that was acknowledged to any caller, where
+    /// read-only steps may not.
     async fn catch_up(&self) -> Result<(), Failure<<Self::Rows as Rows>::Error>> {
         Ok(())
     }
-    /// Has those who count in steps of the back end's own stand back for a moment. For nothing but speed.
+    /// Makes reserves in steps of the back end's own pause for a moment. Affects only speed.
     async fn make_way(&self) {}
-    /// Says the back end's own error in the words of the domain.
+    /// Converts the back end's own error to an [`Error`].
     fn explain(&self, op: &'static str, error: <Self::Rows as Rows>::Error) -> Error;
-    /// Gives connections back. Later steps are refused.
+    /// Closes connections. Later steps fail.
     async fn close(&self) -> Result<()>;
 }

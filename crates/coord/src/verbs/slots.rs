@@ -21,22 +21,22 @@ pub(super) struct Claim<'a, B> {
     /// Source of random numbers.
     backend: &'a B,
     request: &'a ClaimRequest,
-    /// How many groups an earlier step of the same request has taken.
+    /// Number of groups that earlier steps of the same request have claimed.
     before: u32,
     now: UnixMillis,
-    /// How often it was tried.
+    /// Number of attempts.
     tries: AtomicU32,
 }
 
-/// How many numbers a claim that was overtaken chooses among, after one lost try and at most. It grows
-/// fourfold with each.
+/// Number of candidates among which an overtaken claim chooses, after one lost attempt and at most.
+/// It grows fourfold with each attempt.
 const PASS_FIRST: u32 = 4;
 const PASS_MAX: u32 = 1024;
 
-/// What one step of a claim has taken.
+/// Result of one step of a claim.
 pub(super) struct Claimed {
     pub(super) leases: Vec<Lease>,
-    /// How many groups did not fit into the step.
+    /// Number of groups that did not fit into the step.
     pub(super) left: u32,
 }
 
@@ -95,7 +95,7 @@ impl<'a, B: Backend> Claim<'a, B> {
         Self { backend, request, before, now, tries: AtomicU32::new(0) }
     }
 
-    /// How many numbers to pass over in this try: those who lost to each other take different ones.
+    /// Returns how many numbers this attempt skips: claims that collided choose different ones.
     fn pass(&self) -> Result<usize, ErrorKind> {
         let Some(lost) = self.tries.fetch_add(1, Ordering::Relaxed).checked_sub(1) else {
             return Ok(0);
@@ -105,11 +105,12 @@ impl<'a, B: Backend> Claim<'a, B> {
         Ok(usize::try_from(number % u64::from(among)).unwrap_or(0))
     }
 
-    /// The request for what is still wanted and fits into one step, and how many groups do not fit.
+    /// Returns the request for the remaining groups that fit into one step, and how many groups do
+    /// not fit.
     fn fitting(&self, writes_max: usize) -> (ClaimRequest, u32) {
         let mut request = self.request.clone();
         if self.before > 0 {
-            // What the steps before have taken is no repeat.
+            // The groups of the earlier steps must not be taken for a repeat.
             request.request = 0;
         }
         let wanted = request.count.saturating_sub(self.before);
@@ -124,15 +125,15 @@ impl<'a, B: Backend> Claim<'a, B> {
 /// Moves marks, each from where it is.
 #[derive(Debug)]
 pub struct Extends<'a> {
-    /// Which, and how far.
+    /// Slots, each with its new mark.
     pub items: &'a [Extend],
-    /// The caller's time.
+    /// Time of the caller.
     pub now: UnixMillis,
 }
 
 #[async_trait]
 impl Verb for Extends<'_> {
-    /// The marks, and the version of the catalog.
+    /// Marks, and the version of the catalog.
     type Answer = (Vec<Result<Mark>>, u64);
     const OP: &'static str = "extend";
 
@@ -158,10 +159,10 @@ impl Verb for Extends<'_> {
 }
 
 impl<'a> Extends<'a> {
-    /// The rows of all that is to be extended, as far as there are any.
+    /// Returns the rows of all slots to extend, where they exist.
     async fn slots<R: Rows>(&self, rows: &mut R) -> Answer<R, BTreeMap<(&'a str, u64), SlotRow>> {
         let mut wanted: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
-        // A number that no mark can have was never claimed.
+        // A number above the highest mark was never claimed.
         for item in self.items.iter().filter(|item| item.slot <= Mark::MAX.get()) {
             wanted.entry(&item.pool).or_default().insert(item.slot);
         }
@@ -184,7 +185,7 @@ fn extend(row: &mut SlotRow, item: &Extend, now: UnixMillis) -> Result<ExtendSte
     Ok(step)
 }
 
-/// Writes rows of several pools: in one go for each, as there may be thousands.
+/// Writes rows of several pools, with one call for each pool, as there may be thousands of rows.
 pub(super) async fn put_slots<'a, R: Rows>(
     rows: &mut R,
     changed: impl Iterator<Item = (&'a str, SlotRow)> + Send,
@@ -200,7 +201,7 @@ pub(super) async fn put_slots<'a, R: Rows>(
 }
 
 async fn slot<R: Rows>(rows: &mut R, pool: &str, slot: u64) -> Answer<R, SlotRow> {
-    // A number that no mark can have was never claimed.
+    // A number above the highest mark was never claimed.
     let row = if slot > Mark::MAX.get() { None } else { rows.slot(pool, slot).await? };
     row.ok_or_else(|| never_claimed(pool, slot).into())
 }

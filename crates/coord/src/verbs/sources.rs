@@ -16,7 +16,7 @@ pub(super) struct Reserves<'a> {
 
 #[async_trait]
 impl Verb for Reserves<'_> {
-    /// The segment, whose `writes` are yet to be counted.
+    /// The segment, with its `writes` not yet set.
     type Answer = Segment;
     const OP: &'static str = "reserve";
     const HAS_WAY: bool = false;
@@ -50,7 +50,7 @@ impl Verb for GivesBack<'_> {
     }
 }
 
-/// What is to become of a definition.
+/// Change of a definition.
 pub(super) enum Changed<'a> {
     Define(&'a NewDefinition),
     Alter(&'a NewDefinition, Option<u64>),
@@ -95,7 +95,7 @@ impl Verb for Change<'_> {
     }
 }
 
-/// Writes a definition, with a version of its own.
+/// Writes a definition with a new version.
 async fn write<R: Rows>(rows: &mut R, definition: Definition) -> Answer<R, Definition> {
     let namespace = rows.namespace().await?;
     let version = namespace.catalog_version.saturating_add(1);
@@ -136,7 +136,7 @@ impl Verb for Get<'_> {
     }
 }
 
-/// The definition, unless it was never made or has been deleted.
+/// Returns the definition, unless it was never made or is deleted.
 async fn existing<R: Rows>(rows: &mut R, name: &str) -> Answer<R, Definition> {
     let stored = rows.definition(name).await?;
     Ok(catalog::existing(stored.as_ref(), name)?.clone())

@@ -69,8 +69,8 @@ impl<B: Backend> StoreOver<B> {
     }
 }
 
-/// The slots in such numbers as one step can write, with room for the records of members. At least one
-/// step, which refuses what makes no sense.
+/// Splits the slots into parts that one step can write, with room for the records of members.
+/// Returns at least one part, so that invalid requests are rejected.
 fn in_steps<B: Backend, T>(slots: &[T]) -> impl Iterator<Item = &[T]> {
     let chunks = slots.chunks((<B::Rows as Rows>::WRITES_MAX / 2).max(1));
     chunks.chain(slots.is_empty().then_some(slots))
@@ -117,7 +117,7 @@ impl<B: Backend> Store for StoreOver<B> {
     async fn now(&self) -> Result<Option<UnixMillis>> {
         match self.backend.capabilities().clock {
             ClockOf::Store => self.answer(Now).await,
-            // There is nothing to ask.
+            // The store has no clock to read.
             ClockOf::Caller => Ok(None),
         }
     }
@@ -131,7 +131,7 @@ impl<B: Backend> Store for StoreOver<B> {
         let by_handle = self.lineage.seen();
         let recalls = Recalls { who, seen, by_handle: by_handle.as_deref() };
         let (recalled, found) = self.answer(recalls).await?;
-        // After a recovery the caller sees to it that nothing of what was lost is used.
+        // After a recovery the caller ensures that nothing of the lost state is used.
         let access = match recalled {
             Recalled::Recovered => Access::Forward,
             Recalled::Same => Access::Read,
@@ -167,7 +167,7 @@ impl<B: Backend> Store for StoreOver<B> {
             }
             self.answer(Renew { member, presence, now }).await
         };
-        // Both at once: a renewal that comes too late costs more than one too many.
+        // Both run at once: a late renewal costs more than a superfluous one.
         let (renewed, safe) = tokio::join!(renewal, self.check_settings("renew"));
         renewed.and(safe)
     }
@@ -188,7 +188,7 @@ impl<B: Backend> Store for StoreOver<B> {
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
         check_group(&request.pool, self.group_max())
             .map_err(|kind| Error::new(Claim::<B>::OP, kind))?;
-        // Those of one handle would only overtake each other.
+        // Concurrent claims of one handle would only overtake each other.
         let _turn = self.claims.lock().await;
         let mut claimed = self.answer(Claim::new(&self.backend, request, 0, now)).await?;
         let mut leases = claimed.leases;
@@ -196,7 +196,7 @@ impl<B: Backend> Store for StoreOver<B> {
             let before = request.count - claimed.left;
             claimed = match self.answer(Claim::new(&self.backend, request, before, now)).await {
                 Ok(claimed) => claimed,
-                // Fewer are free than were asked for.
+                // Fewer groups are free than requested.
                 Err(error) if matches!(error.kind(), ErrorKind::PoolFull(_)) => break,
                 Err(error) => return Err(error),
             };
@@ -226,7 +226,7 @@ impl<B: Backend> Store for StoreOver<B> {
     }
 
     async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
-        // Those of one handle would only overtake each other.
+        // Concurrent steps of one handle would only overtake each other.
         let _turn = self.claims.lock().await;
         let mut taken = Taken::default();
         for slots in in_steps::<B, _>(&take.slots) {
@@ -245,7 +245,7 @@ impl<B: Backend> Store for StoreOver<B> {
     }
 
     async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
-        // Those of one handle would only overtake each other.
+        // Concurrent steps of one handle would only overtake each other.
         let _turn = self.claims.lock().await;
         for slots in in_steps::<B, _>(&avoid.slots) {
             self.answer(Avoids { avoid, slots, now }).await?;
@@ -254,7 +254,7 @@ impl<B: Backend> Store for StoreOver<B> {
     }
 
     async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {
-        // Those of one handle would only overtake each other.
+        // Concurrent steps of one handle would only overtake each other.
         let _turn = self.claims.lock().await;
         let mut reclaimed = Vec::new();
         for slots in in_steps::<B, _>(&reclaim.slots) {
