@@ -30,7 +30,7 @@ const STORES: RangeInclusive<usize> = 2..=64;
 /// The same bounds for stores that mint; a single store may be the first of several.
 const MINTING: RangeInclusive<usize> = 1..=64;
 
-/// Parses the stores of a numeric source, as its key `stores` names them: `a,b,c`.
+/// Parses the stores of a segment source, as its key `stores` names them: `a,b,c`.
 pub(crate) fn names(text: &str) -> Result<Vec<String>, String> {
     let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
     check_names(&names.iter().map(String::as_str).collect::<Vec<_>>(), STORES)?;

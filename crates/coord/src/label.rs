@@ -5,9 +5,9 @@ use std::fmt::{self, Write as _};
 
 use crate::error::ErrorKind;
 
-/// Returns whether a character has an effect where it is shown, instead of being visible: control
-/// characters, line and paragraph separators, and characters that change the direction of text or
-/// have no width.
+/// Returns whether a character has an effect where it is shown, instead of being visible. These are
+/// control characters, line and paragraph separators, and characters that change the direction of
+/// text or have no width.
 #[must_use]
 pub fn is_control(c: char) -> bool {
     c.is_control()

@@ -1,11 +1,11 @@
 //! External leases: worker numbers leased to processes that mint themselves and are not members of
 //! the store.
 //!
-//! An external client sends its name and, periodically, a sign of life. It knows neither marks nor
-//! terms, so the mark alone is its lease: until that time the number belongs to the client,
-//! whichever process responded to it, and no claim takes a slot with a mark ahead. The slot's row
-//! names the client. So any process of the namespace can respond to the client next time, and no
-//! process has to stay alive for it.
+//! An external client sends its name and, periodically, a sign of life. It does not know marks and
+//! terms, so the mark alone is its lease. Until that time the number belongs to the client,
+//! whichever process responded to it: no claim takes a slot with a mark ahead. The slot's row names
+//! the client. So any process of the namespace can respond to the client next time, and no process
+//! has to stay alive for it.
 //!
 //! When a client stops renewing, time passes its mark without further action. The client's use of
 //! its own clock is not covered: a number sets no bounds on the ticks that are minted with it.

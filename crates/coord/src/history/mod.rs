@@ -2,11 +2,11 @@
 //! another line of writes.
 //!
 //! A count of writes is not enough: a store that was rolled back counts on, and finally exceeds the
-//! count that a process with the lost writes remembers. So each of these steps leaves a random
-//! *start* in the store, with the count at that step: a process that begins to write to it, a step
-//! that puts it in doubt, and a recovery. A process that remembers the newest start and a count can
-//! always check whether the store still has all of those writes: the store has the start, and no
-//! other start between it and the count.
+//! count that a process with the lost writes remembers. Therefore a random *start* is left in the
+//! store, with the count at that step, by every process that begins to write, by the step that puts
+//! the store in doubt, and by a recovery. A process that remembers the newest start and a count can
+//! always check whether the store still has all of those writes. If it does, it has the start, and
+//! no other start between it and the count.
 //!
 //! Identity, number of recoveries, newest start, and the doubt are one text, which every step
 //! compares as a whole: `STORE.RECOVERIES.START`, followed by `!` while the store is in doubt.

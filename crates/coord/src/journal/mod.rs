@@ -52,7 +52,8 @@ const WAY_OUT: &str =
 /// Reason given for a whole journal that this version cannot read.
 const NEWER: &str = "a newer version wrote it; run that one, or a newer";
 /// Maximum delay, in seconds, of the kernel's stamp of the last change after the time that the
-/// journal recorded for it: one write to a busy disk, too short for a restore by an operator.
+/// journal recorded for it. It covers one write to a busy disk, and is too short for a restore by
+/// an operator.
 const STAMP_LATE_SECONDS: i64 = 3;
 /// Maximum time, in seconds, by which the stamp may precede the recorded time. A sync keeps the
 /// data, not the stamp. After a loss of power the stamp is as old as the file system's last update
@@ -181,7 +182,7 @@ impl Journal {
     }
 
     /// Writes one copy, and repeats it if the disk took so long that the kernel's stamp no longer
-    /// matches the recorded time: if the process died then, the journal would look like a restored
+    /// matches the recorded time. If the process died then, the journal would look like a restored
     /// older state.
     fn put(&self, copy: usize, frame: &mut Frame) -> Result<()> {
         let failed = |error| Error::io("write journal", &self.path, error);

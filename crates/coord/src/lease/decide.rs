@@ -95,8 +95,8 @@ pub fn given_up(row: &SlotRow, mark: Mark, now: UnixMillis) -> SlotRow {
     SlotRow { term: row.term.next(), mark, holder: None, given_up_at: now, ..row.clone() }
 }
 
-/// Returns the row after an operator moved the namespace forward: with a mark of at least `mark`,
-/// and a term that no lease of a lost state can have, raised as far as the term of `ground`. Marks
+/// Returns the row after an operator moved the namespace forward. Its mark is at least `mark`. Its
+/// term is one that no lease of a lost state can have, raised as far as the term of `ground`. Marks
 /// of workers are times, which bound how far a lost state can have come. Marks of counters are
 /// numbers, and rise by more than a lost state can have counted.
 #[must_use]

@@ -121,7 +121,7 @@ impl Presence {
     /// Returns whether a presence renewed at `renewed_at` is live at `now`, both by the clock that
     /// the store uses.
     ///
-    /// A renewal that lies further in the future than one time to live is not live either: a member
+    /// A renewal that lies further in the future than one time to live is not live either. A member
     /// with a clock that was once years fast must not hold its slot for years after its end.
     #[must_use]
     pub const fn live(ttl_ms: u64, renewed_at: UnixMillis, now: UnixMillis) -> bool {
@@ -145,7 +145,8 @@ impl Presence {
 /// Checks the data that a member sends about itself.
 ///
 /// # Errors
-/// `Invalid` for a label that is over-long or has control characters, and for a time to live of zero.
+/// `Invalid` for a label that is over-long or has control characters, and for a time to live of
+/// zero.
 pub fn check(member: &Member, presence: Presence) -> Result<(), ErrorKind> {
     for (what, label) in
         [("owner", &member.owner), ("host", &member.host), ("address", &member.address)]
@@ -235,7 +236,7 @@ impl MemberRow {
         }
     }
 
-    /// Returns the row after a renewal at `now`, or `None` for a late one: the member has renewed
+    /// Returns the row after a renewal at `now`, or `None` for a late one. The member has renewed
     /// since, and a process that watches its count of renewals must not see an earlier count again.
     #[must_use]
     pub fn renewed(&self, presence: Presence, now: UnixMillis) -> Option<Self> {

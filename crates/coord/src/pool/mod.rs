@@ -170,8 +170,8 @@ pub fn leases(pool: &str, rows: &[SlotRow]) -> Vec<Lease> {
     rows.iter().map(lease).collect()
 }
 
-/// Chooses the slots of a claim from all rows of the pool, all members, the first number never used
-/// (`next`, for pools without reuse) and the time of the clock that the store uses.
+/// Chooses the slots of a claim from all rows of the pool, all members, and the first number never
+/// used (`next`, for pools without reuse). `now` is the time of the clock that the store uses.
 ///
 /// A group is usable if no live member except the superseded one holds any of its slots, and at
 /// least one of its slots has a mark that the request allows. If no group is usable, marks that an
