@@ -1,5 +1,5 @@
-//! Bursts that fit into one tick, by generators whose layout bounds them: what one ID costs where there
-//! is one to be had. Each waits until its tick is an empty one, and is timed for one burst.
+//! Bursts that fit into one tick, by generators that their layout bounds: the cost of one ID while
+//! the tick has room. Each generator waits for an empty tick and is timed for one burst.
 
 use std::hint::black_box;
 use std::sync::{Arc, Mutex};
@@ -11,10 +11,10 @@ use crate::cases::ours::TWITTER;
 use crate::cases::rivals;
 use crate::report::median;
 
-/// Longer than the longest tick, sonyflake's.
+/// Wait that is longer than the longest tick, sonyflake's.
 const EMPTY: Duration = Duration::from_millis(12);
 
-/// A generator, and how many IDs fit safely into one of its ticks.
+/// A generator, and the number of IDs that fit safely into one of its ticks.
 struct Burst {
     name: &'static str,
     ids: usize,
@@ -42,7 +42,7 @@ fn all() -> Vec<Burst> {
     ]
 }
 
-/// All in turn, `rounds` times; prints what an ID took.
+/// Runs all in turn, `rounds` times; prints the time per ID.
 pub fn run(rounds: usize) {
     let mut bursts = all();
     let mut taken = vec![Vec::new(); bursts.len()];

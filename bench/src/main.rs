@@ -1,6 +1,7 @@
-//! How fast Snowmint mints, against floors and rivals measured in the same run.
+//! Minting speed of Snowmint, compared with floors and rivals measured in the same run.
 //!
-//! `cargo run --release` takes a few minutes; `-- --test` runs everything once, to see that it works.
+//! `cargo run --release` takes a few minutes; `-- --test` runs everything once, to see that it
+//! works.
 
 mod bursts;
 mod cases;
@@ -14,14 +15,14 @@ use std::time::Duration;
 use measure::{Case, Sample, check, sample};
 use snowmint_core::{CachedClock, Refresher, SystemClock};
 
-/// What the command line says.
+/// Options from the command line.
 struct Plan {
     rounds: usize,
     length: Duration,
     check_ids: usize,
     only: Option<String>,
-    /// Whether stale readings fail the run. On a machine that does something else meanwhile the
-    /// refresher can be late by any time.
+    /// Whether stale readings fail the run. On a machine with other work the refresher can be late
+    /// by any time.
     fresh: bool,
 }
 
@@ -68,7 +69,7 @@ fn main() {
     }
 }
 
-/// Looks at every ID of every case, before anything is timed. Answers how many cases failed.
+/// Checks every ID of every case before any timing. Returns the number of failed cases.
 fn checks(plan: &Plan, cases: &[Case]) -> usize {
     println!(
         "| check | threads | IDs | duplicates | out of order in a thread | stale, ms | ahead, ms |"
@@ -83,7 +84,7 @@ fn checks(plan: &Plan, cases: &[Case]) -> usize {
                 found.stale_ms_max <= stale_ms && found.ahead_ms_max <= ahead_ms
             });
             let good = found.duplicates == 0 && fresh;
-            // A rival's duplicates are its own; ours fail the run.
+            // A rival's duplicates do not fail the run; ours do.
             let fails = found.duplicates > 0 || (plan.fresh && !fresh);
             bad += usize::from(fails && case.fresh.is_some());
             println!(
@@ -101,7 +102,7 @@ fn checks(plan: &Plan, cases: &[Case]) -> usize {
     bad
 }
 
-/// All cases in turn, round by round: a slow minute slows everybody.
+/// Runs all cases in turn, round by round: a slow minute slows all of them.
 fn rounds(plan: &Plan, cases: &[Case]) -> BTreeMap<(usize, usize), Vec<Sample>> {
     let mut samples: BTreeMap<(usize, usize), Vec<Sample>> = BTreeMap::new();
     for _ in 0..plan.rounds {

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How many IDs are minted between two looks at the stop flag.
+/// IDs minted between two checks of the stop flag.
 const STRIDE: u64 = 1024;
 
 /// Mints on one thread.
 pub trait Worker: Send {
-    /// Mints `n` IDs and answers something that depends on all of them.
+    /// Mints `n` IDs and returns a value that depends on all of them.
     fn run(&mut self, n: u64) -> u64;
-    /// How many those really are: more, where they come together.
+    /// Returns how many IDs `n` runs really make: more, where IDs come together.
     fn made_of(&self, n: u64) -> u64 {
         n
     }
@@ -71,31 +71,31 @@ impl<F: FnMut(&mut [u64]) + Send> Worker for Fills<F> {
     }
 }
 
-/// Reads an ID's Unix milliseconds; and how old and how far ahead they may be, in milliseconds.
+/// Reader of an ID's Unix milliseconds; its maximum age and lead, in milliseconds.
 pub type Fresh = (fn(u64) -> u64, u64, u64);
 
-/// One thing that mints, and how it is measured.
+/// One way to mint, and how to measure it.
 pub struct Case {
     pub name: &'static str,
     pub threads: &'static [usize],
-    /// Threads sleep by design (a layout's own bound): their CPU time says nothing.
+    /// Whether threads sleep by design (a layout's own bound): their CPU time then says nothing.
     pub sleeps: bool,
-    /// How the threads' workers are made.
+    /// Constructor of the threads' workers.
     pub workers: Box<dyn Fn(usize) -> Vec<Box<dyn Worker>>>,
-    /// Where freshness is promised.
+    /// Promised freshness, if any.
     pub fresh: Option<Fresh>,
-    /// Whether the IDs are IDs at all: floors repeat themselves.
+    /// Whether the numbers are IDs; those of floors repeat.
     pub unique: bool,
 }
 
 /// One sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// Wall nanoseconds an ID, over all threads.
+    /// Wall-clock nanoseconds per ID, over all threads.
     pub ns: f64,
     /// Processors that the process really had.
     pub cores: f64,
-    /// Whether it had all that it asked for.
+    /// Whether the process had all processors that it asked for.
     pub quiet: bool,
 }
 
@@ -141,7 +141,7 @@ pub fn sample(case: &Case, threads: usize, length: Duration) -> Sample {
     Sample { ns: wall.as_secs_f64() * 1e9 / count as f64, cores, quiet }
 }
 
-/// What the check of a case found.
+/// Result of checking a case.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Check {
     pub ids: usize,
@@ -151,8 +151,8 @@ pub struct Check {
     pub ahead_ms_max: u64,
 }
 
-/// Mints `count` IDs on each of `threads` threads, and looks at every one: no ID twice, each thread
-/// increasing, no tick older or newer than promised.
+/// Mints `count` IDs on each of `threads` threads, and checks each of them: no ID twice, each
+/// thread increasing, no tick older or newer than promised.
 pub fn check(case: &Case, threads: usize, count: usize) -> Check {
     let found: Vec<(Vec<u64>, Check)> = std::thread::scope(|scope| {
         let handles: Vec<_> = (case.workers)(threads)
@@ -192,7 +192,7 @@ fn check_one(fresh: Option<Fresh>, mut worker: Box<dyn Worker>, count: usize) ->
         let before = unix_ms();
         worker.collect(chunk);
         if let Some((time_of, _, _)) = fresh {
-            // The clock was at least `before` when each of them was asked for.
+            // The clock was at least `before` when each of these IDs was requested.
             let (first, last) = (time_of(chunk[0]), time_of(chunk[chunk.len() - 1]));
             check.stale_ms_max = check.stale_ms_max.max(before.saturating_sub(first));
             check.ahead_ms_max = check.ahead_ms_max.max(last.saturating_sub(unix_ms()));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::measure::{Case, Sample};
 
-/// What each case is compared with.
+/// Case with which all cases are compared.
 const FLOOR: &str = "floor: fetch_add";
 
 pub fn median(mut values: Vec<f64>) -> f64 {
@@ -12,7 +12,7 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Median over the rounds in which both samples had their processors.
+/// Returns the median over the rounds in which both samples had their processors.
 fn ratio(of: &[Sample], to: &[Sample]) -> f64 {
     let pairs = of.iter().zip(to).filter(|(of, to)| of.quiet && to.quiet);
     median(pairs.map(|(of, to)| of.ns / to.ns).collect())
@@ -42,13 +42,13 @@ pub fn print(cases: &[Case], samples: &BTreeMap<(usize, usize), Vec<Sample>>) {
     targets(cases, samples);
 }
 
-/// One of the goals: a case against another, at some threads.
+/// One of the goals: a case compared with another, with a number of threads.
 struct Goal {
     row: &'static str,
     of: &'static str,
     to: &'static str,
     threads: usize,
-    /// Time of one over time of the other may be at most this.
+    /// Highest ratio of the time of `of` to the time of `to`.
     at_most: f64,
 }
 

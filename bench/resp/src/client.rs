@@ -1,9 +1,9 @@
-//! Counts over RESP, many requests in one go.
+//! Counting over RESP with pipelined requests.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 
-/// Requests in one go.
+/// Requests per pipelined batch.
 const PIPELINE: usize = 512;
 
 pub struct Client(BufReader<TcpStream>);
@@ -15,7 +15,7 @@ impl Client {
         Self(BufReader::with_capacity(1 << 16, stream))
     }
 
-    /// `INCR` of each key. Refusals are left out.
+    /// Sends `INCR` for each key and collects the numbers, without errors.
     pub fn incr<K: AsRef<str>>(
         &mut self,
         mut keys: impl Iterator<Item = K>,

@@ -1,9 +1,9 @@
-//! The floor: a bare responder on one thread, as redis-server is, that answers bytes which are ready and knows
-//! nothing of what it is asked. It is this program, started with [`ARGUMENT`].
+//! The floor: a bare responder on one thread, as redis-server is, that returns ready-made bytes and
+//! never interprets a request. It is this program, started with [`ARGUMENT`].
 //!
-//! What it cannot do on two processors, one of which is the client's, no server can. It waits as redis-server does,
-//! or asks the system without a rest: then the client never has to wake it, which costs the client more than
-//! sending does.
+//! No server can do more than the floor on two processors, one of which is the client's. It waits
+//! as redis-server does, or polls the system without a rest: the client then never has to wake it,
+//! and waking costs the client more than sending does.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -14,23 +14,23 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 use snowmint_bench_servers::Process;
 
-/// Makes this program the floor.
+/// Argument that makes this program the floor.
 pub const ARGUMENT: &str = "floor";
 
-/// As long as an ID of ours.
+/// Reply that is as long as one of our IDs.
 const REPLY: &[u8] = b":100000000000000000\r\n";
-/// The first byte of each request; redis-benchmark sends it nowhere else.
+/// First byte of each request; redis-benchmark sends it nowhere else.
 const REQUEST: u8 = b'*';
 const LISTENER: Token = Token(0);
 
-/// How it learns that there is something to read.
+/// Way to learn of readable data: blocking, or polling without a rest.
 #[derive(Clone, Copy)]
 pub enum Rest {
     Waiting,
     None,
 }
 
-/// Starts one; answers its port, too.
+/// Starts a floor; returns its port, too.
 pub fn start(rest: Rest) -> (Process, u16) {
     let this = std::env::current_exe().expect("this program has a path");
     let rest = match rest {
@@ -41,7 +41,7 @@ pub fn start(rest: Rest) -> (Process, u16) {
     (process, port.parse().expect("a port"))
 }
 
-/// Is the floor that the command line names, for ever.
+/// Runs the floor that the command line names, for ever.
 pub fn serve() {
     let waits = std::env::args().nth(2).as_deref() == Some("waiting");
     let mut poll = Poll::new().expect("a selector");
@@ -51,7 +51,7 @@ pub fn serve() {
     let (mut streams, mut next) = (HashMap::new(), LISTENER.0);
     let (mut events, mut answers) = (Events::with_capacity(512), Vec::new());
     loop {
-        // Nobody there: it leaves the processor to others.
+        // Without connections it blocks, which leaves the processor to other processes.
         let timeout = (!waits && !streams.is_empty()).then_some(Duration::ZERO);
         poll.poll(&mut events, timeout).expect("events");
         for event in &events {
@@ -67,7 +67,7 @@ pub fn serve() {
                 answers.push((event.token(), requests(stream)));
             }
         }
-        // All that is there is read before anything is answered, as redis-server does.
+        // All requests are read before any reply is sent, as redis-server does.
         for (token, requests) in answers.drain(..) {
             let answered = requests.is_some_and(|count| {
                 streams.get_mut(&token).is_some_and(|it| it.write_all(&REPLY.repeat(count)).is_ok())
@@ -79,7 +79,7 @@ pub fn serve() {
     }
 }
 
-/// How many requests there are to read; nothing at the end.
+/// Returns the number of readable requests; `None` at the end of the stream.
 fn requests(stream: &mut TcpStream) -> Option<usize> {
     let (mut buffer, mut count) = ([0; 16 * 1024], 0);
     loop {

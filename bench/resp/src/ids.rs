@@ -1,4 +1,4 @@
-//! One ID a request, and many: `INCR` and `MINT` of a snowflake source.
+//! One ID per request, and many: `INCR` and `MINT` of a snowflake source.
 
 use snowmint_bench_servers::{Snowmint, WIDE, median, ratio, served};
 use snowmint_testkit::servers::Redis;
@@ -6,7 +6,7 @@ use snowmint_testkit::servers::Redis;
 use crate::floor::{self, Rest};
 use crate::{Much, port, rounds};
 
-/// What each request of a row carries; against what of redis-server, if it has the like.
+/// Prints the rates of `INCR`, compared with redis-server, and of `MINT`, which redis-server lacks.
 pub fn speed(much: &Much, binary: &str) {
     let ours = Snowmint::start(binary, WIDE);
     let redis = served(|| Redis::start(&["--appendonly", "no"]));
@@ -18,11 +18,11 @@ pub fn speed(much: &Much, binary: &str) {
               bare responder over redis-server, waiting | without a rest |"
     );
     println!("|---|---|---|---|---|---|");
-    // With several threads redis-benchmark sees each quarter of a second that it is over.
+    // With several threads, redis-benchmark checks for its end only every 250 ms.
     let times = if much.threads > 1 { 8 } else { 1 };
     let (few, many) = ((much.requests / 5).to_string(), (much.requests * times).to_string());
     let threads = much.threads.to_string();
-    // Its one thread is another loop than one of several.
+    // redis-benchmark without `--threads` runs a different loop than with it.
     let threads = if much.threads > 1 { vec!["--threads", &threads] } else { Vec::new() };
     for pipeline in ["1", "16", "64"] {
         let how = ["-c", "50", "-P", pipeline];
@@ -39,7 +39,7 @@ pub fn speed(much: &Much, binary: &str) {
         );
     }
     let requests = (much.requests / 50).max(100).to_string();
-    // One thread of redis-benchmark reads 16 M numbers a second at most, so slow is it.
+    // One thread of redis-benchmark reads at most 16 M numbers per second.
     let how = ["-c", "8", "--threads", "2", "-n", &requests, "MINT", "wide", "1000"];
     let rates = rounds(much.rounds, &ports[..1], &how, "MINT wide 1000");
     println!(

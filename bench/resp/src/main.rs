@@ -1,9 +1,10 @@
-//! IDs and counters over RESP, against redis-server: the same client (redis-benchmark), on the same machine, in
-//! turn, round after round; and beside the floor, a bare responder, for what the client leaves to any server.
+//! IDs and counters over RESP, compared with redis-server: the same client (redis-benchmark) on the
+//! same machine, in turn, round after round. The floor, a bare responder, shows how much the client
+//! leaves to any server.
 //!
-//! `cargo build --profile dist --bin snowmint && cd bench && cargo run --release -p snowmint-bench-resp`;
-//! `-- --test` runs everything once, small; `-- --snowmint PATH` takes another binary; `-- --apart` keeps those who
-//! ask off the servers' processors.
+//! `cargo build --profile dist --bin snowmint && cd bench && cargo run --release -p
+//! snowmint-bench-resp`; `-- --test` runs everything once, small; `-- --snowmint PATH` takes
+//! another binary; `-- --apart` keeps clients off the servers' processors.
 
 mod client;
 mod floor;
@@ -16,14 +17,14 @@ use client::Client;
 use snowmint_bench_servers::{COUNTERS, Plan, Snowmint, assert_distinct, median, ratio, served};
 use snowmint_testkit::servers::Redis;
 
-/// How much of everything.
+/// Amount of each measurement.
 struct Much {
     rounds: usize,
     requests: u64,
     keys: u64,
-    /// Keys whose memory is looked at.
+    /// Number of live keys whose memory use is measured.
     live: u64,
-    /// How many threads of redis-benchmark ask for IDs in a pipeline.
+    /// Threads of redis-benchmark that request IDs in a pipeline.
     threads: usize,
 }
 
@@ -50,7 +51,7 @@ fn main() {
     memory(&much, &plan.binary);
 }
 
-/// Looks at every answer of two clients who count one key at once.
+/// Checks every reply of two clients that count one key concurrently.
 fn check(port: u16) {
     const EACH: usize = 100_000;
     let all: Vec<u64> = std::thread::scope(|scope| {
@@ -95,7 +96,7 @@ fn port(redis: &Redis) -> u16 {
     port.and_then(|port| port.parse().ok()).expect("a port in the URL")
 }
 
-/// The rates of each server, all in turn in each round.
+/// Returns the rates of each server; all take turns in each round.
 fn rounds(rounds: usize, ports: &[u16], how: &[&str], row: &str) -> Vec<Vec<f64>> {
     let mut rates = vec![Vec::new(); ports.len()];
     for _ in 0..rounds {
@@ -106,7 +107,7 @@ fn rounds(rounds: usize, ports: &[u16], how: &[&str], row: &str) -> Vec<Vec<f64>
     rates
 }
 
-/// Requests in a second, by redis-benchmark, of the row with this name.
+/// Returns the requests per second that redis-benchmark reports in the row with this name.
 fn benchmark(port: u16, how: &[&str], row: &str) -> f64 {
     let output = Command::new("redis-benchmark")
         .args(["-p", &port.to_string(), "--csv"])
@@ -120,10 +121,10 @@ fn benchmark(port: u16, how: &[&str], row: &str) -> f64 {
     rate.unwrap_or_else(|| panic!("redis-benchmark said: {said}"))
 }
 
-/// The key of this number.
+/// Function from a number to its key.
 type Key = fn(u64) -> String;
 
-/// What live keys cost, seen from outside, and how long a restart takes with them.
+/// Prints the memory use of live keys, seen from outside, and the restart time with them.
 fn memory(much: &Much, binary: &str) {
     println!("\n| {} live keys | bytes of memory each | ready after a kill, ms |", much.live);
     println!("|---|---|---|");
@@ -134,7 +135,7 @@ fn memory(much: &Much, binary: &str) {
     for (name, key) in kinds {
         let mut ours = Snowmint::start(binary, COUNTERS);
         let mut client = Client::to(ours.resp);
-        // Every section is there before.
+        // Every section exists before the memory is measured.
         client.incr((0..200_000).map(|number| format!("warm-{number}")), &mut Vec::new());
         let before = ours.resident_bytes();
         client.incr((0..much.live).map(key), &mut Vec::new());

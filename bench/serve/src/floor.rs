@@ -1,5 +1,5 @@
-//! The floors: bare responders that do nothing but answer, each a process of its own as a server is. They are this
-//! program, started with [`ARGUMENT`] and the name of a floor.
+//! The floors: bare responders, each in a process of its own as a server is. They are this program,
+//! started with [`ARGUMENT`] and the name of a floor.
 
 use std::convert::Infallible;
 use std::process::Command;
@@ -22,23 +22,23 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic_prost::ProstCodec;
 
-/// Makes this program a floor.
+/// Argument that makes this program a floor.
 pub const ARGUMENT: &str = "floor";
 
-/// An ID as long as ours are.
+/// ID that is as long as ours.
 const ID: u64 = 100_000_000_000_000_000;
 const IDS: &[u8] = b"{\"ids\":[\"100000000000000000\"]}";
 
-/// Starts a floor (`http` or `grpc`); answers its port, too.
+/// Starts a floor (`http` or `grpc`); returns its port, too.
 pub fn start(name: &str) -> (Process, u16) {
     let this = std::env::current_exe().expect("this program has a path");
     let (process, port) = Process::start(Command::new(this).args([ARGUMENT, name]));
     (process, port.parse().expect("a port"))
 }
 
-/// Is the floor that the command line names, for ever.
+/// Runs the floor that the command line names, for ever.
 pub fn serve() {
-    // As a server's.
+    // The same kind of runtime as a server's.
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -51,7 +51,7 @@ pub fn serve() {
     });
 }
 
-/// hyper, and nothing else: the bytes that a server answers for one ID.
+/// Serves over bare hyper the bytes that a server returns for one ID.
 async fn http(listener: TcpListener) {
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
@@ -65,13 +65,13 @@ async fn http(listener: TcpListener) {
         });
         tokio::spawn(async move {
             let builder = http1::Builder::new().pipeline_flush(true).clone();
-            // Whoever hangs up is gone.
+            // An error means that the client hung up.
             let _ = builder.serve_connection(TokioIo::new(stream), answer).await;
         });
     }
 }
 
-/// tonic, and nothing else: messages that are ready, of as many IDs as are asked for.
+/// Serves over bare tonic ready-made messages with the requested number of IDs.
 async fn grpc(listener: TcpListener) {
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     Server::builder().add_service(Bare).serve_with_incoming(incoming).await.expect("it serves");
@@ -121,5 +121,5 @@ impl tower::Service<Request<tonic::body::Body>> for Bare {
     }
 }
 
-/// IDs in a message of a stream.
+/// IDs per message of a stream.
 const CHUNK: u64 = 1_000;

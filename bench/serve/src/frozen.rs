@@ -1,9 +1,9 @@
-//! What callers feel while the store stands still: requests at an even pace, half of the highest, with the store
-//! frozen in the middle and not, in turn.
+//! Latency for callers while the store stands still: requests at an even pace, half of the highest,
+//! in turn with the store frozen in the middle and with it running.
 //!
-//! Each request has the time at which it was due; how late its answer is counts from then, so that waiting behind
-//! others counts, too, and so does a client that does not get its turn. What the machine alone adds, a floor shows
-//! that is asked at the same pace, in turn: bare hyper, and redis-server.
+//! Each request has a due time, and its latency counts from then: waiting behind other requests
+//! counts, too, and so does a client that gets no processor. A floor (bare hyper, redis-server),
+//! called at the same pace in turn, shows what the machine alone adds.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -19,17 +19,18 @@ use crate::table::{Table, Wanted};
 use crate::talk::Talk;
 
 const CONNECTIONS: usize = 16;
-/// How often it is looked what is due, where looking would take the server's processors.
+/// Pause between checks for due requests, where checking without a pause would take the server's
+/// processors.
 const REST: Duration = Duration::from_micros(100);
 
 /// Starts a store.
 type Start = fn() -> Server;
 
-/// What answers and does nothing else.
+/// A bare responder.
 struct Floor {
     name: &'static str,
     port: u16,
-    /// It ends with this.
+    /// Guard that ends the responder when dropped.
     _server: Box<dyn Any>,
 }
 
@@ -76,7 +77,7 @@ fn row(plan: &Plan, table: &mut Table, name: &str, case: (&Server, &Snowmint, Ta
     let (mut bare, mut free, mut frozen, mut ids) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..plan.much(3, 1) {
-        // Its numbers are no IDs.
+        // The floor's numbers are not IDs.
         bare.push(paced(floor.port, &mut Vec::new()));
         free.push(paced(port, &mut ids));
         let held = std::thread::scope(|scope| {
@@ -90,7 +91,7 @@ fn row(plan: &Plan, table: &mut Table, name: &str, case: (&Server, &Snowmint, Ta
             paced(port, &mut ids)
         });
         frozen.push(held);
-        // The window is filled again.
+        // The window is refilled.
         std::thread::sleep(length / 4);
     }
     assert_distinct(name, ids);
@@ -111,7 +112,7 @@ fn connect(port: u16) -> TcpStream {
     stream
 }
 
-/// Answers a second when every connection asks as soon as it is answered.
+/// Returns responses per second when each connection sends a request as soon as it has a response.
 fn highest(talk: Talk, port: u16, length: Duration) -> f64 {
     let begun = Instant::now();
     let ask = || {
@@ -136,13 +137,14 @@ fn highest(talk: Talk, port: u16, length: Duration) -> f64 {
 /// Requests at an even pace.
 struct Paced {
     talk: Talk,
-    /// How many threads ask.
+    /// Number of client threads.
     threads: usize,
-    /// What each of them asks in a second.
+    /// Requests per second of each thread.
     rate: f64,
     length: Duration,
-    /// How long each rests between looks at what is due. One that sleeps wakes up late, by milliseconds now and then,
-    /// which says nothing of the server: none rests that has a processor of its own.
+    /// Pause of each thread between checks for due requests. A thread that sleeps wakes up late, by
+    /// milliseconds now and then, which is not the server's latency: a thread with a processor of
+    /// its own never pauses.
     rest: Option<Duration>,
 }
 
@@ -153,7 +155,7 @@ impl Paced {
         Self { talk, threads, rate: rate / threads as f64, length, rest }
     }
 
-    /// The 99.9th percentile in milliseconds.
+    /// Sends the requests; returns the 99.9th percentile of the latency in milliseconds.
     fn ask(&self, port: u16, ids: &mut Vec<u64>) -> f64 {
         let mut took = std::thread::scope(|scope| {
             let threads: Vec<_> =
@@ -170,17 +172,17 @@ impl Paced {
         took[took.len() * 999 / 1000].as_secs_f64() * 1e3
     }
 
-    /// What one thread was answered, and how late.
+    /// Returns the IDs and latencies of one thread.
     fn one(&self, port: u16) -> (Vec<u64>, Vec<Duration>) {
         let connections = CONNECTIONS / self.threads;
         let mut lines: Vec<_> = (0..connections).map(|_| Line::to(port)).collect();
-        // To take more on the way would hold answers up.
+        // Growing the vectors during the run would delay responses.
         let all = (self.rate * self.length.as_secs_f64()) as usize + connections;
         let (mut ids, mut took) = (Vec::with_capacity(all), Vec::with_capacity(all));
         let (begun, mut sent) = (Instant::now(), 0_usize);
         let at = |number: usize| Duration::from_secs_f64(number as f64 / self.rate);
         while begun.elapsed() < self.length || took.len() < sent {
-            // What became due since the last look, in turn.
+            // Requests that became due since the last check, in turn.
             while at(sent) < begun.elapsed().min(self.length) {
                 lines[sent % connections].ask(self.talk, begun + at(sent));
                 sent += 1;
@@ -200,11 +202,11 @@ impl Paced {
     }
 }
 
-/// A connection that never blocks: a thread serves many. A thread for each would have the server's two
-/// cores to themselves when many wake up at once, and that is what would be measured.
+/// A non-blocking connection, so that one thread serves many. With a thread per connection, many
+/// threads that wake up at once would take the server's two cores, and would dominate the result.
 struct Line {
     stream: TcpStream,
-    /// When those that are not answered were due.
+    /// Due times of requests without a response.
     due: VecDeque<Instant>,
     bytes: Vec<u8>,
 }
@@ -221,7 +223,7 @@ impl Line {
         self.due.push_back(due);
     }
 
-    /// All that has been answered: how late, and with which ID.
+    /// Reads all responses that have arrived; passes the latency and the ID of each to `each`.
     fn hear(&mut self, talk: Talk, mut each: impl FnMut(Duration, u64)) {
         let mut more = [0; 16 * 1024];
         while !self.due.is_empty() {

@@ -1,4 +1,4 @@
-//! Calls over gRPC, beside tonic that answers messages which are ready. The client is the same.
+//! Calls over gRPC, compared with tonic that returns ready-made messages. The client is the same.
 
 use std::time::{Duration, Instant};
 
@@ -15,12 +15,12 @@ use tonic_prost::ProstEncoder;
 use crate::floor;
 use crate::table::{Sample, Table, Wanted, cpu};
 
-/// IDs of one stream.
+/// IDs per stream.
 const TOTAL: u64 = 1_000_000;
-/// Where streams are asked for.
+/// Path of the streaming method.
 const STREAM: &str = "/snowmint.v1.Mint/MintStream";
 
-/// Who asks at once, over how many connections, for how many IDs a call.
+/// Concurrent callers, the connections that they share, and the IDs per call.
 #[derive(Clone, Copy)]
 struct Load {
     connections: usize,
@@ -86,7 +86,7 @@ async fn connect(port: u16) -> Channel {
     endpoint.tcp_nodelay(true).connect().await.expect("the server listens")
 }
 
-/// How many calls were answered within this time.
+/// Returns the number of calls that were started within `length` and completed.
 fn asked(runtime: &Runtime, load: Load, port: u16, length: Duration) -> f64 {
     let callers = callers(runtime, load, port, move |channel| async move {
         let (begun, mut count) = (Instant::now(), 0_u32);
@@ -100,7 +100,7 @@ fn asked(runtime: &Runtime, load: Load, port: u16, length: Duration) -> f64 {
     callers.into_iter().map(f64::from).sum()
 }
 
-/// Looks at every ID of some calls.
+/// Checks every ID of some calls.
 fn check(runtime: &Runtime, load: Load, port: u16) {
     let all = callers(runtime, load, port, move |channel| async move {
         let mut ids = Vec::new();
@@ -112,7 +112,7 @@ fn check(runtime: &Runtime, load: Load, port: u16) {
     assert_distinct("gRPC", all.concat());
 }
 
-/// What each caller answers, all at once.
+/// Returns the results of all callers, which run concurrently.
 fn callers<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     runtime: &Runtime,
     load: Load,
@@ -135,7 +135,7 @@ fn callers<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     })
 }
 
-/// One call; each ID is shown to `each`. Answers how many there were.
+/// Makes one call and passes each ID to `each`. Returns the number of IDs.
 async fn call(channel: &Channel, load: Load, mut each: impl FnMut(u64)) -> u64 {
     let source = "wide".to_owned();
     match load.call {
@@ -164,7 +164,7 @@ async fn call(channel: &Channel, load: Load, mut each: impl FnMut(u64)) -> u64 {
     }
 }
 
-/// Messages of a stream as they come: the numbers of the first field, which is all that they have.
+/// Messages of a stream as bytes: the numbers of the first field, which is their only field.
 struct Raw;
 
 impl Codec for Raw {

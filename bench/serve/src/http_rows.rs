@@ -1,4 +1,4 @@
-//! `GET` of one ID over 32 connections, beside hyper that answers the same bytes.
+//! `GET` of one ID over 32 connections, compared with hyper that returns the same bytes.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,12 +11,12 @@ use crate::floor;
 use crate::table::{Sample, Table, Wanted, cpu};
 use crate::talk::Talk;
 
-/// What is asked for.
+/// Path of the requests.
 const PATH: &str = "/v1/ids/wide";
-/// Requests in one go.
+/// Requests per pipelined batch.
 const PIPELINE: usize = 16;
-/// How many threads `wrk` has unless it is told otherwise; and one, which leaves the server more of two processors
-/// that they share, and lets the scheduler decide more.
+/// Thread counts of `wrk`: its default of two; and one, which leaves the server more of two shared
+/// processors, and lets the scheduler decide more.
 const WRK_THREADS: [usize; 2] = [2, 1];
 
 pub fn run(plan: &Plan, table: &mut Table) {
@@ -77,7 +77,7 @@ fn wrk(plan: &Plan, server: &Process, port: u16, threads: usize, script: Option<
     Sample { rate, cpu_us: crate::table::micros(cpu) / count }
 }
 
-/// An answer with every digit a 0, its head in order, and without its date.
+/// Returns a response with every digit set to 0, its head sorted, and without its date.
 fn shape(port: u16) -> Vec<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
     stream.write_all(Talk::Http.request()).expect("the server reads");

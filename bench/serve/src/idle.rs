@@ -1,4 +1,4 @@
-//! What a server takes while nobody asks, and how soon it answers after its start.
+//! Cost of an idle server, and the time from its start to its first response.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use crate::table::{Table, Wanted};
 pub fn run(plan: &Plan, table: &mut Table) {
     let ours = Snowmint::start(&plan.binary, "");
     first_id(&ours);
-    // It rests after 10 s, and the thread that wrote the journal until then ends 10 s later.
+    // The server is idle after 10 s; the thread that wrote the journal until then ends 10 s later.
     std::thread::sleep(Duration::from_secs(plan.much(30, 1)));
     let (before, begun) = (ours.wake_ups(), Instant::now());
     std::thread::sleep(Duration::from_secs(plan.much(60, 1)));

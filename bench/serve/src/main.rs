@@ -1,11 +1,11 @@
-//! How fast and how steadily a server answers over HTTP, gRPC and RESP: beside bare responders on the libraries
-//! that it stands on, in turn, round after round; and what its callers feel while its store stands still, or while
-//! servers are killed.
+//! Speed and steadiness of a server's responses over HTTP, gRPC and RESP: compared with bare
+//! responders on the same libraries, in turn, round after round; and latency for its callers while
+//! its store stands still, or while servers are killed.
 //!
-//! `cargo build --profile dist --bin snowmint && cd bench && cargo run --release -p snowmint-bench-serve`;
-//! `-- --only NAME` (http, grpc, outstanding, frozen, idle, three) measures one thing, `-- --test` everything once,
-//! small; `-- --seconds 60` shortens what takes ten minutes; `-- --snowmint PATH` takes another binary. `wrk`
-//! loads HTTP: ci/setup installs it.
+//! `cargo build --profile dist --bin snowmint && cd bench && cargo run --release -p
+//! snowmint-bench-serve`; `-- --only NAME` (http, grpc, outstanding, frozen, idle, three) measures
+//! one thing, `-- --test` everything once, small; `-- --seconds 60` shortens a measurement of ten
+//! minutes; `-- --snowmint PATH` takes another binary. `wrk` loads HTTP: ci/setup installs it.
 
 mod floor;
 mod frozen;
@@ -20,10 +20,10 @@ mod three;
 use snowmint_bench_servers::Plan;
 use table::Table;
 
-/// Measures one thing, and prints its rows.
+/// Function that measures one thing and prints its rows.
 type Measure = fn(&Plan, &mut Table);
 
-/// What is measured, by name.
+/// Measurements by name.
 const ALL: [(&str, Measure); 6] = [
     ("http", http_rows::run),
     ("grpc", grpc::run),

@@ -1,5 +1,5 @@
-//! 100,000 requests outstanding at once: sent while the server stands still, so that none is answered before all are
-//! there.
+//! 100,000 requests outstanding at once: sent while the server is stopped, so that no response
+//! comes before all requests are sent.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ pub fn run(plan: &Plan, table: &mut Table) {
     }
 }
 
-/// Every ID, and how long after the server went on its answer was there.
+/// Returns every ID, and the time of each response after the server resumed.
 async fn once(ours: &Snowmint, talk: Talk, each: usize) -> (Vec<u64>, Vec<Duration>) {
     let port = match talk {
         Talk::Http => ours.http,
@@ -44,7 +44,7 @@ async fn once(ours: &Snowmint, talk: Talk, each: usize) -> (Vec<u64>, Vec<Durati
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("the server listens");
-        // One that was answered was let in.
+        // A connection with a response has been accepted.
         stream.write_all(talk.request()).await.expect("the server reads");
         answers(talk, &mut stream, 1, Instant::now()).await;
         connections.push(stream);

@@ -1,24 +1,24 @@
-//! The results, as a table that can be pasted.
+//! The results, as a Markdown table.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use snowmint_bench_servers::{Process, median, ratio};
 
-/// Prints rows as they come.
+/// Printer of rows, one at a time.
 pub struct Table(());
 
-/// How fast one of several was in one round.
+/// Speed of one server in one round.
 #[derive(Clone, Copy)]
 pub struct Sample {
-    /// So many a second.
+    /// Operations per second.
     pub rate: f64,
-    /// What each took of the server's processors, in microseconds.
+    /// CPU time of the server per operation, in microseconds.
     pub cpu_us: f64,
 }
 
 impl Sample {
-    /// Of a run that did so many.
+    /// Measures a run, which returns its number of operations.
     pub fn of(server: &Process, run: impl FnOnce() -> f64) -> Self {
         let (cpu, begun) = (server.cpu(), Instant::now());
         let count = run();
@@ -31,13 +31,13 @@ pub fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// What a row should reach.
+/// Limit of a row.
 pub enum Wanted {
-    /// At least this.
+    /// Lower limit.
     Least(f64),
-    /// At most this.
+    /// Upper limit.
     Most(f64),
-    /// It is only stated.
+    /// No limit: the value is only printed.
     Stated,
 }
 
@@ -48,7 +48,7 @@ impl Table {
         Self(())
     }
 
-    /// One row: what was reached, in words around the number that counts.
+    /// Prints one row: the reached value decides the verdict, and `shown` presents it.
     pub fn row(
         &mut self,
         name: &str,
@@ -70,7 +70,8 @@ impl Table {
         println!("| {name} | {shown} | {wanted} | {verdict} |");
     }
 
-    /// A row beside a rival: the ratio of the rates, and what each takes of the processors.
+    /// Prints a comparison with a rival: the ratio of the rates, and the CPU time per operation of
+    /// both.
     pub fn beside(&mut self, name: &str, [ours, theirs]: [&[Sample]; 2], wanted: Wanted) {
         let rates = |of: &[Sample]| of.iter().map(|sample| sample.rate).collect::<Vec<_>>();
         let reached = ratio(&rates(ours), &rates(theirs));
@@ -81,7 +82,7 @@ impl Table {
     }
 }
 
-/// What each takes of the processors.
+/// Returns the CPU time per operation of both as text.
 pub fn cpu([ours, theirs]: [&[Sample]; 2]) -> String {
     let cpu = |of: &[Sample]| median(of.iter().map(|sample| sample.cpu_us).collect());
     format!("{:.2} us of CPU beside {:.2}", cpu(ours), cpu(theirs))

@@ -1,6 +1,6 @@
-//! Requests and answers as bytes, for loads that no program of others makes.
+//! Requests and responses as bytes, for loads that no existing program generates.
 
-/// One ID of `wide`, over one of two protocols.
+/// A request for one ID of `wide`, over one of two protocols.
 #[derive(Clone, Copy)]
 pub enum Talk {
     Http,
@@ -17,7 +17,7 @@ impl Talk {
         }
     }
 
-    /// Asks for one ID.
+    /// Returns the bytes of a request for one ID.
     pub const fn request(self) -> &'static [u8] {
         match self {
             Self::Http => b"GET /v1/ids/wide HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -25,10 +25,11 @@ impl Talk {
         }
     }
 
-    /// The ID of the first whole answer, and the answer's length; none when it is not whole.
+    /// Returns the ID of the first complete response and the response's length; `None` when it is
+    /// incomplete.
     ///
     /// # Panics
-    /// When it is a refusal.
+    /// When the response is an error.
     pub fn read(self, bytes: &[u8]) -> Option<(u64, usize)> {
         match self {
             Self::Http => {
@@ -49,7 +50,7 @@ impl Talk {
         }
     }
 
-    /// Takes every whole answer off the front of what was read.
+    /// Removes every complete response from the front of `bytes`; passes each ID to `each`.
     pub fn take(self, bytes: &mut Vec<u8>, mut each: impl FnMut(u64)) {
         let mut at = 0;
         while let Some((id, length)) = self.read(&bytes[at..]) {
@@ -64,7 +65,7 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     bytes.windows(what.len()).position(|window| window == what)
 }
 
-/// The one number in it.
+/// Returns the only number in `bytes`.
 fn digits(bytes: &[u8]) -> u64 {
     let digits = bytes.iter().filter(|byte| byte.is_ascii_digit());
     digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))

@@ -1,6 +1,6 @@
-//! Three servers on one store, asked through the client crate for a long time, while each half a minute something
-//! happens: a server is killed, the store stands still, a server is ended in peace and started again, as for an
-//! upgrade.
+//! Three servers on one store, called through the client crate for a long time. Every half minute
+//! something happens: a server is killed, the store stands still, or a server stops cleanly and
+//! starts again, as for an upgrade.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,11 +12,11 @@ use snowmint_testkit::servers::{Postgres, Server};
 
 use crate::table::{Table, Wanted};
 
-/// Between two requests for IDs of one source.
+/// Interval between two requests for IDs of one source.
 const PACE: Duration = Duration::from_millis(1);
-/// Within this a request must be answered: what a call waits at most unless it is told otherwise.
+/// Deadline of a request: the default limit for the wait of a call.
 const DEADLINE: Duration = Duration::from_millis(5_000);
-/// Of keys that a dead server answered for: its lease, and an eighth of it, come before.
+/// Deadline for keys of a dead section owner: its lease, and an eighth of it, expire first.
 const TAKE_OVER: Duration = Duration::from_millis(15_000);
 
 /// One kind of request.
@@ -27,7 +27,7 @@ enum Ask {
     Counter(Counter),
 }
 
-/// What became of the requests of one kind.
+/// Results of the requests of one kind.
 #[derive(Default)]
 struct Found {
     asked: u64,
@@ -67,7 +67,7 @@ pub fn run(plan: &Plan, table: &mut Table) {
         let found = runtime.block_on(task).expect("a client ends");
         show(table, name, deadline, events, found);
     }
-    // The servers may be on their way up still: what it says then was asked enough.
+    // The servers may still be starting, so that `close` may fail; the requests are complete.
     let _ = runtime.block_on(mint.close());
 }
 
@@ -85,7 +85,7 @@ async fn open(url: &str) -> (Mint, [(&'static str, Duration, Ask); 3]) {
     (mint, asks)
 }
 
-/// Asks at an even pace until the end.
+/// Sends requests at an even pace until `end` is set.
 async fn asking(ask: Ask, deadline: Duration, end: Arc<AtomicBool>) -> Found {
     let mut found = Found::default();
     while !end.load(Ordering::Relaxed) {
@@ -113,7 +113,7 @@ async fn asking(ask: Ask, deadline: Duration, end: Arc<AtomicBool>) -> Found {
     found
 }
 
-/// The next of what may happen, which is over before the one after it.
+/// Makes the next event happen; it is over before the one after it.
 fn happens(number: usize, servers: &mut [Snowmint], store: &mut Server, every: Duration) {
     let at = (number / 3) % servers.len();
     let server = &mut servers[at];

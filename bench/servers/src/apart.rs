@@ -1,14 +1,15 @@
-//! Servers on one half of the processors and whoever asks on the other, so that what is measured is the server's.
+//! Servers on one half of the processors and clients on the other, so that only the server is
+//! measured.
 
 use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The processors of whoever asks, and those of the servers.
+/// Processor lists: the clients', then the servers'.
 static HALVES: OnceLock<[String; 2]> = OnceLock::new();
 
-/// From now on. What this thread starts is on the first half; but for [`served`]. Answers how many processors
-/// that are.
+/// Pins this thread, and what it starts, to the first half of the processors; [`served`] is the
+/// exception. Returns the number of processors in that half.
 pub(crate) fn part() -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let half = processors / 2;
@@ -19,7 +20,7 @@ pub(crate) fn part() -> usize {
     half
 }
 
-/// Starts what answers.
+/// Starts a server on the servers' processors.
 pub fn served<T>(start: impl FnOnce() -> T) -> T {
     let Some([asking, answering]) = HALVES.get() else { return start() };
     move_to(answering);
@@ -28,7 +29,7 @@ pub fn served<T>(start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// Moves this thread: what it starts goes with it.
+/// Pins this thread; processes that it starts inherit the setting.
 fn move_to(processors: &str) {
     let thread = fs::read_link("/proc/thread-self").expect("Linux says which thread this is");
     let thread = thread.file_name().expect("its number").to_owned();

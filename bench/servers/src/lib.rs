@@ -1,5 +1,5 @@
-//! What the measurements of running servers have in common: a server as a process of its own, what it takes, and
-//! sums over rounds in which all take turns.
+//! Common parts of the measurements of running servers: a server as a process of its own, its
+//! resource use, and statistics over rounds in which all servers take turns.
 
 mod apart;
 mod process;
@@ -11,10 +11,10 @@ pub use process::{Process, WakeUps};
 pub use rounds::{Plan, median, ratio, rounds};
 pub use snowmint::{COUNTERS, Snowmint, WIDE};
 
-/// Fails the run when an ID came twice.
+/// Fails the run when an ID occurs twice.
 ///
 /// # Panics
-/// Then.
+/// When an ID occurs twice.
 pub fn assert_distinct(what: &str, mut ids: Vec<u64>) {
     let count = ids.len();
     ids.sort_unstable();

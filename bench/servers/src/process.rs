@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use crate::apart::served;
 
-/// A running server; gone when dropped.
+/// A running server, killed when dropped.
 pub struct Process(Child);
 
 impl Process {
-    /// Starts it, and answers the first line that it says.
+    /// Starts the process; returns the first line that it prints.
     ///
     /// # Panics
     /// When it cannot be started.
@@ -30,7 +30,7 @@ impl Process {
     /// Sends a signal, such as `STOP`.
     ///
     /// # Panics
-    /// When there is no `kill` here.
+    /// When the `kill` program is missing.
     pub fn signal(&self, name: &str) {
         let pid = self.0.id().to_string();
         Command::new("kill").args(["-s", name, &pid]).status().expect("kill is there");
@@ -45,7 +45,7 @@ impl Process {
         self.0.wait().expect("it was started here");
     }
 
-    /// Ends it in peace.
+    /// Ends it with `TERM`.
     ///
     /// # Panics
     /// When it cannot be waited for.
@@ -54,16 +54,16 @@ impl Process {
         self.0.wait().expect("it was started here");
     }
 
-    /// What of the memory is its own now.
+    /// Returns the resident memory in bytes.
     ///
     /// # Panics
-    /// When it does not run.
+    /// When the process does not run.
     pub fn resident_bytes(&self) -> u64 {
         let kib = self.tasks().find_map(|path| row(&path, "VmRSS:"));
         kib.expect("Linux says how much memory it has") * 1024
     }
 
-    /// Processor time taken so far, by all threads.
+    /// Returns the processor time used so far by all threads.
     pub fn cpu(&self) -> Duration {
         let time = |path: PathBuf| {
             let text = fs::read_to_string(path.join("schedstat")).unwrap_or_default();
@@ -72,7 +72,7 @@ impl Process {
         Duration::from_nanos(self.tasks().map(time).sum())
     }
 
-    /// How often each thread of it was given a processor after it had let go of one.
+    /// Returns how often each thread was scheduled again after it had yielded its processor.
     pub fn wake_ups(&self) -> WakeUps {
         let of = |path: PathBuf| Some((path.clone(), row(&path, "voluntary_ctxt_switches:")?));
         WakeUps(self.tasks().filter_map(of).collect())
@@ -84,13 +84,13 @@ impl Process {
     }
 }
 
-/// How often each thread of a process was woken.
+/// Number of wake-ups of each thread of a process.
 #[derive(Debug)]
 pub struct WakeUps(BTreeMap<PathBuf, u64>);
 
 impl WakeUps {
-    /// How many came since, in all threads that are there. Some have ended since, and took theirs along: a sum over all
-    /// threads may fall.
+    /// Returns the wake-ups since `before`, over all threads that run now. A thread that ended took
+    /// its count along: a sum over all threads may fall.
     #[must_use]
     pub fn since(&self, before: &Self) -> u64 {
         let earlier = |thread| before.0.get(thread).copied().unwrap_or(0);
@@ -98,7 +98,7 @@ impl WakeUps {
     }
 }
 
-/// This row of a thread's status, while it is there.
+/// Returns this row of a thread's status, or `None` after the thread has ended.
 fn row(thread: &Path, name: &str) -> Option<u64> {
     let status = fs::read_to_string(thread.join("status")).ok()?;
     let row = status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -107,7 +107,7 @@ fn row(thread: &Path, name: &str) -> Option<u64> {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // One that stands still ends, too.
+        // A stopped process must end, too.
         self.kill();
     }
 }

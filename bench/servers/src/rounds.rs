@@ -1,23 +1,23 @@
-//! Rounds in which all take turns, so that a slow minute slows everybody.
+//! Rounds in which all cases take turns, so that a slow minute slows all of them.
 
 use crate::apart;
 
-/// How a program was asked to measure.
+/// Options of a measurement.
 pub struct Plan {
-    /// Everything once, small, to see that it works.
+    /// Whether to run everything once, small, to see that it works.
     pub test: bool,
     /// The server to measure.
     pub binary: String,
-    /// How many threads ask: one, where they have no processors of their own.
+    /// Number of client threads: one, unless clients have processors of their own.
     pub threads: usize,
-    /// Whether they have.
+    /// Whether clients have processors of their own.
     pub apart: bool,
     arguments: Vec<String>,
 }
 
 impl Plan {
-    /// As the command line says: `--test`, `--snowmint PATH` in place of the packaged binary, and `--apart`, by
-    /// which servers are on one half of the processors and whoever asks on the other.
+    /// Reads the command line: `--test`, `--snowmint PATH` in place of the packaged binary, and
+    /// `--apart`, which puts servers on one half of the processors and clients on the other.
     pub fn of_arguments() -> Self {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
         let mut plan =
@@ -31,19 +31,19 @@ impl Plan {
         plan
     }
 
-    /// What stands behind an option.
+    /// Returns the argument that follows an option.
     pub fn value(&self, name: &str) -> Option<&str> {
         let at = self.arguments.iter().position(|argument| argument == name)?;
         self.arguments.get(at + 1).map(String::as_str)
     }
 
-    /// How much of something: little in a test.
+    /// Returns an amount of work: `tested` in a test, else `measured`.
     pub fn much<T>(&self, measured: T, tested: T) -> T {
         if self.test { tested } else { measured }
     }
 }
 
-/// What each of them measures, all in turn in each round.
+/// Returns the measurements of each function; all take turns in each round.
 pub fn rounds<T>(rounds: usize, all: &mut [&mut dyn FnMut() -> T]) -> Vec<Vec<T>> {
     let mut found: Vec<Vec<T>> = all.iter().map(|_| Vec::new()).collect();
     for _ in 0..rounds {
@@ -54,15 +54,15 @@ pub fn rounds<T>(rounds: usize, all: &mut [&mut dyn FnMut() -> T]) -> Vec<Vec<T>
     found
 }
 
-/// The median of what the first is of the second, round by round.
+/// Returns the median of the ratios `one / other`, round by round.
 pub fn ratio(one: &[f64], other: &[f64]) -> f64 {
     median(one.iter().zip(other).map(|(one, other)| one / other).collect())
 }
 
-/// The value in the middle.
+/// Returns the middle value.
 ///
 /// # Panics
-/// When there is none.
+/// When `values` is empty.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]

@@ -1,4 +1,4 @@
-//! `snowmint serve` on free ports, with data of its own.
+//! `snowmint serve` on free ports, with its own data.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Process;
 
-/// Counters by key, as in Redis.
+/// Configuration of counters by key, as in Redis.
 pub const COUNTERS: &str = "[sources.pages]\nkind = \"counter\"\ncounter = { keys = \"alone\" }\n\
                       [resp]\ndefault_counter_source = \"pages\"\n\
                       [counters]\nmemory_max_bytes = 4000000000\n";
 
-/// A snowflake whose ticks are never full, and which never leads the clock.
+/// Configuration of a snowflake source with ticks that are never full, which never leads the clock.
 pub const WIDE: &str =
     "[sources.wide]\nlayout = \"time=41,worker=4,sequence=18\"\nlead_max = \"0ms\"\n";
 
-/// A running server; it and its data are gone when dropped.
+/// A running server; dropping it removes the server and its data.
 pub struct Snowmint {
     process: Process,
     binary: String,
@@ -29,7 +29,7 @@ pub struct Snowmint {
 }
 
 impl Snowmint {
-    /// One on a store of its own.
+    /// Starts a server on a store of its own.
     ///
     /// # Panics
     /// When it does not start.
@@ -37,7 +37,7 @@ impl Snowmint {
         Self::new(binary, config, None)
     }
 
-    /// One on this store.
+    /// Starts a server on this store.
     ///
     /// # Panics
     /// When it does not start.
@@ -58,7 +58,7 @@ impl Snowmint {
         Self { process, binary, store, folder, http, resp }
     }
 
-    /// The same once more, on the same ports and the same data, after its end.
+    /// Starts the server again after its end, on the same ports and the same data.
     ///
     /// # Panics
     /// When it does not start.
@@ -72,7 +72,7 @@ impl Snowmint {
         self.process.kill();
     }
 
-    /// Ends it in peace.
+    /// Ends it with `TERM`.
     pub fn stop(&mut self) {
         self.process.stop();
     }

@@ -10,11 +10,11 @@ use snowmint::blocking::Counter;
 use crate::measure::{Case, Fills, Worker};
 
 const KEYS: u64 = 1_000_000;
-/// Walks over all keys, and far from one to the next.
+/// Step that visits all keys, each far from the one before.
 const STRIDE: u64 = 618_033;
-/// A number and its key in one, for the check: as many keys as fit below.
+/// Bits of the key in a check value, which combines a number and its key; all keys fit.
 const KEY_BITS: u32 = 20;
-/// Digits of a key: all that follows the first stands in the same place.
+/// Digits of a key, always as many, so that each digit has a fixed place.
 const DIGITS: usize = 7;
 
 fn counter(mint: &snowmint::blocking::Mint) -> Counter {
@@ -26,7 +26,7 @@ fn counter(mint: &snowmint::blocking::Mint) -> Counter {
 
 struct Counts {
     counter: &'static Counter,
-    /// What stands before the digits of each key.
+    /// Text before the digits of each key.
     before: &'static str,
     at: u64,
 }
@@ -36,11 +36,12 @@ impl Counts {
         self.before.len() + DIGITS
     }
 
-    /// Goes on to the next key.
+    /// Moves to the next key and returns it.
     #[inline]
     fn key(&mut self) -> [u8; 16] {
         self.at = (self.at + STRIDE) % KEYS;
-        // Made here, as a request's would be at hand: a list of keys would be what is measured.
+        // The key is built here, so that it is in cache like a request's: with a list of keys,
+        // reading the list would be measured.
         let mut key = [0_u8; 16];
         let length = self.length();
         key[..self.before.len()].copy_from_slice(self.before.as_bytes());
@@ -71,17 +72,17 @@ impl Worker for Counts {
     }
 }
 
-/// A number for each of several keys at once.
+/// A number for each of several keys per call.
 struct CountsEach {
     one: Counts,
     keys: Vec<([u8; 16], u64)>,
 }
 
-/// So many keys of one call, as of a message to so many readers.
+/// Keys per call, as for one message to 64 readers.
 const KEYS_AT_ONCE: usize = 64;
 
 impl CountsEach {
-    /// Numbers, each with its key, as many as fit.
+    /// Mints as many numbers as fit, each combined with its key.
     fn fill(&mut self, out: &mut [u64]) {
         for out in out.chunks_mut(KEYS_AT_ONCE) {
             self.keys.clear();
@@ -99,8 +100,9 @@ impl CountsEach {
     }
 }
 
-/// What a counter comes to that has a lock, a lease and its numbers in memory: the lock of a part, one line
-/// that lies anywhere, and a look at the clock after that. The look waits for the line, as it must.
+/// Minimum work of a counter with a lock, a lease and its numbers in memory: the lock of a part,
+/// one cache line at a random place, then a clock reading. The reading waits for the line, as it
+/// must.
 struct Reaches {
     parts: &'static [Mutex<Vec<u64>>],
     state: u64,
@@ -109,7 +111,7 @@ struct Reaches {
 impl Reaches {
     #[inline]
     fn next(&mut self) -> u64 {
-        // Knuth's MMIX; the high bits are as good as any hash.
+        // Knuth's MMIX generator; its high bits are as good as any hash.
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let mut part =
             self.parts[(self.state >> 40) as usize % self.parts.len()].lock().expect("no panic");

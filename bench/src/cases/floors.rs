@@ -1,4 +1,4 @@
-//! What the machine allows: nothing that does the same work can be faster.
+//! Limits of the machine: nothing that does the same work can be faster.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,8 +27,9 @@ pub fn all() -> Vec<Case> {
                 })
                 .collect()
         }),
-        // What any generator does that looks at a time which somebody else keeps. Where loads wait for
-        // locked instructions (Intel), no such generator comes nearer to a bare `fetch_add` than this.
+        // Minimum work of any generator that reads a time maintained by another thread. Where loads
+        // wait for locked instructions (Intel), no such generator comes nearer to a bare
+        // `fetch_add` than this.
         floor("floor: one load, then fetch_add", &[1, 2], move |threads| {
             (0..threads)
                 .map(|_| {

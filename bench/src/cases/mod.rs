@@ -1,4 +1,4 @@
-//! Everything that is measured.
+//! All measured cases.
 
 pub mod counters;
 pub mod floors;

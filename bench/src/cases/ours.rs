@@ -1,4 +1,4 @@
-//! Snowmint.
+//! Snowmint's own cases.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ pub const WIDE: Layout = match Layout::new(41, 0, 22) {
     Err(_) => panic!("41 and 22 make a layout"),
 };
 
-/// 39 bits of milliseconds and 24 of sequence: room for more than a thread can write, where the other has room for
-/// four of its IDs a nanosecond.
+/// 39 bits of milliseconds and 24 of sequence: room for more IDs than a thread can write, where
+/// [`WIDE`] has room for four of its IDs per nanosecond.
 const ROOMY: Layout = match Layout::new(39, 0, 24) {
     Ok(layout) => layout,
     Err(_) => panic!("39 and 24 make a layout"),
@@ -37,7 +37,8 @@ const BAIDU: Layout = match Layout::new(28, 22, 13) {
     Err(_) => panic!("28, 22 and 13 make a layout"),
 };
 
-/// How old a tick may be: the refresher's half millisecond, a rounded one, and the scheduler.
+/// Maximum age of a tick: the refresher's half millisecond, rounding to a millisecond, and the
+/// scheduler.
 const STALE_MS_MAX: u64 = 20;
 
 type Cached = CachedClock<SystemClock>;
@@ -69,18 +70,18 @@ fn each<W: Worker + 'static>(
     Box::new(move |threads| (0..threads).map(|_| Box::new(make()) as Box<dyn Worker>).collect())
 }
 
-/// A generator with a refresher of its own.
+/// Returns a generator with a refresher of its own.
 fn refreshed(layout: Layout, settings: Settings) -> &'static Generator<Cached> {
     let clock = CachedClock::new(SystemClock);
     let ids = Generator::new(layout, 0, settings, Window::UNBOUNDED, clock);
     let ids = Arc::new(ids.expect("worker 0 fits every layout"));
     let refresher = Refresher::spawn(Arc::clone(&ids)).expect("a thread can be started");
-    // Parks when its generator is idle, and ends with the process.
+    // The refresher parks when its generator is idle, and ends with the process.
     std::mem::forget(refresher);
     Box::leak(Box::new(ids))
 }
 
-/// A lane as a loop has it: a local variable.
+/// A lane that is a local variable of a loop.
 struct Laned {
     ids: &'static Generator<Cached>,
     lane: Lane<&'static Generator<Cached>>,
@@ -105,7 +106,7 @@ impl Worker for Laned {
     }
 }
 
-/// All of them; `clock` is kept fresh by a refresher.
+/// Returns all cases; a refresher keeps `clock` fresh.
 pub fn all(clock: &Arc<Cached>) -> Vec<Case> {
     let fresh = Some((wide_ms as fn(u64) -> u64, STALE_MS_MAX, 0));
     let case = |name, threads, workers| Case {
@@ -164,12 +165,12 @@ pub fn all(clock: &Arc<Cached>) -> Vec<Case> {
     cases
 }
 
-/// The cases that a layout bounds.
+/// Returns the cases that a layout bounds.
 fn bounded() -> Vec<Case> {
     let twitter = generator(TWITTER, Settings::DEFAULT, SystemClock);
     let spread = Settings { burst_ms: 10, ..Settings::DEFAULT };
     let bursting = generator(TWITTER, spread, SystemClock);
-    // A lead that no run uses up: 8.5 years of seconds are all that the layout has.
+    // No run uses up this lead: the layout has only 8.5 years of seconds.
     let borrow = Settings::with_rollback(Rollback::Borrow { lead_max_ms: 200_000_000_000 });
     let baidu = refreshed(BAIDU, borrow);
     vec![

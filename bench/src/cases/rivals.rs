@@ -1,4 +1,4 @@
-//! The generators on the registry that Snowmint is measured against, each as its documents say.
+//! Rival generators from the registry, each used as its documentation says.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,8 +7,8 @@ use ferroid::time::MonotonicClock;
 
 use crate::measure::{Case, Worker};
 
-// 41 bits of milliseconds and 22 of sequence: a layout that has time bits, unlike the one that its
-// own benchmark uses (which mints one ID for ever).
+// 41 bits of milliseconds and 22 of sequence: a layout with time bits, unlike the layout of
+// ferroid's own benchmark (which mints one ID for ever).
 ferroid::define_snowflake_id!(
     Wide, u64,
     reserved: 1,
@@ -59,7 +59,7 @@ fn rival<W: Worker + 'static>(
 }
 
 fn layout_bound(mut case: Case) -> Case {
-    // They spin: their CPU time is whole, and the layout is the bound.
+    // These generators spin: their CPU time counts in full, and the layout is the bound.
     case.sleeps = true;
     case
 }
@@ -100,7 +100,7 @@ pub fn all() -> Vec<Case> {
             move || ids.lock().map_or(0, |mut ids| ids.next_id().unsigned_abs())
         }),
         rival("uuid v7 (fast-rng)", &[1, 2, 4], move || {
-            // The low half: enough to tell that they differ.
+            // The low half suffices to detect duplicates.
             move || uuid::Uuid::now_v7().as_u64_pair().1
         }),
         rival("ulid Generator, mutex", &[1, 2, 4], move || {

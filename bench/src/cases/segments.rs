@@ -1,5 +1,5 @@
-//! Numbers of segments, through the library and the memory store: what is measured is the taking, the
-//! store answers at once.
+//! Numbers of segments, through the library and the memory store: only taking numbers is measured,
+//! because the store responds at once.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,10 +9,10 @@ use snowmint_core::SegmentCursor;
 
 use crate::measure::{Case, Worker};
 
-/// So many numbers at once that fetching them, which is the store's row, is not what is measured.
+/// Step that is large enough to keep the store's row fetches out of the measurement.
 const STEP: &str = r#"{"kind":"segment","step":{"min":1000000000,"max":1000000000}}"#;
 
-/// How many numbers a lane takes at a time.
+/// Numbers that a lane takes at a time.
 const BLOCK: u64 = 65_536;
 
 fn source(mint: &snowmint::blocking::Mint, name: &str) -> snowmint::blocking::Segment {
@@ -35,8 +35,8 @@ impl Worker for Shared {
     }
 }
 
-/// A loop over a handle that it was given. Whatever is read or written between two locked instructions
-/// waits for them, or they for it.
+/// A loop over a handle that it gets as an argument. Reads and writes between two locked
+/// instructions wait for them, or they for it.
 #[inline(never)]
 fn draw(numbers: &snowmint::blocking::Segment, n: u64) -> u64 {
     let mut sum = 0_u64;
@@ -49,7 +49,7 @@ fn draw(numbers: &snowmint::blocking::Segment, n: u64) -> u64 {
 struct Laned(Option<snowmint::NumberLane>);
 
 impl Worker for Laned {
-    /// The lane is the loop's own meanwhile, as in the case of a generator's.
+    /// Meanwhile the lane is a local variable of the loop, as in a generator's case.
     #[inline(never)]
     fn run(&mut self, n: u64) -> u64 {
         let mut lane = self.0.take().expect("it was put back");
@@ -75,7 +75,7 @@ fn later(why: snowmint::Error, lane: &mut snowmint::NumberLane) -> u64 {
     again(why, || lane.try_next())
 }
 
-/// What a lane comes to: a counter, its end, and one word that somebody else may change.
+/// Minimum work of a lane: a counter, its end, and one word that another thread may change.
 struct Counts<'a> {
     next: u64,
     end: u64,

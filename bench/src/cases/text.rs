@@ -1,4 +1,4 @@
-//! What is done to an ID after it was minted: text forms and the disguise.
+//! Work on an ID after minting: text forms and the disguise.
 
 use std::hint::black_box;
 
@@ -16,7 +16,7 @@ fn each<W: Worker + 'static>(name: &'static str, make: impl Fn() -> W + 'static)
     Case { name, threads: &[1], sleeps: false, workers, fresh: None, unique: false }
 }
 
-/// IDs as a source would make them: neighbours, now and then a new tick.
+/// Returns IDs like a source's: each is one tick of [`WIDE`] and one more after the previous.
 fn ids() -> impl FnMut() -> u64 {
     let mut id = 0x0123_4567_89ab_cdef_u64 >> 1;
     move || {

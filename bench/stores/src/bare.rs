@@ -1,5 +1,5 @@
-//! The statement that an extend comes down to, by the same client library: one durable write of one
-//! row that is found by its key.
+//! The statement that an extend comes down to, through the same client library: one durable write
+//! of one row, found by its key.
 
 use async_trait::async_trait;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
@@ -17,7 +17,7 @@ pub trait Bare {
     async fn write(&mut self, mark: i64);
 }
 
-/// The client for a store.
+/// Connects the client for a store.
 pub async fn connect(running: &Running) -> Box<dyn Bare> {
     let scheme = running.url.split(':').next().unwrap_or_default();
     match scheme {

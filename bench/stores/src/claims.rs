@@ -1,4 +1,4 @@
-//! As many first claims at once as there are numbers, from sixteen handles.
+//! Simultaneous first claims of all worker numbers, from sixteen handles.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use crate::place::Running;
 
 const HANDLES: u64 = 16;
 
-/// How many seconds until all had theirs.
+/// Returns the seconds until all members had their claims.
 pub async fn run(running: &Running, claims: u64) -> f64 {
     let mut members = Vec::new();
     for handle in 0..HANDLES {

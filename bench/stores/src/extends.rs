@@ -1,4 +1,4 @@
-//! An extend against the bare statement, one after the other in turn.
+//! Extends compared with the bare statement, in turn.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::place::Running;
 pub struct Extends {
     pub ours_us: f64,
     pub bare_us: f64,
-    /// The median of the ratios of neighbours.
+    /// The median of the ratios of consecutive measurements.
     pub ratio: f64,
 }
 

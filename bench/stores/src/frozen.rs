@@ -1,11 +1,11 @@
-//! Minting while the store stands still: nothing may be felt.
+//! Minting while the store stands still: callers must feel nothing.
 
 use std::time::{Duration, Instant};
 
 use crate::extends::median;
 use crate::place::Running;
 
-/// What of ten thousand calls one is slower than, in microseconds.
+/// Time that one of ten thousand calls exceeds, in microseconds.
 pub struct Tails {
     pub free_us: f64,
     pub frozen_us: f64,
@@ -13,12 +13,12 @@ pub struct Tails {
     pub ratio: f64,
 }
 
-/// Mints for so many seconds with the store as it is, and for as many with the store standing still, in turn.
+/// Mints for `seconds` with the store running, then for as long with it standing still, in turn.
 pub async fn run(running: &Running, seconds: u64, rounds: usize) -> Tails {
     let mint = snowmint::Options::new().namespace("frozen").open(&running.url).await;
     let mint = mint.expect("a store");
     let source = mint.snowflake("orders").await.expect("a source");
-    // What comes first is nobody's tail.
+    // The first calls are not measured.
     tail_us(&source, 1).await;
     let (mut free, mut frozen, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
@@ -29,7 +29,7 @@ pub async fn run(running: &Running, seconds: u64, rounds: usize) -> Tails {
         free.push(free_us);
         frozen.push(frozen_us);
         ratios.push(frozen_us / free_us);
-        // The store catches up, and the window is filled again.
+        // The store catches up, and the window is refilled.
         tokio::time::sleep(Duration::from_secs(seconds.min(5))).await;
     }
     mint.close().await.expect("a store closes");

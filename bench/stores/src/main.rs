@@ -1,10 +1,10 @@
-//! What the stores cost, on real servers that this program starts: an extend against the bare
-//! statement that it comes down to, the time from nothing to the first ID, a thousand claims at once,
-//! what is asked of them while somebody mints, and minting while they stand still.
+//! Cost of the stores, on real servers that this program starts: an extend compared with the bare
+//! statement that it comes down to, the time from nothing to the first ID, a thousand claims at
+//! once, the store calls of a minting process, and minting while the stores stand still.
 //!
 //! `cargo run --profile stores -p snowmint-bench-stores`; `-- --test` runs everything once, small;
-//! `-- --only NAME` takes one store. Ends with 1 when a row is not reached, but for `--test`, whose numbers
-//! mean nothing.
+//! `-- --only NAME` takes one store. Exits with 1 when a row misses its limit, except with
+//! `--test`, whose numbers mean nothing.
 
 mod bare;
 mod claims;
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use place::Place;
 
-/// How much of everything.
+/// Amount of each measurement.
 struct Plan {
     rounds: usize,
     claims: u64,
@@ -28,7 +28,7 @@ struct Plan {
     frozen_rounds: usize,
 }
 
-/// A number, and what it shall be at most.
+/// A number, and its upper limit.
 struct Row {
     store: &'static str,
     what: String,
@@ -65,7 +65,7 @@ async fn measure(place: &Place, plan: &Plan) -> Vec<Row> {
     let claims_s = claims::run(&running, plan.claims).await;
     let what = format!("{} claims at once, s", plan.claims);
     rows.push(row(&what, claims_s, 10.0, String::new()));
-    // The moments at which counting begins and ends cut through a period each.
+    // The start and the end of counting cut through a period each.
     let traffic = traffic::run(&running, plan.traffic_s).await;
     let once = if plan.traffic_s < 20 { 2.0 } else { 1.1 };
     rows.push(row("renewals a period", traffic.renews, once, String::new()));

@@ -1,4 +1,4 @@
-//! The stores, each on a server of its own.
+//! The stores, each on its own server.
 
 use snowmint_testkit::servers::{Etcd, Mysql, Postgres, Redis, Server, Zookeeper};
 use sqlx::sqlite::SqliteConnectOptions;
@@ -8,21 +8,21 @@ use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqliteConnection
 pub struct Place {
     pub name: &'static str,
     pub start: fn() -> Running,
-    /// How soon the first ID shall be there, in milliseconds.
+    /// Upper limit for the time to the first ID, in milliseconds.
     pub first_ms_max: f64,
 }
 
-/// A store that runs; gone when dropped.
+/// A running store, removed when dropped.
 pub struct Running {
     pub url: String,
-    /// The same place, for the bare client.
+    /// URL of the same store for the bare client.
     pub bare: String,
     kept: Kept,
 }
 
 enum Kept {
     Server(Server),
-    /// Removed when it is dropped.
+    /// Folder that is removed when dropped.
     Folder {
         _folder: Folder,
     },
@@ -32,12 +32,12 @@ enum Kept {
 pub enum Frozen<'a> {
     /// All its processes are stopped.
     Server(&'a Server),
-    /// Somebody else is writing, and does not end.
+    /// Another connection is writing, and does not end its transaction.
     File(Box<SqliteConnection>),
 }
 
 impl Running {
-    /// Holds the store still: whoever asks it waits.
+    /// Makes the store stand still: its callers wait.
     pub async fn freeze(&self) -> Frozen<'_> {
         match &self.kept {
             Kept::Server(server) => {
@@ -87,7 +87,7 @@ fn on(server: Server, bare: fn(&str) -> String) -> Running {
     Running { bare: bare(&url), url, kept: Kept::Server(server) }
 }
 
-/// A folder that goes with its owner.
+/// A folder that is removed with its owner.
 struct Folder(std::path::PathBuf);
 
 impl Drop for Folder {

@@ -1,4 +1,4 @@
-//! What a process asks its store for while it mints, by the counts of the process itself.
+//! Store calls of a process while it mints, as the process counts them.
 
 use std::time::{Duration, Instant};
 
@@ -9,15 +9,15 @@ use crate::place::Running;
 const WINDOW_MS: u64 = 4_000;
 const TTL_MS: u64 = 3_000;
 
-/// Calls, each in proportion to how many there shall be at most.
+/// Calls, each as a ratio to its upper limit.
 pub struct Traffic {
-    /// Renewals a period: a third of the time to live.
+    /// Renewals per period: a third of the TTL.
     pub renews: f64,
-    /// Extends a pool and half window, which is when a window is moved.
+    /// Extends per pool and half window, which is the point where a window moves.
     pub extends: f64,
 }
 
-/// Mints from two pools for so many seconds.
+/// Mints from two pools for `seconds`.
 pub async fn run(running: &Running, seconds: u64) -> Traffic {
     let settings = NodeSettings {
         builtin: true,
@@ -33,7 +33,7 @@ pub async fn run(running: &Running, seconds: u64) -> Traffic {
     let other = mint.snowflake("wide").await.expect("a source");
     let mut calls = Vec::new();
     let begun = Instant::now();
-    // Between two moments at which nothing is on its way, most likely.
+    // Counts at two moments at which most likely no call is in flight.
     for _ in 0..2 {
         let asked = ["renew", "extend"].map(|verb| count(&mint, verb));
         calls.push((begun.elapsed(), asked));
