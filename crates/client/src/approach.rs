@@ -1,4 +1,4 @@
-//! How servers are approached: whether over TLS, whom the client trusts, what it shows, and how long it waits.
+//! Connection options: TLS, trusted certificates, credentials and time limits.
 
 use std::time::Duration;
 
@@ -7,28 +7,28 @@ use tonic::metadata::{Ascii, MetadataValue};
 use crate::credentials::Credentials;
 use crate::place::bearer;
 
-/// The same for all servers of a URL. Its `Debug` would show the token: there is none.
+/// Options that all servers of a URL share. Its `Debug` would show the token: it has none.
 pub(crate) struct Approach {
     pub(crate) tls: bool,
-    /// The token of the URL, which goes before that of the credentials.
+    /// Token of the URL, which takes precedence over that of the credentials.
     pub(crate) token: Option<String>,
     pub(crate) credentials: Credentials,
-    /// How long a connection may take, with all that is said until its store is described.
+    /// Time limit for a connection in milliseconds, with all calls until its store is described.
     pub(crate) connect_ms: u64,
 }
 
 impl Approach {
-    /// How long the addresses of a server may take, all together: they are tried one after the other, with an
-    /// equal share of it each. Without it, the first that is silent takes the time of all. The rest is for what
-    /// is said when one of them has taken the connection.
+    /// Returns the time limit for all addresses of a server together. They are tried one after the
+    /// other, each with an equal share of it. Without this limit, the first unresponsive address
+    /// takes the whole time. The rest is for the calls after an address accepted the connection.
     pub(crate) fn reach(&self) -> Duration {
         Duration::from_millis(self.connect_ms / 4 * 3)
     }
 
-    /// What `authorization` says now.
+    /// Returns the current value of the `authorization` header.
     ///
     /// # Errors
-    /// Why it cannot be said.
+    /// The token cannot be read or sent; the text gives the reason.
     pub(crate) fn bearer(&self) -> Result<Option<MetadataValue<Ascii>>, String> {
         let token = match &self.token {
             Some(token) => Some(token.clone()),

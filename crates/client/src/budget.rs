@@ -1,13 +1,13 @@
-//! How often things are tried again, over all calls: servers in trouble are not drowned in repeats.
+//! Retry budget over all calls, so that retries do not flood servers in trouble.
 
 use snowmint_core::ElapsedMillis;
 
-/// Repeats that may be made now, in thousandths; more come with time.
+/// Retries that may be made now, in thousandths; more accrue with time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     milli: u64,
     max_milli: u64,
-    /// Thousandths a millisecond are repeats a second.
+    /// Retries per second, which are thousandths per millisecond.
     per_second: u64,
     at: ElapsedMillis,
 }
@@ -18,10 +18,10 @@ impl Budget {
         Self { milli: max_milli, max_milli, per_second: per_second.into(), at: now }
     }
 
-    /// Counts one more repeat, which may be made now; or says in how many milliseconds one may be.
+    /// Counts one more retry that may be made now.
     ///
     /// # Errors
-    /// That.
+    /// `Err(ms)`: milliseconds until a retry is allowed.
     pub(crate) fn take(&mut self, now: ElapsedMillis) -> Result<(), u64> {
         let came = now.since(self.at).saturating_mul(self.per_second);
         self.at = now;

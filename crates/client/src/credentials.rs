@@ -1,4 +1,4 @@
-//! Whom a client trusts, and what it shows to servers.
+//! Certificates that a client trusts, and credentials that it presents to servers.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,22 @@ use snowmint_coord::error::chain;
 use snowmint_coord::private::read_trusted;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-/// The variable of the token, by which servers know who asks.
+/// Environment variable of the token, by which servers know the caller.
 const TOKEN: &str = "SNOWMINT_TOKEN";
-/// The variable of the token's file.
+/// Environment variable of the token's file.
 const TOKEN_FILE: &str = "SNOWMINT_TOKEN_FILE";
-/// The variable of the file of those who sign the certificates of servers.
+/// Environment variable of the file of CA certificates that sign servers' certificates.
 const CA_FILE: &str = "SNOWMINT_CA_FILE";
-/// The variable of the file of one's own certificate and its key, for servers that ask for one.
+/// Environment variable of the file of the client's certificate and key, for servers that request
+/// one.
 const CERT_FILE: &str = "SNOWMINT_CERT_FILE";
 
-/// Whom a client trusts, and what it shows. Files are read with each new connection, and once more when a
-/// server does not take the token: so what is in them can be replaced while the client runs. One that everybody on
-/// the machine can write is refused: whoever writes it says who asks, or who is trusted.
+/// Certificates that a client trusts, and credentials that it presents. Files are read for each new
+/// connection, and once more when a server rejects the token: their contents can be replaced while
+/// the client runs. A file that every user of the machine can write is rejected: its writer could
+/// The client presents nothing by default, and trusts the system's CAs.
 ///
-/// Nothing is shown unless told, and whom the system trusts is trusted.
+/// The client presents nothing by default, and trusts the system's CAs.
 #[derive(Clone, Default)]
 pub struct Credentials {
     token: Option<Token>,
@@ -35,7 +37,7 @@ enum Token {
     File(Named),
 }
 
-/// A file, and what named it: messages say both.
+/// A file, and the setting that named it: messages contain both.
 #[derive(Clone)]
 struct Named {
     by: Arc<str>,
@@ -43,17 +45,17 @@ struct Named {
 }
 
 impl Credentials {
-    /// Nothing to show, and the system's own trust.
+    /// Returns credentials that present nothing and trust the system's CAs.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What this process's environment says: `SNOWMINT_TOKEN` or `SNOWMINT_TOKEN_FILE`,
+    /// Reads the process's environment: `SNOWMINT_TOKEN` or `SNOWMINT_TOKEN_FILE`,
     /// `SNOWMINT_CA_FILE`, `SNOWMINT_CERT_FILE`.
     ///
     /// # Errors
-    /// When both a token and a file of one are set.
+    /// When both a token and a token file are set.
     pub fn from_env() -> Result<Self, String> {
         Self::from_variables(|name| std::env::var(name).ok())
     }
@@ -71,38 +73,38 @@ impl Credentials {
         Ok(Self { token, ca: file(CA_FILE), cert: file(CERT_FILE) })
     }
 
-    /// Shows this token.
+    /// Presents this token.
     #[must_use]
     pub fn token(mut self, token: &str) -> Self {
         self.token = Some(Token::Text(token.into()));
         self
     }
 
-    /// Shows the token in this file.
+    /// Presents the token in this file.
     #[must_use]
     pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.token = Some(Token::File(Named::new("the token's file", path.into())));
         self
     }
 
-    /// Trusts who has signed with a certificate of this file (PEM), and nobody else.
+    /// Trusts only certificates signed by a certificate of this file (PEM).
     #[must_use]
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.ca = Some(Named::new("the file of trusted certificates", path.into()));
         self
     }
 
-    /// Shows the certificate in this file (PEM, with its key) to servers that ask for one.
+    /// Presents the certificate in this file (PEM, with its key) to servers that request one.
     #[must_use]
     pub fn cert_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.cert = Some(Named::new("the file of this client's certificate", path.into()));
         self
     }
 
-    /// The token, if there is one to show.
+    /// Reads the token, if there is one to present.
     ///
     /// # Errors
-    /// Which file cannot be read or trusted, and why.
+    /// A file cannot be read or trusted; the text names it and the reason.
     pub fn read_token(&self) -> Result<Option<String>, String> {
         let text = match &self.token {
             None => return Ok(None),
@@ -111,21 +113,21 @@ impl Credentials {
                 .map_err(|_| format!("{file} holds no token: it is no text"))?,
         };
         match text.trim() {
-            // Servers would take it for nobody's.
+            // Servers would treat an empty token as anonymous.
             "" => Err("the token to be shown is empty".to_owned()),
             token => Ok(Some(token.to_owned())),
         }
     }
 
-    /// Whether a certificate of one's own is shown.
+    /// Returns whether the client presents a certificate of its own.
     pub(crate) const fn has_cert(&self) -> bool {
         self.cert.is_some()
     }
 
-    /// Where a server's gRPC is connected to: `HOST:PORT`, with TLS or without.
+    /// Returns the gRPC endpoint of a server, `HOST:PORT`, with TLS or without.
     ///
     /// # Errors
-    /// Which file cannot be used, or that this is no address.
+    /// A file cannot be used, or `address` is not an address.
     pub fn endpoint(&self, address: &str, tls: bool) -> Result<Endpoint, String> {
         let scheme = if tls { "https" } else { "http" };
         let endpoint = Endpoint::from_shared(format!("{scheme}://{address}"))
@@ -147,16 +149,16 @@ impl Credentials {
             None => config.with_native_roots(),
         };
         Ok(match self.read_cert()? {
-            // Each takes its own from the same file.
+            // Certificate and key are both parsed from the same file.
             Some(pem) => config.identity(Identity::from_pem(pem.clone(), pem)),
             None => config,
         })
     }
 
-    /// The certificates of those who are trusted, in PEM; none: whom the system trusts.
+    /// Reads the trusted certificates in PEM; `None`: the system's CAs are trusted.
     ///
     /// # Errors
-    /// As [`read_token`](Self::read_token).
+    /// The same as of [`read_token`](Self::read_token).
     pub fn read_ca(&self) -> Result<Option<Vec<u8>>, String> {
         self.ca
             .as_ref()
@@ -164,10 +166,10 @@ impl Credentials {
             .transpose()
     }
 
-    /// One's own certificate, those between it and its root, and its key, in PEM.
+    /// Reads the client's certificate, its intermediates up to its root, and its key, in PEM.
     ///
     /// # Errors
-    /// As [`read_token`](Self::read_token).
+    /// The same as of [`read_token`](Self::read_token).
     pub fn read_cert(&self) -> Result<Option<Vec<u8>>, String> {
         let Some(file) = &self.cert else { return Ok(None) };
         let pem = file.holding(b"-----BEGIN CERTIFICATE", "certificate")?;
@@ -178,7 +180,7 @@ impl Credentials {
     }
 }
 
-/// Tokens are not shown; where things are, is.
+/// Shows where credentials come from, and never a token.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let token: &dyn fmt::Debug = match &self.token {
@@ -204,7 +206,8 @@ impl Named {
         read_trusted(&self.path).map_err(|why| format!("{self} {why}"))
     }
 
-    /// What cannot be read as PEM may be a key: nothing of it is said.
+    /// Returns the content when it contains `begin`. Its error quotes nothing: content that is not
+    /// PEM may be a key.
     fn holding(&self, begin: &[u8], what: &str) -> Result<Vec<u8>, String> {
         let pem = self.read()?;
         if has(&pem, begin) { Ok(pem) } else { Err(format!("{self} holds no {what} in PEM")) }

@@ -1,4 +1,4 @@
-//! Why a server gave no answer, and what of it may have been done.
+//! Failures of calls to servers, by how much may have been applied.
 
 use std::error::Error as StdError;
 
@@ -8,35 +8,35 @@ use snowmint_wire::error::{Code, RespPrefix};
 use tonic::{ConnectError, Status};
 use tonic_types::StatusExt as _;
 
-/// Why a server did not answer a call.
+/// Reason why a server did not respond to a call with a result.
 #[derive(Debug)]
 pub(crate) enum Failed {
-    /// Nothing was done: anybody may be asked.
+    /// Not applied: any server may be called.
     NotDone(Error),
-    /// Nothing was done, because there was less time than a server is given to take a connection.
+    /// Not applied, because less time was left than a server gets for accepting a connection.
     TooLate(Error),
-    /// It may have been done, or may be yet: only what may be repeated is.
+    /// Possibly applied, or may be yet: only a call that may be repeated is retried.
     Unknown(Error),
-    /// The same, because the server does not reach its store; perhaps others do.
+    /// The same, because the server cannot reach its store; perhaps other servers can.
     Cut(Error),
-    /// Nothing was done, and this server will not do it: it is not what is looked for. Others may be.
+    /// Not applied, and this server cannot do it, because it is not the right one. Another may be.
     Wrong(Error),
-    /// Nothing was done, and by nobody will be for so many milliseconds.
+    /// Not applied, and no server will do it for this many milliseconds.
     Later(Error, u64),
-    /// Nothing was answered, since the server is cut off from what it needs, as others may not be; so many
-    /// milliseconds may help, too.
+    /// No result, since the server is cut off from its dependencies; another server may not be.
+    /// Waiting for this many milliseconds may help, too.
     Away(Error, u64),
-    /// Nothing was done, because the caller is over its rate, and will be for so many milliseconds.
+    /// Not applied, because the caller exceeds its rate, and will for this many milliseconds.
     Limited(Error, u64),
-    /// Nothing was done, because what was shown says to nobody there who asks.
+    /// Not applied, because the server cannot identify the caller by its credentials.
     Stranger(Error),
-    /// Asking again, here or elsewhere, does not help.
+    /// A retry, here or at another server, does not help.
     Refused(Error),
 }
 
 impl Failed {
-    /// The same of a call that is not made again, so its caller knows that nothing was done. Of others an
-    /// earlier call may have been.
+    /// Marks a failure as not applied for a call that is made once. With retries, an earlier
+    /// attempt may have been applied.
     pub(crate) fn of_one_call(self) -> Self {
         match self {
             Self::NotDone(why) => Self::NotDone(why.with_nothing_done()),
@@ -47,36 +47,36 @@ impl Failed {
     }
 }
 
-/// A server that cannot be asked.
+/// Returns the error for a server that cannot be called.
 pub(crate) fn unavailable(op: &'static str, address: &str, why: &str) -> Error {
     let what = format!("the server at {address} ({why})");
     Error::new(op, ErrorKind::Unavailable { what })
 }
 
-/// A call that may have been done.
+/// Returns the failure of a call that may have been applied.
 pub(crate) fn unknown(op: &'static str, address: &str, why: &str) -> Failed {
     let what = format!("an answer of the server at {address} ({why}; it may have been done)");
     Failed::Unknown(Error::new(op, ErrorKind::Unavailable { what }))
 }
 
-/// The code that a server of ours gave as its reason.
+/// Returns the code that a Snowmint server gave as its reason.
 pub(crate) fn reason(status: &Status) -> Option<Code> {
     let info = status.get_details_error_info()?;
     Code::from_name(&info.reason.to_ascii_lowercase())
 }
 
-/// In how many milliseconds a server would answer, if it says so.
+/// Returns the server's retry delay in milliseconds, or 0 without one.
 fn hint_ms(status: &Status) -> u64 {
     let hint = status.get_details_retry_info().and_then(|info| info.retry_delay);
     hint.map_or(0, |hint| u64::try_from(hint.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// What a status says about a call of the store, whose own refusals are answers.
+/// Classifies the status of a store call; errors of the store itself arrive in responses.
 pub(crate) fn of_store(op: &'static str, address: &str, status: &Status) -> Failed {
     let unavailable = || unavailable(op, address, &why(status));
     match reason(status) {
         None if is_connect(status) => Failed::NotDone(unavailable()),
-        // Somebody else's way to say the same.
+        // gRPC's own code with the same meaning.
         None if status.code() == tonic::Code::Unimplemented => {
             Failed::Wrong(older(op, address, status))
         }
@@ -98,11 +98,11 @@ pub(crate) fn of_store(op: &'static str, address: &str, status: &Status) -> Fail
     }
 }
 
-/// What a status says about IDs that were asked for: a repeat takes others, so all may be repeated.
+/// Classifies the status of a request for IDs; a retry takes other IDs, so all may be retried.
 pub(crate) fn of_mint(op: &'static str, address: &str, source: &str, status: &Status) -> Failed {
     let Some(code) = reason(status) else {
         return match status.code() {
-            // As of the store.
+            // The same as in `of_store`.
             tonic::Code::Unimplemented => Failed::Wrong(older(op, address, status)),
             _ => Failed::NotDone(unavailable(op, address, &why(status))),
         };
@@ -118,7 +118,7 @@ pub(crate) fn of_mint(op: &'static str, address: &str, source: &str, status: &St
         Code::EpochSpent => ErrorKind::EpochSpent { name: source.into() },
         Code::BadRequest | Code::TooMany => ErrorKind::Invalid { what: message },
         Code::Exhausted => exhausted(message),
-        // A newer server may have it.
+        // A newer server may support it.
         Code::Unsupported => {
             return Failed::Wrong(Error::new(op, ErrorKind::Unsupported { what: message }));
         }
@@ -141,13 +141,13 @@ pub(crate) fn of_mint(op: &'static str, address: &str, source: &str, status: &St
     Failed::Refused(Error::new(op, kind))
 }
 
-/// A number, and not what is said behind it.
+/// Returns the number at the start of a text.
 fn digits(text: &str) -> &str {
     let end = text.find(|letter: char| !letter.is_ascii_digit());
     end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 
-/// What is used up, of which a server says no more than its text.
+/// Parses the exhausted resource and its limit, which a server gives only in its message.
 fn exhausted(message: String) -> ErrorKind {
     let parts = message.split_once(" is used up: the limit is ");
     let read =
@@ -156,7 +156,7 @@ fn exhausted(message: String) -> ErrorKind {
     ErrorKind::Exhausted { what, limit }
 }
 
-/// A verb, or what it says, that a server does not know.
+/// Returns the error for a verb, or a part of its message, that a server does not know.
 fn older(op: &'static str, address: &str, status: &Status) -> Error {
     let said = match status.message() {
         "" => String::new(),
@@ -169,7 +169,7 @@ fn older(op: &'static str, address: &str, status: &Status) -> Error {
     Error::new(op, ErrorKind::Unsupported { what })
 }
 
-/// Nobody there describes a store.
+/// Returns the error for a server that describes no store.
 pub(crate) fn offers_none(op: &'static str, address: &str, status: &Status) -> Error {
     let what = format!(
         "the server at {address} offers no store to programs that mint in their own process: set store.offered = \
@@ -193,7 +193,7 @@ fn stranger(op: &'static str, address: &str, status: &Status) -> Error {
     Error::new(op, ErrorKind::Unsupported { what })
 }
 
-/// Whether the call never left, because nobody takes the connection.
+/// Returns whether the call was never sent, because no server accepted the connection.
 fn is_connect(status: &Status) -> bool {
     let mut cause: Option<&(dyn StdError + 'static)> = status.source();
     while let Some(error) = cause {
@@ -205,12 +205,12 @@ fn is_connect(status: &Status) -> bool {
     false
 }
 
-/// What a status says, and what caused it.
+/// Returns the message of a status and its causes.
 pub(crate) fn why(status: &Status) -> String {
     let message = status.message();
     let Some(cause) = status.source() else { return message.to_owned() };
     let causes = chain(cause).to_string();
-    // What the transport makes of an error says what the error does.
+    // The transport's message for an error repeats the error's own message.
     if causes.starts_with(message) { causes } else { format!("{message}: {causes}") }
 }
 
@@ -239,12 +239,12 @@ mod tests {
                 Code::Forbidden | Code::Misdirected | Code::BadRequest | Code::TooMany => {
                     matches!(failed, Failed::Refused(_))
                 }
-                // Such as one that took too long.
+                // For example a call that took too long.
                 _ => matches!(failed, Failed::Unknown(_)),
             };
             assert!(nothing_done, "{code}: {failed:?}");
         }
-        // A connection that broke, and nobody of ours at the other end.
+        // A broken connection, or a server that is not Snowmint.
         for code in [Grpc::Unavailable, Grpc::Unknown, Grpc::Cancelled, Grpc::Internal] {
             let failed = of_store("extend", "here:1", &Status::new(code, "broken"));
             assert!(matches!(failed, Failed::Unknown(_)), "{failed:?}");

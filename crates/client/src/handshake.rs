@@ -1,11 +1,11 @@
-//! What to do when TLS with a server does not come about.
+//! Advice for failed TLS connections to servers.
 
 use std::error::Error as StdError;
 use std::io;
 
 use rustls::{AlertDescription as Alert, CertificateError, Error as TlsError};
 
-/// What to do about a connection that did not come about, as far as TLS has to do with it.
+/// Returns advice for a failed connection, as far as TLS is the cause.
 #[must_use]
 pub fn advice(error: &(dyn StdError + 'static)) -> Option<&'static str> {
     let mut next = Some(error);
@@ -19,7 +19,7 @@ pub fn advice(error: &(dyn StdError + 'static)) -> Option<&'static str> {
 }
 
 fn of_tls<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a TlsError> {
-    // An error of a socket holds its reason inside, and does not name it as its cause.
+    // An `io::Error` holds its reason inside, and does not return it as its source.
     let inside = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
     error.downcast_ref().or_else(|| inside?.downcast_ref())
 }
@@ -27,7 +27,7 @@ fn of_tls<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a TlsError> {
 fn about(error: &TlsError) -> &'static str {
     use CertificateError as Bad;
     match error {
-        // An authority of the same name, perhaps an older one, is not one that is trusted.
+        // A CA of the same name, perhaps an older one, is not a trusted one.
         TlsError::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
             "nobody who is trusted here has signed its certificate: name who has, by SNOWMINT_CA_FILE or store.ca"
         }

@@ -1,20 +1,22 @@
-//! Minting next to the caller, through servers.
+//! Minting in the caller's process, through servers.
 //!
-//! The problem: a service that asks a server for every ID waits for the network each time, and stops when
-//! the server does. The easy answer, a client that fetches IDs in batches, is a second implementation of
-//! everything that can go wrong: what became of a batch whose answer was lost, whose clock counts, who
-//! fences whom.
+//! The problem: a service that calls a server for every ID waits for the network each time, and
+//! stops when the server does. The easy solution, a client that fetches IDs in batches, is a second
+//! implementation of everything that can go wrong: the fate of a batch when its response is lost,
+//! the choice of the clock that counts, and fencing.
 //!
-//! What this crate does: [`RemoteStore`] is a [`Store`] like any other. A node on it claims a worker
-//! number, keeps windows and segments ahead of need and mints in this process, with the very code that a
-//! server runs; servers only pass verbs on to the store that they have. Several of them are as good as one:
-//! a call goes to the next when one does not answer, within a deadline and a budget of repeats. A call
-//! whose answer was lost is made again only where the store recognises it, or where twice is as good as
-//! once; every other is `Unavailable`, as with any store, and what it may have brought is never used.
+//! This crate's solution: [`RemoteStore`] is a [`Store`] like any other. A node on it claims a
+//! worker number, keeps windows and segments ahead of need and mints in this process, with the same
+//! code that a server runs; servers only forward verbs to their store. Several servers act as one:
+//! a call goes to the next server when one does not respond, within a deadline and a retry budget.
+//! A call with a lost response is retried only where the store recognises it, or where a repeat has
+//! the same effect. Every other call is `Unavailable`, as with any store, and any result of it is
+//! never used.
 //!
-//! What only one process at a time may answer (counters, sources of global order) is asked of the servers.
+//! The servers are called for everything that only one process at a time may own (counters,
+//! global-order sources).
 //!
-//! What it does not do: it keeps nothing on disk, and no connection is made in the background.
+//! The crate keeps nothing on disk, and makes no connection in the background.
 //!
 //! [`Store`]: snowmint_coord::Store
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -37,18 +39,18 @@ pub use handshake::advice;
 pub use settings::Settings;
 pub use store::{Parts, RemoteStore};
 
-/// What the URLs of servers begin with.
+/// Scheme of servers' URLs.
 pub const SCHEME: &str = "snowmint";
-/// What they begin with where TLS is spoken.
+/// Scheme of servers' URLs with TLS.
 pub const SCHEME_TLS: &str = "snowmints";
 
-/// Whether a URL names servers.
+/// Returns whether a URL names servers.
 #[must_use]
 pub fn is_url(url: &str) -> bool {
     matches!(url.split(':').next(), Some(SCHEME | SCHEME_TLS))
 }
 
-/// The examples of the README, which are tested as those of this crate.
+/// The examples of the README, tested as examples of this crate.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

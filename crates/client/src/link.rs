@@ -1,4 +1,4 @@
-//! A connection to one server, which has said which store it offers.
+//! A connection to one server, which has described the store that it offers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::failed::{Failed, of_store, offers_none, unavailable, why};
 use crate::handshake::advice;
 use crate::refusal::refused;
 
-/// A silent connection is asked this often whether it lives, and given up when it does not say so.
+/// Interval of keep-alive pings on a silent connection, which is closed without a response.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Longest answer: some hundred thousand slots.
+/// Maximum length of a response: some hundred thousand slots.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 const AUTHORIZATION: &str = "authorization";
 
@@ -32,15 +32,16 @@ const AUTHORIZATION: &str = "authorization";
 pub(crate) struct Link {
     pub(crate) address: Arc<str>,
     channel: Channel,
-    /// What is shown on it.
+    /// Authorization that is sent with each call.
     pub(crate) bearer: Option<MetadataValue<Ascii>>,
     door: Option<MetadataValue<Ascii>>,
-    /// What the server said of its store.
+    /// The server's description of its store.
     pub(crate) described: Arc<DescribeResponse>,
 }
 
 impl Link {
-    /// Connects to the server at this address, and has a store of it described: its own, or one beside.
+    /// Connects to the server at this address, and requests the description of its primary store or
+    /// of a secondary store.
     pub(crate) async fn open(
         op: &'static str,
         address: &Arc<str>,
@@ -64,7 +65,7 @@ impl Link {
         let asked = link.ask("/snowmint.store.v1.Store/Describe", question).await;
         let mut described: DescribeResponse = match asked {
             Ok(described) => described,
-            // Nothing but a description was asked for.
+            // Only a description was requested.
             Err(status) => {
                 return Err(match of_store(op, &link.address, &status) {
                     Failed::Wrong(_) => Failed::Wrong(offers_none(op, &link.address, &status)),
@@ -75,7 +76,7 @@ impl Link {
         };
         if let Some(refusal) = described.refusal.take() {
             let error = refused(op, refusal);
-            // A server that does not know the name will not know it soon; others may.
+            // A server that does not know the name will not know it soon; another server may.
             let is_unknown = matches!(error.kind(), ErrorKind::NotFound { .. });
             return Err(if is_unknown { Failed::Wrong(error) } else { Failed::NotDone(error) });
         }
@@ -92,7 +93,7 @@ impl Link {
         Ok(link)
     }
 
-    /// Sends one message and waits for one.
+    /// Sends one message and waits for the response.
     pub(crate) async fn ask<Q, A>(&self, path: &'static str, message: Q) -> Result<A, Status>
     where
         Q: prost::Message + 'static,
@@ -118,7 +119,7 @@ impl std::fmt::Debug for Link {
     }
 }
 
-/// A server whose form of the service is not understood here any more.
+/// Returns the error for a server with a version of the service that is too old for this client.
 fn too_old(op: &'static str, address: &str, version: u32) -> Error {
     let what = format!(
         "the server at {address} is older than this program: it speaks form {version} of {SERVICE}, which is \
@@ -127,7 +128,7 @@ fn too_old(op: &'static str, address: &str, version: u32) -> Error {
     Error::new(op, ErrorKind::Unsupported { what })
 }
 
-/// A server from before sources were served by stores beside its own.
+/// Returns the error for a server from before secondary stores.
 fn knows_one(op: &'static str, address: &str, beside: &str) -> Error {
     let what = format!(
         "the server at {address} is older than this program: it leads to no store {beside:?} beside its own; \
@@ -136,7 +137,7 @@ fn knows_one(op: &'static str, address: &str, beside: &str) -> Error {
     Error::new(op, ErrorKind::Unsupported { what })
 }
 
-/// Nobody was reached, or nobody who is trusted: others may be.
+/// Returns the failure when no server, or no trusted server, was reached: another may be.
 fn not_there(op: &'static str, address: &str, error: &(dyn std::error::Error + 'static)) -> Failed {
     match advice(error) {
         Some(advice) => {
@@ -147,14 +148,15 @@ fn not_there(op: &'static str, address: &str, error: &(dyn std::error::Error + '
     }
 }
 
-/// Whether the other end speaks another protocol than was meant, as far as that can be told.
+/// Returns the failure when the other end perhaps speaks another protocol than configured.
 fn not_spoken(op: &'static str, address: &str, status: &Status, approach: &Approach) -> Failed {
     if advice(status).is_some() {
         return not_there(op, address, status);
     }
     let perhaps = match (approach.tls, approach.credentials.has_cert()) {
         (false, _) => "; if it speaks TLS, write snowmints://",
-        // With TLS 1.3 a client that is refused learns so after the handshake, or just sees the connection closed.
+        // With TLS 1.3 a rejected client learns so after the handshake, or just sees the connection
+        // closed.
         (true, false) => {
             "; if it wants certificates of its clients, SNOWMINT_CERT_FILE or store.cert names one"
         }
@@ -163,7 +165,7 @@ fn not_spoken(op: &'static str, address: &str, status: &Status, approach: &Appro
     Failed::NotDone(unavailable(op, address, &format!("{}{perhaps}", why(status))))
 }
 
-/// What a future answers within a time; none when it takes longer.
+/// Returns the result of a future, or `None` when it takes longer than `ms`.
 pub(crate) async fn within<T>(
     timer: &dyn Timer,
     ms: u64,

@@ -1,4 +1,4 @@
-//! Counters, and sources of global order: the servers answer for them, and pass on what is another's.
+//! Counters and global-order sources: their servers own them, and forward calls to one another.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use snowmint_wire::grpc::{BoundRequest, BoundResponse, MintRequest, MintResponse
 use crate::failed::of_mint;
 use crate::servers::{Call, Servers};
 
-/// Asks whichever server answers.
+/// Owner client that calls whichever server responds.
 pub(crate) struct Asking {
     servers: Arc<Servers>,
 }
@@ -20,7 +20,8 @@ impl Asking {
         Self { servers }
     }
 
-    /// A repeat takes other numbers: a gap, never a duplicate. So everything is asked for again.
+    /// Makes a call with retries: a repeat takes other numbers, which leaves a gap, never a
+    /// duplicate.
     async fn ask<Q, A>(
         &self,
         op: &'static str,
@@ -45,7 +46,7 @@ impl Asking {
         answer.await
     }
 
-    /// Exactly `count` numbers, each greater than the one before.
+    /// Returns exactly `count` numbers, each greater than the previous.
     async fn ids(
         &self,
         op: &'static str,
@@ -108,7 +109,7 @@ impl Owners for Asking {
     }
 }
 
-/// Over gRPC, keys are texts.
+/// Returns the key as text: over gRPC, keys are texts.
 fn text(op: &'static str, key: &[u8]) -> Result<String> {
     String::from_utf8(key.to_vec()).map_err(|_| {
         Error::invalid(op, "a key that is no UTF-8 cannot be asked for over gRPC: write it as text")

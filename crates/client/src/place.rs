@@ -1,4 +1,4 @@
-//! What the URL of servers says.
+//! URLs of servers.
 
 use snowmint_coord::{Error, Result};
 use tonic::metadata::{Ascii, MetadataValue};
@@ -6,20 +6,20 @@ use tonic::metadata::{Ascii, MetadataValue};
 use crate::{SCHEME, SCHEME_TLS};
 
 const FORM: &str = "snowmint://HOST:PORT,HOST:PORT, or with TLS snowmints://HOST:PORT,HOST:PORT";
-/// Where a server speaks gRPC unless told otherwise.
+/// Default port for gRPC.
 const PORT: u16 = 7700;
 
-/// Where servers are, and what to show them. Its `Debug` would show the token: there is none.
+/// Addresses of servers, and the token for them. Its `Debug` would show the token: it has none.
 pub(crate) struct Place {
-    /// Whether TLS is spoken.
+    /// Whether the servers speak TLS.
     pub(crate) tls: bool,
-    /// `host:port` of each.
+    /// `host:port` of each server.
     pub(crate) servers: Vec<String>,
-    /// The token that the URL names, if it does.
+    /// Token in the URL, if any.
     pub(crate) token: Option<String>,
 }
 
-/// What `authorization` says with this token; none, if no header can have it.
+/// Returns the `authorization` value for this token; `None` when no header can hold it.
 pub(crate) fn bearer(token: &str) -> Option<MetadataValue<Ascii>> {
     let mut bearer: MetadataValue<Ascii> = format!("Bearer {token}").parse().ok()?;
     bearer.set_sensitive(true);

@@ -1,14 +1,14 @@
-//! Refusals of the store, as the errors that they were.
+//! Errors of the store, restored from messages.
 
 use snowmint_coord::{Error, ErrorKind, ErrorParts, Holder, PoolFull, Retry};
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
 
-/// The error that a server's store answered with.
+/// Returns the error that a server's store responded with.
 pub(crate) fn refused(op: &'static str, refusal: said::Refusal) -> Error {
     let said::Refusal { code, texts, numbers, pool_full: full, retry_after_ms, message } = refusal;
     let parts = ErrorParts { code, texts, numbers, full: full.and_then(pool_full) };
-    // A newer server has a kind that is not known here: what it says to people, it says.
+    // A newer server may send an unknown kind: its message for people is kept.
     let kind = ErrorKind::from_parts(parts).unwrap_or(ErrorKind::Unsupported { what: message });
     Error::new(op, kind).with_retry(match retry_after_ms {
         None => Retry::Never,
@@ -39,7 +39,7 @@ fn pool_full(full: said::PoolFull) -> Option<PoolFull> {
     })
 }
 
-/// An answer that can be a refusal.
+/// A response that may hold an error.
 pub(crate) trait Refusable {
     fn refusal(&mut self) -> Option<said::Refusal>;
 }

@@ -1,4 +1,4 @@
-//! Several servers as one: who is asked, whom else, how often, and for how long.
+//! Several servers as one: the choice of the server, the retries, and the time limits.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,46 +17,46 @@ use crate::place::Place;
 use crate::settings::Settings;
 use crate::store::Parts;
 
-/// How long to wait when all servers have failed once, at first and at most.
+/// Pause after all servers have failed once, in milliseconds: at first and at most.
 const PAUSE_MS_MIN: u64 = 25;
 const PAUSE_MS_MAX: u64 = 400;
-/// Nobody answers in less.
+/// Shortest time for an attempt, in milliseconds: no server responds faster.
 const ATTEMPT_MS_MIN: u64 = 5;
-/// How long to wait at most when a server says that it will answer later.
+/// Longest wait, in milliseconds, when a server asks for a later retry.
 const LATER_MS_MAX: u64 = 100;
 
-/// How a call is made.
+/// Options of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
-    /// For messages.
+    /// Operation name for messages.
     pub(crate) op: &'static str,
-    /// Whether it may be made again when nobody knows whether it was done.
+    /// Whether it may be retried when its outcome is unknown.
     pub(crate) again: bool,
-    /// How long it may take in all.
+    /// Time limit for all attempts together.
     pub(crate) within_ms: u64,
-    /// How long one server may take.
+    /// Time limit for one server.
     pub(crate) attempt_ms: u64,
 }
 
 /// The servers of one store.
 pub(crate) struct Servers {
     all: Vec<Server>,
-    /// The server that answered last is asked first.
+    /// Index of the server that responded last, which is called first.
     preferred: AtomicUsize,
-    /// Nobody is asked any more.
+    /// Whether calls are rejected.
     closed: AtomicBool,
     approach: Approach,
     namespace: String,
-    /// Which store beside the servers' own is meant; empty: their own.
+    /// Name of the secondary store; empty for the servers' primary store.
     beside: String,
-    /// Which store it is.
+    /// The expected store.
     known: Mutex<Option<Known>>,
     budget: Mutex<Budget>,
     settings: Settings,
     timer: Arc<dyn Timer>,
 }
 
-/// Which store is meant, as the journal knows, or the first said who was asked.
+/// Identity of the expected store, from the journal or from the first server that responded.
 struct Known {
     identity: String,
     said_by: String,
@@ -65,7 +65,7 @@ struct Known {
 struct Server {
     address: Arc<str>,
     link: Mutex<Option<Link>>,
-    /// One at a time connects; the others wait for it.
+    /// Lock of the task that connects; other tasks wait for it.
     connecting: tokio::sync::Mutex<()>,
 }
 
@@ -83,7 +83,7 @@ impl Servers {
             connecting: tokio::sync::Mutex::default(),
         };
         let all: Vec<_> = place.servers.into_iter().map(server).collect();
-        // Not all clients begin with the same.
+        // A random start spreads the clients over the servers.
         let chance = usize::try_from(random::number()? % 0xffff).unwrap_or(0);
         let Settings { retries_at_once, retries_per_second, .. } = settings;
         let budget = Budget::new(retries_at_once, retries_per_second, timer.elapsed());
@@ -110,7 +110,8 @@ impl Servers {
         &self.settings
     }
 
-    /// An earlier process has seen this store: whichever server was asked first knows no better.
+    /// Sets the identity that an earlier process has seen, which outranks that of the first server
+    /// called.
     pub(crate) fn remember(&self, identity: &str) {
         let identity = History::of(identity).store;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,19 +121,20 @@ impl Servers {
         }
         *known = Some(Known { identity, said_by: "its journal".into() });
         drop(known);
-        // A connection is compared when it is made.
+        // The identity is checked when a connection is made.
         self.all.iter().for_each(|server| *server.known() = None);
     }
 
-    /// The store has another identity from here on.
+    /// Sets the new identity of the store.
     pub(crate) fn is_now(&self, identity: &str) {
         if let Some(known) = &mut *self.known.lock().unwrap_or_else(PoisonError::into_inner) {
             known.identity = History::of(identity).store;
         }
     }
 
-    /// Has all servers describe their stores at once, and refuses two that have different ones: whichever was
-    /// asked first would decide, and the next program may ask the other. Who does not answer in time is let be.
+    /// Requests descriptions from all servers concurrently, and rejects two different stores.
+    /// Otherwise the first server called would decide, and the next program may call another first.
+    /// Servers without a response in time are skipped.
     pub(crate) async fn compare(&self, op: &'static str) -> Result<()> {
         if self.all.len() < 2 {
             return Ok(());
@@ -150,7 +152,7 @@ impl Servers {
         other.map_or(Ok(()), Err)
     }
 
-    /// Ends the connections for good; calls on their way keep theirs to their end.
+    /// Ends the connections for good; calls in flight keep theirs until they end.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.all.iter().for_each(|server| *server.known() = None);
@@ -160,7 +162,7 @@ impl Servers {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Asks one server after the other until one answers, time is up, or asking again is of no use.
+    /// Calls one server after the other until one responds, time is up, or a retry is of no use.
     pub(crate) async fn ask<T, F>(&self, call: Call, ask: impl Fn(Link) -> F) -> Result<T>
     where
         F: Future<Output = Result<T, Failed>>,
@@ -172,7 +174,7 @@ impl Servers {
         let deadline = self.timer.elapsed().saturating_add(call.within_ms);
         let mut index = self.preferred.load(Ordering::Relaxed);
         let mut failures: usize = 0;
-        // How many in a row are not what is looked for.
+        // Number of consecutive servers that are not the right one.
         let mut wrong: usize = 0;
         let mut earlier = None;
         loop {
@@ -186,17 +188,17 @@ impl Servers {
             };
             wrong = if matches!(failed, Failed::Wrong(_)) { wrong + 1 } else { 0 };
             let (why, wait_ms) = match failed {
-                // Why nobody answered before says more.
+                // The earlier error says more.
                 Failed::TooLate(why) => return Err(earlier.unwrap_or(why)),
                 Failed::Refused(why) | Failed::Stranger(why) => return Err(why),
                 Failed::Unknown(why) | Failed::Cut(why) if !call.again => return Err(why),
-                // Everybody was asked once, and it is the store that is away.
+                // Every server was called once, and the store is unreachable.
                 Failed::Cut(why) if failures + 1 >= self.all.len() => return Err(why),
-                // Nobody is who was meant.
+                // No server is the right one.
                 Failed::Wrong(why) if wrong >= self.all.len() => return Err(why),
                 Failed::Later(why, ms) => (why, ms.clamp(PAUSE_MS_MIN, LATER_MS_MAX)),
-                // Before that it would be refused again: so its repeats are few, and none of other calls is used up
-                // for them.
+                // An earlier retry would be rejected again. So these retries are few, and use up no
+                // retries of other calls.
                 Failed::Limited(why, ms) if ms > 0 => (why, ms.max(PAUSE_MS_MIN)),
                 Failed::Limited(why, ms) => {
                     self.wait_to_repeat(deadline).await.map_err(|()| why.clone())?;
@@ -211,11 +213,12 @@ impl Servers {
                     failures += 1;
                     let why = match (wrong, earlier) {
                         (0, _) => why,
-                        // Of those that may be who is meant, nobody has answered.
+                        // No server that may be the right one has responded.
                         (_, Some(earlier)) => earlier,
                         (_, None) => self.not_asked(call.op, index, &why),
                     };
-                    // Servers in trouble are not kept down by who has not asked them yet.
+                    // Only repeats need the budget: first attempts of other clients' calls must not
+                    // wait for it.
                     if failures >= self.all.len() {
                         self.wait_to_repeat(deadline).await.map_err(|()| why.clone())?;
                     }
@@ -237,13 +240,14 @@ impl Servers {
         }
     }
 
-    /// What is said when time runs out before this one is asked, who may be what another is not.
+    /// Returns the error when time runs out before this server is called, which may be the right
+    /// one when another is not.
     fn not_asked(&self, op: &'static str, index: usize, before: &Error) -> Error {
         let address = self.all.get(index).map_or("", |server| &server.address);
         unavailable(op, address, &format!("there was no time to ask it; before: {before}"))
     }
 
-    /// Waits until the budget has room for a repeat; an error when that is not before the deadline.
+    /// Waits until the budget allows a retry; fails when the deadline comes first.
     async fn wait_to_repeat(&self, deadline: ElapsedMillis) -> Result<(), ()> {
         loop {
             let now = self.timer.elapsed();
@@ -256,7 +260,8 @@ impl Servers {
         }
     }
 
-    /// None before everybody was asked once more; longer each time.
+    /// Returns the pause in milliseconds: none until every server was called once more, then longer
+    /// each time.
     fn pause_ms(&self, failures: usize) -> u64 {
         let rounds = failures.checked_div(self.all.len()).unwrap_or(0);
         if rounds.saturating_mul(self.all.len()) != failures {
@@ -266,7 +271,7 @@ impl Servers {
         (PAUSE_MS_MIN << doubled).min(PAUSE_MS_MAX)
     }
 
-    /// The server that is asked after this one; later calls begin there.
+    /// Returns the server to call after this one; later calls start there.
     fn after(&self, index: usize) -> usize {
         let next = (index + 1).checked_rem(self.all.len()).unwrap_or(0);
         let relaxed = Ordering::Relaxed;
@@ -305,7 +310,7 @@ impl Servers {
         match answer {
             Err(Failed::Stranger(why)) => {
                 server.forget(&link);
-                // Tokens are replaced: what is to be shown now may be another one.
+                // Tokens are replaced: the current token may be another one.
                 let is_new = self.approach.bearer().is_ok_and(|bearer| bearer != link.bearer);
                 Err(if is_new { Failed::NotDone(why) } else { Failed::Refused(why) })
             }
@@ -317,20 +322,20 @@ impl Servers {
         }
     }
 
-    /// The connection to a server, new if there is none.
+    /// Returns the connection to a server; connects if there is none.
     async fn link(&self, server: &Server, op: &'static str) -> Result<Link, Failed> {
         if let Some(link) = server.known().clone() {
             return Ok(link);
         }
         let _alone = server.connecting.lock().await;
-        // Somebody else may have connected meanwhile.
+        // Another task may have connected meanwhile.
         if let Some(link) = server.known().clone() {
             return Ok(link);
         }
         let link = Link::open(op, &server.address, &self.approach, &self.beside).await?;
         self.check(op, &link).map_err(Failed::Wrong)?;
         let mut known = server.known();
-        // Under the lock: `close` looks here after it has set the flag.
+        // Under the lock: `close` clears the links after it has set the flag.
         if !self.is_closed() {
             *known = Some(link.clone());
         }
@@ -338,7 +343,7 @@ impl Servers {
         Ok(link)
     }
 
-    /// Whether a server offers the store that is meant.
+    /// Checks that a server offers the expected store.
     fn check(&self, op: &'static str, link: &Link) -> Result<()> {
         let described = &link.described;
         if described.namespace != self.namespace {
@@ -346,7 +351,7 @@ impl Servers {
             let (stored, wanted) = (described.namespace.clone(), self.namespace.clone());
             return Err(Error::new(op, ErrorKind::Conflict { what, stored, wanted }));
         }
-        // Its history goes on with each process that comes.
+        // The history in an identity changes with each process that joins.
         let found = described.identity.as_ref().map(|identity| History::of(&identity.id).store);
         let found = found.ok_or_else(|| Error::internal(op, "a store without identity"))?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -371,7 +376,8 @@ impl Server {
         self.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next call connects anew, unless somebody has done so already.
+    /// Drops the link, so that the next call connects again, unless another task has done so
+    /// already.
     fn forget(&self, link: &Link) {
         let mut known = self.known();
         if known.as_ref().is_some_and(|known| Arc::ptr_eq(&known.described, &link.described)) {

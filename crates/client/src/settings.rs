@@ -1,18 +1,21 @@
-//! How servers are asked.
+//! Time limits and retry budget for calls to servers.
 
-/// How servers are asked. Everything has a default.
+/// Time limits and retry budget for calls to servers. Every field has a default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How long a server may take to take a connection, and to say which store it has. 1 s.
+    /// Time limit in milliseconds for a server to accept a connection and describe its store.
+    /// Default: 1 s.
     pub connect_ms: u64,
-    /// How long one server may take to answer a call before another is asked. 2 s.
+    /// Time in milliseconds for one server to respond to a call before the next is called. Default:
+    /// 2 s.
     pub attempt_ms: u64,
-    /// How long a call of the store may take in all. 4.5 s: less than a node gives its store.
+    /// Time limit in milliseconds for a store call with all retries. Default: 4.5 s, less than a
+    /// node allows its store.
     pub call_ms: u64,
-    /// How many repeats may be made at once, over all calls; who wants more waits. What a call asks of a
-    /// server for the first time is no repeat. 32.
+    /// Number of retries that may be made at once, over all calls; further retries wait. The first
+    /// attempt of a call at each server is not a retry. Default: 32.
     pub retries_at_once: u32,
-    /// How many more there are each second. 8.
+    /// Number of retries that become available per second. Default: 8.
     pub retries_per_second: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Stores beside the servers' own, which serve sources of several: the servers lead to each of them.
+//! Secondary stores, which serve multi-store sources: the servers lead to each of them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use snowmint_coord::{Result, Store};
 use super::{Parts, RemoteStore};
 use crate::settings::Settings;
 
-/// How the store of servers is opened.
+/// Parameters with which the servers' store is opened.
 #[derive(Clone)]
 pub(super) struct Way {
     pub(super) url: String,
@@ -19,14 +19,14 @@ pub(super) struct Way {
     pub(super) parts: Parts,
 }
 
-/// A URL may have a token in it.
+/// Leaves out the URL, which may contain a token.
 impl fmt::Debug for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Way").field("namespace", &self.namespace).finish_non_exhaustive()
     }
 }
 
-/// A store that servers know by this name.
+/// A secondary store that servers know by this name.
 #[derive(Debug)]
 struct Beside {
     name: String,

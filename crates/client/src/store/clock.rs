@@ -1,4 +1,4 @@
-//! The clocks of servers.
+//! Clocks of servers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use snowmint_wire::grpc::store::{NowRequest, NowResponse};
 use super::{Verb, ask};
 use crate::servers::Servers;
 
-/// The clock of whichever server answers: a witness for a node whose store has none.
+/// Clock of whichever server responds: a time reference for a node on a store without one.
 #[derive(Clone)]
 pub(super) struct ServerClock {
     servers: Arc<Servers>,

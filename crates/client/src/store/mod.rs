@@ -27,10 +27,10 @@ use seen::Seen;
 
 const OPEN: &str = "open store";
 
-/// One namespace of the store that servers share, reached through whichever of them answers.
+/// One namespace of the store that servers share, reached through any server that responds.
 ///
-/// It can do what that store can: [`capabilities`](snowmint_coord::Store::capabilities) are the store's.
-/// Closing it closes this handle and its connections, and nothing of the servers.
+/// Its [`capabilities`](snowmint_coord::Store::capabilities) are those of the servers' store.
+/// Closing it closes this handle and its connections, and nothing at the servers.
 #[derive(Debug)]
 pub struct RemoteStore {
     servers: Arc<Servers>,
@@ -40,27 +40,27 @@ pub struct RemoteStore {
     cautions: Vec<String>,
     names: Names,
     seen: Seen,
-    /// How it was opened; none of a store beside the servers' own, which leads no further.
+    /// Parameters of opening; `None` for a secondary store, which leads no further.
     way: Option<Way>,
 }
 
-/// What a store of servers goes by besides its settings.
+/// Dependencies of a store of servers besides its settings.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// Whom it trusts, and what it shows.
+    /// Trusted certificates and presented credentials.
     pub credentials: Credentials,
-    /// How time passes.
+    /// Source of elapsed time.
     pub timer: Arc<dyn Timer>,
 }
 
 impl Default for Parts {
-    /// The system's time and trust, and nothing to show.
+    /// Uses the system's time and CAs, and presents nothing.
     fn default() -> Self {
         Self { credentials: Credentials::new(), timer: Arc::new(BootTimer) }
     }
 }
 
-/// A verb on its way: its name and its place.
+/// Name of a verb for messages, and its gRPC path.
 #[derive(Clone, Copy, Debug)]
 struct Verb {
     op: &'static str,
@@ -68,13 +68,16 @@ struct Verb {
 }
 
 impl RemoteStore {
-    /// The store behind the servers of `snowmint://HOST:PORT,HOST:PORT`, or with TLS `snowmints://`. Needs
-    /// a Tokio runtime, within which it is used, too.
+    /// Opens the store behind the servers of `snowmint://HOST:PORT,HOST:PORT`, or with TLS
+    /// `snowmints://`. Needs a Tokio runtime; the store must be used within one, too.
     ///
     /// # Errors
-    /// `Invalid` for a bad URL or namespace; `Conflict` when the servers serve another namespace; `OtherStore`
-    /// when two of those that answer within [`Settings::connect_ms`] have different stores;
-    /// `Unavailable` when none of them answers in time, or none that is trusted; what a server's store says.
+    /// - `Invalid` for a bad URL or namespace.
+    /// - `Conflict` when the servers serve another namespace.
+    /// - `OtherStore` when two of the servers that respond within [`Settings::connect_ms`] have
+    ///   different stores.
+    /// - `Unavailable` when no server, or no trusted server, responds in time.
+    /// - Any error of the servers' store.
     pub fn open<'a>(
         url: &'a str,
         namespace: &'a str,
@@ -83,10 +86,10 @@ impl RemoteStore {
         Self::open_with(url, namespace, settings, Parts::default())
     }
 
-    /// The same, with parts of one's own.
+    /// Opens the store with the caller's dependencies.
     ///
     /// # Errors
-    /// As [`RemoteStore::open`].
+    /// The same as of [`RemoteStore::open`].
     pub fn open_with<'a>(
         url: &'a str,
         namespace: &'a str,
@@ -101,7 +104,7 @@ impl RemoteStore {
         })
     }
 
-    /// The servers' own store, or the one of this name beside it.
+    /// Opens the servers' primary store, or the secondary store of this name.
     async fn open_at(way: &Way, beside: &str) -> Result<Self> {
         let Way { url, namespace, settings, parts } = way;
         let settings = *settings;
@@ -134,7 +137,7 @@ impl RemoteStore {
         })
     }
 
-    /// Sends a verb. `again`: whether a repeat is as good as the first, or recognised.
+    /// Sends a verb. `again`: whether a repeat has the same effect, or is recognised.
     async fn ask<Q, A>(&self, verb: Verb, again: bool, message: Q) -> Result<A>
     where
         Q: prost::Message + Clone + 'static,

@@ -1,21 +1,23 @@
-//! By which names servers know the members that joined through this store.
+//! Names by which servers know the members that joined through this store.
 //!
-//! Where servers ask for tokens, everybody else knows a member by another name than its own, and lists name it so.
-//! Here it finds itself in them by its own name, as in any other store.
+//! Servers that require tokens show members under aliases to all other clients, also in lists. This
+//! store translates them, so that a member finds itself under its own incarnation, as in any other
+//! store.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use snowmint_coord::Incarnation;
 
-/// How many there can be: a process joins anew now and then, as another member.
+/// Maximum number of members kept: a process rejoins now and then, as another member.
 const MEMBERS_MAX: usize = 16;
 
-/// The newest members of this process, as they are known and as they call themselves.
+/// Newest members of this process: the alias and the own incarnation of each.
 #[derive(Debug, Default)]
 pub(super) struct Names(Mutex<Vec<(Incarnation, Incarnation)>>);
 
 impl Names {
-    /// What a server says to a member that joins; nothing where it knows it by its own name.
+    /// Records the alias that a server gave to a member when it joined; `None` where it has no
+    /// alias.
     pub(super) fn joined(&self, own: Incarnation, known_as: Option<Incarnation>) {
         let mut pairs = self.pairs();
         pairs.retain(|(_, other)| *other != own);
@@ -26,7 +28,7 @@ impl Names {
         pairs.push((known, own));
     }
 
-    /// The member's own name, if it is one of this process.
+    /// Returns the member's own incarnation, or `known` for a member of another process.
     pub(super) fn own(&self, known: Incarnation) -> Incarnation {
         let pairs = self.pairs();
         pairs.iter().find(|(it, _)| *it == known).map_or(known, |(_, own)| *own)
@@ -52,7 +54,7 @@ mod tests {
         assert_eq!(names.own(other(90)), one(90));
         assert_eq!(names.own(other(1)), other(1), "long gone");
         assert_eq!(names.pairs().len(), MEMBERS_MAX);
-        // By another token, and by none.
+        // An alias under another token, then none.
         names.joined(one(99), Some(other(500)));
         assert_eq!((names.own(other(99)), names.own(other(500))), (other(99), one(99)));
         names.joined(one(99), None);

@@ -1,4 +1,4 @@
-//! What the store answers, from messages.
+//! Results of the store, read from messages.
 
 use snowmint_coord::{
     Catalog, Definition, Error, ErrorKind, Extended, Incarnation, Lease, Mark, Member, MemberInfo,
@@ -60,7 +60,7 @@ fn member(op: Op, info: said::MemberInfo) -> Result<MemberInfo> {
         joined_at: UnixMillis::new(info.joined_at),
         renewed_at: UnixMillis::new(info.renewed_at),
         live: info.live,
-        // Told to servers alone.
+        // Only servers receive the status.
         status: MemberStatus::default(),
     })
 }
@@ -126,7 +126,7 @@ pub(super) fn segment(answer: &said::ReserveResponse) -> Segment {
     Segment { first, last, version, catalog_version, writes, at: at.map(UnixMillis::new) }
 }
 
-/// None: a newer server's.
+/// Returns the state; `None` for a newer server's.
 fn state(op: Op, state: i32) -> Result<Option<SourceState>> {
     Ok(match said::State::try_from(state) {
         Ok(said::State::Enabled) => Some(SourceState::Enabled),
@@ -166,7 +166,7 @@ pub(super) fn defined(op: Op, answer: said::DefinitionResponse) -> Result<Defini
 }
 
 pub(super) fn catalog(op: Op, answer: said::ListResponse) -> Result<Catalog> {
-    // A state that is not known here is one in which nothing can be done with the source here.
+    // With a state that is unknown here, the source cannot be used here.
     let each = |each: said::Definition| {
         let state = state(op, each.state)?.unwrap_or(SourceState::Disabled);
         Ok(definition(each, state))

@@ -1,4 +1,4 @@
-//! What servers have said of their store.
+//! Fingerprints of the store that servers have reported.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,7 @@ use snowmint_coord::StoreIdentity;
 use snowmint_coord::history::History;
 use snowmint_wire::grpc::store::DoneResponse;
 
-/// The newest identity of the store, and the count that was said with it.
+/// Newest identity of the store, and the write count reported with it.
 #[derive(Debug, Default)]
 pub(super) struct Seen(Mutex<Option<StoreIdentity>>);
 
@@ -15,19 +15,20 @@ impl Seen {
         self.newest().clone()
     }
 
-    /// Takes in what an answer says, if it says anything.
+    /// Observes the fingerprint in a response, if there is one.
     pub(super) fn hear(&self, answer: &DoneResponse) {
         if let Some(said) = &answer.seen {
             self.saw(StoreIdentity { id: said.id.clone(), writes: said.writes });
         }
     }
 
-    /// Answers of several servers overtake each other, and not every server has seen as much.
+    /// Keeps the newer fingerprint: responses of several servers overtake each other, and some
+    /// servers have seen less.
     pub(super) fn saw(&self, said: StoreIdentity) {
         let mut newest = self.newest();
         let is_newer = newest.as_ref().is_none_or(|known| {
             let (before, now) = (History::of(&known.id), History::of(&said.id));
-            // Whoever has not heard of a recovery counts in the history that was lost.
+            // A server that has not seen a recovery counts in the history that was lost.
             before.store != now.store
                 || (before.recoveries, known.writes) <= (now.recoveries, said.writes)
         });
@@ -55,7 +56,7 @@ mod tests {
             // From a server that has seen less.
             (said("s.0.a", 15), said("s.0.b", 20)),
             (said("s.1.c", 12), said("s.1.c", 12)),
-            // From one that has not heard of the recovery.
+            // From a server that has not seen the recovery.
             (said("s.0.b", 99), said("s.1.c", 12)),
             (said("t.0.d", 1), said("t.0.d", 1)),
         ] {

@@ -1,4 +1,4 @@
-//! The verbs. Each says whether it may be made again when its answer was lost, as the trait does.
+//! The verbs. Each states whether it may be retried after its response was lost, as the trait does.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use super::clock::ServerClock;
 use super::{RemoteStore, Verb, read, write};
 use crate::owners::Asking;
 
-/// Twice is as good as once.
+/// A repeat has the same effect.
 const FREELY: bool = true;
-/// A repeat would answer something else than the first.
+/// A repeat would return another result.
 const ONCE: bool = false;
 
-/// What only its own URL leads to.
+/// Returns the error for a verb that only the store's own URL offers.
 fn untold(op: &'static str) -> Error {
     let what =
         "a store that is reached through servers neither tells nor does this: name its own URL";
@@ -67,7 +67,7 @@ impl Store for RemoteStore {
         Some(Arc::new(ServerClock::new(Arc::clone(&self.servers))))
     }
 
-    /// As far as servers have said: a count goes with the identity that it was said with.
+    /// Returns what servers have reported: a count belongs to the identity reported with it.
     fn seen(&self) -> Option<StoreIdentity> {
         self.seen.get()
     }
@@ -103,7 +103,7 @@ impl Store for RemoteStore {
         Err(untold("doubt"))
     }
 
-    /// The servers report for themselves.
+    /// Does nothing: the servers report for themselves.
     async fn report(&self, _: &JournalInfo, _: Option<&Known>) -> Result<()> {
         Ok(())
     }
@@ -206,7 +206,8 @@ impl Store for RemoteStore {
         Ok(slots)
     }
 
-    /// A repeat would take other numbers and leave a gap, so that is left to the caller.
+    /// Reserves once: a repeat would take other numbers and leave a gap, so retries are left to the
+    /// caller.
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
         let message = write::reserve(reserve);
         let answer = self.ask(verb!("reserve", "Reserve"), ONCE, message).await?;
@@ -219,7 +220,7 @@ impl Store for RemoteStore {
         Ok(segment)
     }
 
-    /// A repeat of one that was done is refused, and so would be answered wrongly.
+    /// Gives back once: a repeat of an applied call is rejected, so its result would be wrong.
     async fn give_back(&self, back: &GiveBack) -> Result<u64> {
         let GiveBack { source, first, last, version } = back.clone();
         let message = said::GiveBackRequest { source, first, last, version };
@@ -281,7 +282,7 @@ impl Store for RemoteStore {
         self.ask(verb!("accept lead", "AcceptLead"), FREELY, message).await.map(read::done)
     }
 
-    /// It is for operators, who ask the store itself.
+    /// Fails: only operators use it, and they call the store itself.
     async fn ground(&self) -> Result<Ground> {
         Err(untold("ground"))
     }

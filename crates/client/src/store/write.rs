@@ -1,4 +1,4 @@
-//! What is asked of the store, as messages.
+//! Requests to the store, as messages.
 
 use snowmint_coord::segment::Within;
 use snowmint_coord::{
@@ -174,14 +174,14 @@ pub(super) fn state(name: &str, state: SourceState) -> said::SetStateRequest {
 }
 
 pub(super) fn fast_forward(forward: &FastForward) -> said::FastForwardRequest {
-    // Each by its name, so that none is forgotten on the way.
+    // Every field by its name, so that none is forgotten.
     let FastForward {
         marks_at_least,
         segments,
         writes_at_least,
         recoveries_at_least,
         catalog_at_least,
-        // How the store stands is not told through servers, so nobody plans on it.
+        // Servers do not forward the store's standing, so no client plans on it.
         planned_on: _,
         forget_journals,
         new_identity,

@@ -12,7 +12,7 @@ use snowmint_testkit::contract::{self, Factory};
 
 use crate::common::{any, idle_node, serve};
 
-/// Two servers for each handle, and a store for each server.
+/// Factory of stores: two servers for each handle, and a store for each server.
 #[async_trait]
 trait Stores: Send + Sync + 'static {
     fn name(&self) -> &'static str;

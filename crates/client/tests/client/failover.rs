@@ -1,4 +1,4 @@
-//! Servers that are away, wrong or slow to answer: what is asked again, what is not, and what is said.
+//! Unreachable, wrong or slow servers: which calls are retried, which are not, and the errors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 use crate::common::{self, soon};
 
 const NOW: UnixMillis = UnixMillis::new(1_900_000_000_000);
-/// Generous: only a test that is about one of them makes it short.
+/// Long limits: only a test of one of them shortens it.
 const SETTINGS: Settings = Settings {
     connect_ms: 30_000,
     attempt_ms: 30_000,
@@ -31,7 +31,7 @@ fn memory(namespace: &str) -> MemoryStore {
     MemoryStore::new(namespace).unwrap()
 }
 
-/// A server that offers this store, or none.
+/// Starts a server that offers this store, or none.
 async fn serve(offered: Option<MemoryStore>) -> Handle {
     serve_at(offered, common::any().await).await
 }
@@ -73,7 +73,7 @@ async fn the_next_server_answers_when_one_is_gone_or_offers_nothing() {
     let offers = serve(Some(store.handle("all").unwrap())).await;
     let offers_nothing = serve(None).await;
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-    // Whoever is asked first.
+    // Any of the servers may be the first.
     for _ in 0..8 {
         let remote = open(&[gone, port(&offers_nothing), port(&offers)], SETTINGS).await.unwrap();
         let version = remote.define(&numbers()).await.unwrap().version;
@@ -91,7 +91,7 @@ async fn what_was_wrong_is_said_though_time_ran_out_while_asking_again() {
     let port = listener.local_addr().unwrap().port();
     let silent = tokio::spawn(async move {
         let mut held = Vec::new();
-        // The first few are told that something is wrong; whoever comes afterwards waits.
+        // The first few connections are closed at once; later ones wait.
         for _ in 0..4 {
             drop(listener.accept().await.unwrap());
         }
@@ -102,7 +102,7 @@ async fn what_was_wrong_is_said_though_time_ran_out_while_asking_again() {
     let settings = Settings { call_ms: 3_000, ..SETTINGS };
     let why = open(&[port], settings).await.unwrap_err().to_string();
     assert!(!why.contains("no connection within"), "{why}");
-    // There is no other reason when all of it was spent on one connection.
+    // No other reason is known when one connection used up all the time.
     let why = open(&[port], settings).await.unwrap_err().to_string();
     assert!(why.contains("no connection within"), "{why}");
     silent.abort();
@@ -119,7 +119,7 @@ async fn another_store_or_namespace_is_not_taken_for_the_same() {
     assert_eq!(code(open(&[port(&elsewhere)], SETTINGS).await), "conflict");
     let (first, later) = (servers[0].http().unwrap(), common::any().await.local_addr().unwrap());
     let remote = open(&[first.port(), later.port()], SETTINGS).await.unwrap();
-    // Both addresses lead to the other store later.
+    // Later, both addresses lead to the other store.
     for server in servers {
         server.stop();
         server.stopped().await;
@@ -136,7 +136,7 @@ async fn another_store_or_namespace_is_not_taken_for_the_same() {
     assert_eq!(stores[1].list().await.unwrap().definitions, []);
 }
 
-/// An address that another store is reached at later.
+/// Covers an address that leads to another store later.
 #[tokio::test]
 async fn a_server_in_the_place_of_another_is_described_anew() {
     let store = memory("all");
@@ -157,7 +157,7 @@ async fn a_server_in_the_place_of_another_is_described_anew() {
     assert_eq!(remote.identity().await.unwrap(), identity);
 }
 
-/// The world outside of a runtime, in which proxies may end.
+/// Runs a test from outside of a runtime, where proxies may end.
 fn behind_proxies(count: usize, test: impl AsyncFnOnce(MemoryStore, RemoteStore, &[Proxy])) {
     behind_proxies_with(SETTINGS, count, test);
 }
@@ -186,7 +186,7 @@ fn what_would_be_another_the_second_time_is_asked_once() {
     behind_proxies(1, async |store, remote, proxies| {
         let version = store.define(&numbers()).await.unwrap().version;
         assert_eq!(remote.reserve(&reserve(version)).await.unwrap().first, 1);
-        // The answer is lost once the store has done what was asked.
+        // The response is lost after the store has applied the call.
         let lost_when = async |is_done: fn(&Definition) -> bool| {
             proxies[0].hold(Way::ToClient);
             let done = async {
@@ -238,7 +238,7 @@ fn what_the_store_recognises_is_asked_again_and_done_once() {
             mark_at_most: Mark::MAX,
             request: 77,
         };
-        // All answers are lost on every way, until the store has done what was asked.
+        // All responses are lost on every way until the store has applied the call.
         let lost_until = async |is_done: fn(&[SlotInfo]) -> bool| {
             proxies.iter().for_each(|proxy| proxy.hold(Way::ToClient));
             let done = async {
@@ -270,7 +270,7 @@ fn what_the_store_recognises_is_asked_again_and_done_once() {
         let extended = lost_until(|slots| slots[0].mark == Mark::new(50));
         let ((), moved) = tokio::join!(extended, remote.extend(&items, NOW));
         assert_eq!(moved.unwrap().remove(0).unwrap().mark, Mark::new(50));
-        // Without a number, nobody could tell.
+        // Without a request number, the store cannot recognise the repeat.
         let items = [Extend { from: Mark::new(50), to: Mark::new(60), request: 0, ..item }];
         let extended = lost_until(|slots| slots[0].mark == Mark::new(60));
         let ((), unknown) = tokio::join!(extended, remote.extend(&items, NOW));
@@ -293,7 +293,7 @@ async fn servers_of_two_stores_in_one_url_are_refused_whoever_is_asked_first() {
     }
 }
 
-/// A short outage of the servers beside a stranger must not cost a worker number.
+/// A short outage of the servers, with a wrong server in the list, must not cost a worker number.
 #[tokio::test]
 async fn a_stranger_in_the_list_does_not_speak_for_those_that_are_away() {
     let store = memory("all");
@@ -318,8 +318,8 @@ async fn a_stranger_in_the_list_does_not_speak_for_those_that_are_away() {
     assert_eq!(found.unwrap(), identity);
 }
 
-/// An address that takes no connections and refuses none: its queue is full. Who finds it so still waits when others,
-/// who came later, have been let in elsewhere.
+/// Returns an address that neither accepts nor rejects connections: its queue is full. A client
+/// that found it full still waits after later clients were accepted at another address.
 async fn silent() -> (u16, (TcpListener, Vec<TcpStream>)) {
     let elsewhere = common::any().await;
     let let_in = async || {
@@ -342,8 +342,9 @@ async fn silent() -> (u16, (TcpListener, Vec<TcpStream>)) {
     }
 }
 
-/// A name's addresses are tried one after the other, and share the time that there is for a connection. So
-/// it must have an end of its own, before that for the whole of it, in which nothing is left for others.
+/// The addresses of a name are tried one after the other, and share the time for a connection. So
+/// each needs a limit of its own, before the limit for all of them, after which no time is left for
+/// the others.
 #[tokio::test]
 async fn an_address_that_is_silent_does_not_take_all_the_time_for_a_connection() {
     let (port, _silent) = silent().await;
@@ -363,7 +364,7 @@ fn whoever_has_not_asked_a_server_yet_does_so_whatever_others_have_repeated() {
     };
     behind_proxies_with(few, 2, async |store, remote, proxies| {
         store.define(&numbers()).await.unwrap();
-        // One of them is the one that is asked first.
+        // One of the proxies is the first to be called.
         for proxy in proxies {
             proxy.hold(Way::ToClient);
             let answers = join_all((0..50).map(|_| remote.get("numbers"))).await;

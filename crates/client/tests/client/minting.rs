@@ -1,4 +1,4 @@
-//! A node on the store of servers: what it mints, what it asks for, and whose clock it believes.
+//! A node on the store of servers: its IDs, its calls, and the clock that it trusts.
 
 use crate::common;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use snowmint_coord::{MemoryStore, Node, NodeSettings, Parts, SourceSpec, Store, 
 use snowmint_core::{Clock as _, ManualClock, SystemClock};
 use snowmint_server::Handle;
 
-/// Generous: these machines are noisy.
+/// Long limit: these machines are noisy.
 const WITHIN_MS: u64 = 60_000;
 
-/// A server that mints, too: its node is on the store that it offers.
+/// Starts a server that mints, too: its node is on the store that it offers.
 async fn serve(store: &MemoryStore) -> (Handle, Node) {
     let http = common::any().await;
     let address = format!("http={}", http.local_addr().unwrap());
@@ -53,7 +53,7 @@ async fn what_one_at_a_time_answers_is_asked_of_the_servers() {
         let (first, end) = counters.count(b"alice", 3, WITHIN_MS).await.unwrap();
         assert!(first > last && end == first + 2);
         last = end;
-        // The servers' own callers go on above: those of the one that counts.
+        // The servers' own callers continue above: those of the section owner.
         let mut counted = Vec::new();
         for server in [&here, &there] {
             match server.count(b"alice", 1, WITHIN_MS).await {
@@ -92,7 +92,7 @@ async fn what_one_at_a_time_answers_is_asked_of_the_servers() {
     }
     assert_eq!(timeline.try_mint().map_err(refused), Err("unsupported"));
 
-    // Nobody is sent to this process, and it has nothing that others would have to ask it for.
+    // No caller is sent to this process, which owns no section.
     assert_eq!(node.stats().sections, 0);
     assert_eq!(owner.others().await.unwrap().len(), 1);
     assert_eq!(other.others().await.unwrap().len(), 1);
@@ -107,7 +107,7 @@ async fn only_servers_define_what_is_built_in() {
     let node = Node::open(remote(&[&server]).await, settings, Parts::system()).await.unwrap();
     let refused = node.source("numbers").await.unwrap_err();
     assert_eq!(refused.kind().code(), "not_found");
-    // A change by this one is seen by the server at once: it was told.
+    // The server sees a change by this node at once, because it was notified.
     node.define("numbers", &SourceSpec::of(Kind::Segment)).await.unwrap();
     assert_eq!(owner.source("numbers").await.unwrap().name(), "numbers");
 }
@@ -135,7 +135,7 @@ async fn a_clock_that_is_wrong_is_held_against_the_servers() {
     owner.source("default").await.unwrap().mint(1, None, WITHIN_MS).await.unwrap();
 }
 
-/// A way to a server, and how many connections go over it.
+/// Returns the address of a relay to a server, and the number of connections over it.
 async fn relay(server: &Handle) -> (String, tokio::sync::watch::Receiver<usize>) {
     let listener = common::any().await;
     let address = listener.local_addr().unwrap().to_string();
@@ -154,7 +154,7 @@ async fn relay(server: &Handle) -> (String, tokio::sync::watch::Receiver<usize>)
     (address, counted)
 }
 
-/// What servers answer for, they would answer after the end of the node that asks, too.
+/// Servers would also serve their sections to a node after its end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_its_end_a_node_asks_servers_for_nothing_and_leaves_them() {
     let store = MemoryStore::new("all").unwrap();

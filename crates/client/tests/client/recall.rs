@@ -1,4 +1,4 @@
-//! What a program has seen of the servers' store, and what they say of it later.
+//! Knowledge of a program about the servers' store, and later reports of servers about it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::common;
 
 const NOW: UnixMillis = UnixMillis::new(1_900_000_000_000);
 
-/// A program's handle, through a server that has seen nothing before.
+/// Returns a program's handle, through a server that has seen nothing before.
 async fn through_a_server(store: &MemoryStore) -> (RemoteStore, snowmint_server::Handle) {
     let offered = Some(Arc::new(store.handle("all").unwrap()) as _);
     let server = common::serve(common::idle_node().await, offered, common::any().await);
@@ -31,7 +31,7 @@ async fn write(store: &dyn Store, times: u64) {
     }
 }
 
-/// Whichever server it reaches first knows no better than its journal.
+/// The program's journal outranks the first server that it reaches.
 #[tokio::test]
 async fn a_program_whose_journal_knows_its_store_takes_no_other_for_it() {
     let (own, other) = (MemoryStore::new("all").unwrap(), MemoryStore::new("all").unwrap());
@@ -62,7 +62,7 @@ async fn a_program_remembers_a_history_and_no_count_that_is_overtaken() {
     program.renew(member.incarnation, Presence { renewals: 2, ..presence }, NOW).await.unwrap();
     let seen = program.seen().expect("a server says what it has seen");
     assert_eq!(program.recall("the journal", &seen).await.unwrap(), Recalled::Same);
-    // Others write the history anew, and much further.
+    // Other processes write another history, and much further.
     store.restore(backup);
     write(&store.handle("all").unwrap(), 50).await;
     let (later, _server) = through_a_server(&store).await;
@@ -78,7 +78,7 @@ async fn a_program_remembers_a_history_and_no_count_that_is_overtaken() {
     assert_eq!(later.recall(&long, &seen).await.unwrap_err().kind().code(), "invalid");
 }
 
-/// Its member is in the state that was put back, and whoever was told of the recovery was the server.
+/// The restored state contains its member, and only the server was notified of the recovery.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_slept_through_a_recovery_uses_nothing_that_it_has_in_stock() {
     const WITHIN_MS: u64 = 60_000;
@@ -116,7 +116,7 @@ async fn a_program_that_slept_through_a_recovery_uses_nothing_that_it_has_in_sto
         ..FastForward::default()
     };
     store.handle("all").unwrap().fast_forward(&forward).await.unwrap();
-    // It is told once, by whatever it asks first.
+    // The server is notified once, by its first call.
     drop(server_node.store().list().await);
     server_node.store().list().await.unwrap();
     let joined_anew = || program.incarnation().is_some_and(|now| Some(now) != before);

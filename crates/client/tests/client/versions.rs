@@ -1,5 +1,5 @@
-//! Servers of other versions in one cluster: one whose form of `snowmint.store.v1` is older, and one whose form
-//! is newer. Both are servers on a wire of their own, which pass on to a real one what they know.
+//! Servers of other versions in one cluster: one with an older form of `snowmint.store.v1`, and one
+//! with a newer form. Both have their own wire messages, and forward to a real server.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use tokio::net::TcpListener;
 use crate::between::{self, Between, Form};
 use crate::common::{self, SETTINGS};
 
-/// Generous: these machines are noisy.
+/// Long limit: these machines are noisy.
 const WITHIN_MS: u64 = 60_000;
 
-/// A server that mints, too, of the version that is tested.
+/// A server of the tested version, which mints, too.
 struct Now {
     handle: Handle,
     node: Node,
@@ -54,7 +54,7 @@ impl Now {
     }
 }
 
-/// A store that is named to a server.
+/// A secondary store in a server's configuration.
 #[derive(Debug)]
 struct At(MemoryStore);
 
@@ -70,7 +70,7 @@ async fn remote(addresses: &[&str]) -> Arc<RemoteStore> {
     Arc::new(common::open(&url, SETTINGS).await.unwrap())
 }
 
-/// A program that mints through servers, and what it has seen.
+/// A program that mints through servers, and the numbers that it has seen.
 struct Program {
     node: Node,
     seen: HashSet<u64>,
@@ -84,7 +84,7 @@ impl Program {
         Self { node, seen: HashSet::new(), counted: 0 }
     }
 
-    /// Some of everything: all of it new.
+    /// Mints some of everything, and checks that all of it is new.
     async fn round(&mut self) {
         for (source, key) in [("default", None), ("numbers", None), ("counters", Some("alice"))] {
             let source = self.node.source(source).await.unwrap();
@@ -114,7 +114,7 @@ async fn one_program_mints_through_servers_of_three_versions() {
     let older = Between::start(Form::Older, &now.address(), "127.0.0.1:0").await;
     let newer = Between::start(Form::Newer, &now.address(), "127.0.0.1:0").await;
     let (old, this, new) = (older.address(), now.address(), newer.address());
-    // Each alone, forward and back, on the same numbers; then all together.
+    // Each version alone, upgraded and downgraded on the same numbers; then all together.
     for addresses in [&[&*old][..], &[&*this], &[&*new], &[&*old], &[&*old, &*this, &*new]] {
         let mut program = Program::open(addresses).await;
         for _ in 0..3 {
@@ -136,7 +136,8 @@ async fn what_another_version_does_not_know_is_said() {
     let (slots, label) = (vec![7], "another system".to_owned());
     let avoid = Avoid { pool, slots, until: Mark::MAX, label };
 
-    // A verb that an older server lacks: said, and another server asked where there is one.
+    // A verb that an older server lacks: the error says so, or another server is called where there
+    // is one.
     let clock = SystemClock.unix_ms();
     let (code, why) = refused(remote(&[&older.address()]).await.avoid(&avoid, clock).await);
     assert_eq!(code, "unsupported");
@@ -145,14 +146,14 @@ async fn what_another_version_does_not_know_is_said() {
         remote(&[&older.address(), &now.address()]).await.avoid(&avoid, clock).await.unwrap();
     }
 
-    // What a newer server says that is not known here.
+    // Values of a newer server that are unknown here.
     let remote = remote(&[&newer.address()]).await;
     let (code, why) = refused(remote.get(between::REFUSED).await);
     assert_eq!((code, why.contains("too blue")), ("unsupported", true), "{why}");
     let (code, why) = refused(remote.get(between::IN_ANOTHER_STATE).await);
     assert_eq!(code, "unsupported");
     assert!(why.contains("newer than this program") && why.contains("update"), "{why}");
-    // In a list it is there, and not to be used; the others are as they are.
+    // In a list it appears as disabled; the other sources are unchanged.
     let listed = remote.list().await.unwrap().definitions;
     let state = |name: &str| listed.iter().find(|source| source.name == name).map(|it| it.state);
     assert_eq!(state(between::IN_ANOTHER_STATE), Some(SourceState::Disabled));
@@ -160,7 +161,8 @@ async fn what_another_version_does_not_know_is_said() {
     now.stop().await;
 }
 
-/// Servers lead to the stores that are named to them; one from before that is passed over, or says that it is.
+/// Servers lead to their configured secondary stores; an older server is skipped, or the error
+/// names it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_older_server_leads_to_no_store_beside_its_own() {
     let (own, beside) = (MemoryStore::new("all").unwrap(), MemoryStore::new("all").unwrap());
@@ -178,7 +180,7 @@ async fn an_older_server_leads_to_no_store_beside_its_own() {
     assert!(why.contains("older than this program") && why.contains("update"), "{why}");
     for addresses in [vec![this.clone()], vec![old, this.clone()]] {
         let store = found(addresses, "a").await.unwrap();
-        // Handles leave starts meanwhile, each in its own time.
+        // Handles write new starts meanwhile, each in its own time.
         let found = store.identity().await.unwrap().store();
         assert_eq!(found, beside.identity().await.unwrap().store());
         assert_ne!(found, own.identity().await.unwrap().store());
@@ -189,7 +191,7 @@ async fn an_older_server_leads_to_no_store_beside_its_own() {
     now.stop().await;
 }
 
-/// A source that a newer version has defined with a key that this one does not know.
+/// Covers a source that a newer version has defined with a key that this version does not know.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_definition_of_a_newer_version_spoils_no_other() {
     let store = MemoryStore::new("all").unwrap();
@@ -217,7 +219,7 @@ async fn a_definition_of_a_newer_version_spoils_no_other() {
     now.stop().await;
 }
 
-/// The server is the older one, and its caller says what only a newer one knows.
+/// The server is the older one, and its caller sends values that only a newer server knows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_says_that_it_is_the_older_one() {
     let store = MemoryStore::new("all").unwrap();
@@ -241,7 +243,8 @@ async fn a_server_says_that_it_is_the_older_one() {
     now.stop().await;
 }
 
-/// Servers of an older form are replaced one after the other while a program mints: no failure, nothing twice.
+/// Servers of an older form are replaced one after the other while a program mints: no failure, no
+/// number twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_are_upgraded_one_by_one_and_back() {
     let store = MemoryStore::new("all").unwrap();
@@ -276,14 +279,14 @@ async fn servers_are_upgraded_one_by_one_and_back() {
     }
 }
 
-/// Its store is away from one server, and not from the other.
+/// One server cannot reach its store, the other can.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_server_counts_when_one_is_cut_off_from_its_store() {
     let store = MemoryStore::new("all").unwrap();
     let now = Now::start(&store, common::any().await).await;
     let cut_off = Between::start(Form::CutOff, &now.address(), "127.0.0.1:0").await;
     let mut last = 0;
-    // Whoever is asked first.
+    // Any of the servers may be the first.
     for _ in 0..4 {
         let program = Program::open(&[&cut_off.address(), &now.address()]).await;
         let counters = program.node.source("counters").await.unwrap();

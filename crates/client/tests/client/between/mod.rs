@@ -1,4 +1,4 @@
-//! A server of another version: it speaks on a wire of its own, and passes on to a real server what it knows.
+//! A server of another version: it has its own wire messages, and forwards to a real server.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -23,23 +23,23 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-/// The newer one refuses to tell of this one, for a reason that is not known here.
+/// Source that the newer server rejects with a code that is unknown here.
 pub(crate) const REFUSED: &str = "refused";
-/// A source of the newer one, in a state that is not known here.
+/// Source of the newer server, in a state that is unknown here.
 pub(crate) const IN_ANOTHER_STATE: &str = "paused";
 
-/// Which version.
+/// Version of the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Form {
-    /// It lacks verbs and fields.
+    /// Lacks verbs and fields.
     Older,
-    /// It has more fields, states, reasons and a higher version.
+    /// Has more fields, states, codes and a higher version.
     Newer,
-    /// Of this version, and what applications ask it for, it has no store for.
+    /// Has this version, and no store for the requests of applications.
     CutOff,
 }
 
-/// The description, when nothing was said of versions.
+/// The description before it had versions.
 #[derive(Clone, PartialEq, Message)]
 struct OldDescription {
     #[prost(message, optional, tag = "1")]
@@ -56,7 +56,7 @@ struct OldDescription {
     group_max: u32,
 }
 
-/// What the newer one adds to every message.
+/// Fields that the newer server adds to every message.
 #[derive(Clone, PartialEq, Message)]
 struct More {
     #[prost(uint64, tag = "1000")]
@@ -73,14 +73,14 @@ fn more() -> Vec<u8> {
 }
 
 impl Form {
-    /// Verbs that there were not.
+    /// Returns whether the version lacks this verb.
     fn lacks(self, path: &str) -> bool {
         matches!(self, Self::Older) && (path.ends_with("/Avoid") || path.ends_with("/Restripe"))
     }
 
     fn asked(self, path: &str, message: Bytes) -> Bytes {
         match self {
-            // It knew no field of this one.
+            // An older server knew no field of this message.
             Self::Older if path.ends_with("/Describe") => Bytes::new(),
             _ => message,
         }
@@ -94,7 +94,8 @@ impl Form {
             }
             (Self::Older | Self::CutOff, _) => message,
             (Self::Newer, verb) => {
-                // Fields of the end win over those before, and lists grow: so messages are put together.
+                // A later field replaces an earlier one, and lists grow: so messages are
+                // concatenated.
                 let and = |more: Vec<u8>| [&message[..], &more[..]].concat();
                 let with = match verb {
                     "Describe" => and(said::DescribeResponse {
@@ -140,7 +141,7 @@ fn got(asked: &Bytes) -> Option<Vec<u8>> {
     Some(answer.encode_to_vec())
 }
 
-/// What a server says that does not reach its store.
+/// Returns the status of a server that cannot reach its store.
 fn no_store() -> Status {
     let details = ErrorDetails::with_error_info("UNAVAILABLE", "snowmint", HashMap::new());
     Status::with_error_details(tonic::Code::Unavailable, "the store is not available", details)
@@ -177,12 +178,12 @@ impl Between {
         self.address.clone()
     }
 
-    /// How many calls went through.
+    /// Returns the number of forwarded calls.
     pub(crate) fn passed(&self) -> usize {
         self.passed.load(Ordering::Relaxed)
     }
 
-    /// Finishes what it does, and ends.
+    /// Finishes the calls in flight, and ends.
     pub(crate) async fn stop(self) {
         drop(self.stop);
         self.task.await.unwrap();
@@ -196,7 +197,7 @@ struct Door {
     passed: Arc<AtomicUsize>,
 }
 
-/// One of the two services: that of the store, or what applications ask.
+/// One of the two services: the store's, or that for applications.
 #[derive(Clone)]
 struct Named<const STORE: bool>(Door);
 
@@ -234,7 +235,7 @@ impl<const STORE: bool> Service<http::Request<tonic::body::Body>> for Named<STOR
     }
 }
 
-/// Passes one call on.
+/// Forwards one call.
 struct Pass {
     door: Door,
     path: String,
@@ -261,7 +262,7 @@ impl UnaryService<Bytes> for Pass {
     }
 }
 
-/// Messages as they are.
+/// Codec that keeps messages as bytes.
 #[derive(Clone, Copy)]
 struct Raw;
 

@@ -1,4 +1,4 @@
-//! Servers of nothing but a store.
+//! Servers that offer nothing but a store.
 #![allow(dead_code, reason = "each test uses its own share")]
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use snowmint_server::{Access, Handle};
 use snowmint_testkit::servers;
 use tokio::net::TcpListener;
 
-/// Generous: these machines are noisy.
+/// Long limits: these machines are noisy.
 pub(crate) const SETTINGS: Settings = Settings {
     connect_ms: 10_000,
     attempt_ms: 10_000,
@@ -21,11 +21,11 @@ pub(crate) const SETTINGS: Settings = Settings {
     retries_per_second: 100,
 };
 
-/// How much time passes at most between two looks at it.
+/// Longest time in milliseconds that counts between two readings of the real clock.
 const LOOK_MS: u64 = 20;
 
-/// The time that a call's limits go by: it passes while this process runs, so that a machine that stands still takes
-/// nothing of it.
+/// Returns the timer for a call's limits: its time passes while this process runs, so that a
+/// machine that stands still uses up none of it.
 pub(crate) fn timer() -> Arc<dyn Timer> {
     let timer = ManualTimer::new(0);
     let passing = timer.clone();
@@ -41,29 +41,30 @@ pub(crate) fn timer() -> Arc<dyn Timer> {
     Arc::new(timer)
 }
 
-/// The store of the servers of this URL, by that time.
+/// Opens the store of the servers of this URL, with that timer.
 pub(crate) async fn open(url: &str, settings: Settings) -> snowmint_coord::Result<RemoteStore> {
     let shown = Shown { timer: timer(), ..Shown::default() };
     RemoteStore::open_with(url, "all", settings, shown).await
 }
 
-/// What must happen soon: longer than anything takes, even on a busy machine.
+/// Waits for a result that must come soon: the limit is longer than anything takes, even on a busy
+/// machine.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), what).await.expect("it happens before long")
 }
 
-/// A node that waits for a call of the store for as long as a busy machine takes.
+/// Returns settings of a node that waits for a store call as long as a busy machine takes.
 pub(crate) fn node_settings() -> NodeSettings {
     NodeSettings { store_call_ms: 60_000, ..NodeSettings::default() }
 }
 
-/// A node that minds a namespace which no test looks at.
+/// Returns a node on a namespace that no test checks.
 pub(crate) async fn idle_node() -> Node {
     let store = MemoryStore::new("nobody").unwrap();
     Node::open(Arc::new(store), NodeSettings::default(), Parts::system()).await.unwrap()
 }
 
-/// Any free port, which nobody else is given while a server that had it is stopped.
+/// Binds any free port, which no other process gets while a server that had it is stopped.
 pub(crate) async fn any() -> TcpListener {
     loop {
         match TcpListener::bind(("127.0.0.1", servers::free_port())).await {
@@ -75,12 +76,12 @@ pub(crate) async fn any() -> TcpListener {
     }
 }
 
-/// A server of this node, which offers this store, or none.
+/// Starts a server with this node, which offers this store, or none.
 pub(crate) fn serve(node: Node, offered: Option<Arc<dyn Store>>, http: TcpListener) -> Handle {
     serve_for(None, node, offered, http)
 }
 
-/// The same, for those who show a token.
+/// Starts the same server for callers with a token.
 pub(crate) fn serve_for(
     access: Option<Access>,
     node: Node,
@@ -90,7 +91,7 @@ pub(crate) fn serve_for(
     serve_as(snowmint_server::Settings::default(), access, node, offered, http)
 }
 
-/// The same, by these settings.
+/// Starts the same server with these settings.
 pub(crate) fn serve_as(
     settings: snowmint_server::Settings,
     access: Option<Access>,

@@ -1,4 +1,4 @@
-//! What a program may have of what all share, and what it says that counts for nothing.
+//! Limits for a program's part of common resources, and values of programs that are ignored.
 
 use snowmint_client::{RemoteStore, Settings};
 use snowmint_coord::lend::lent_pool;
@@ -27,8 +27,8 @@ fn said<T: std::fmt::Debug>(outcome: snowmint_coord::Result<T>, parts: &[&str]) 
     assert!(parts.iter().all(|part| said.contains(part)), "{parts:?}: {said}");
 }
 
-/// Moves the mark of a lease so far ahead of now, and no further ahead than `allowed_ms` of the time that the caller
-/// says.
+/// Moves the mark of a lease to `ahead_ms` after now. The request allows a lead of at most
+/// `allowed_ms`, and gives `said` as the caller's time.
 async fn ahead(
     store: &dyn Store,
     lease: &Lease,
@@ -49,7 +49,7 @@ async fn a_program_moves_a_mark_no_further_ahead_than_its_server_would() {
     let bills = remote(BILLS, &[&server]).await;
     let member = joined(&*bills, 1).await;
     let lease = claimed(&*bills, member).await.unwrap().remove(0);
-    // Whatever it allows itself, and whatever time it says it is.
+    // The limit holds for any lead that the program allows itself, and any time that it sends.
     let keys = ["worker.window", "clock.skew_max", "lead_max", "75000 ms are allowed"];
     for allowed_ms in [None, Some(u64::MAX), Some(76_000)] {
         for time in [now(), UnixMillis::new(u64::MAX), UnixMillis::ZERO] {
@@ -63,13 +63,13 @@ async fn a_program_moves_a_mark_no_further_ahead_than_its_server_would() {
         slots.iter().all(|slot| slot.mark <= Mark::from(now().saturating_add(75_000))),
         "{slots:?}"
     );
-    // A shorter limit of its own counts, and is nobody's configuration.
+    // A shorter limit of the request counts, and the error names no configuration key.
     let refused = ahead(&*bills, &lease, (60_000, Some(10)), now()).await.unwrap_err();
     assert_eq!(refused.kind().code(), "clock_ahead");
     assert!(!refused.to_string().contains("worker.window"), "{refused}");
     let mark = ahead(&*bills, &lease, (60_000, None), now()).await.unwrap();
     let lease = Lease { mark, ..lease };
-    // A source that leads further lets windows lie further ahead.
+    // A source with a longer lead allows windows further ahead.
     define(&node, "bills-leading", r#"{"lead_max":"30m"}"#).await;
     let far = async {
         while ahead(&*bills, &lease, (HOUR_MS / 2, None), now()).await.is_err() {
@@ -77,14 +77,15 @@ async fn a_program_moves_a_mark_no_further_ahead_than_its_server_would() {
         }
     };
     soon(far).await;
-    // Whoever may move the whole store is not held to it.
+    // A token that may move the whole store is not limited.
     let admin = remote(ADMIN, &[&server]).await;
     let operator = joined(&*admin, 2).await;
     let lease = claimed(&*admin, operator).await.unwrap().remove(0);
     ahead(&*admin, &lease, (HOUR_MS, None), now()).await.unwrap();
 }
 
-/// Where the store has no clock, whoever could say the time could say that everybody else is gone.
+/// A program that could set the time of a store without a clock could make all other members
+/// expire.
 #[tokio::test]
 async fn the_time_that_a_program_says_counts_for_nothing() {
     let store = MemoryStore::new("all").unwrap();
@@ -108,7 +109,7 @@ async fn the_time_that_a_program_says_counts_for_nothing() {
         }
         assert!(bills.members(time).await.unwrap().iter().all(|info| info.live));
         assert!(bills.workers(time).await.unwrap().iter().all(|slot| slot.live));
-        // Nobody's number is free because of it.
+        // No other member's number becomes free by it.
         let own = node.store().workers(now()).await.unwrap().remove(0);
         let exactly =
             ClaimRequest { wish: Wish::Exactly(own.slot), ..claim(workers(), incarnation) };
@@ -143,7 +144,7 @@ async fn a_program_counts_as_live_no_longer_than_its_server_does() {
     admin.renew(operator, Presence { ttl_ms: 2 * TTL_MS, ..presence() }, now()).await.unwrap();
 }
 
-/// Whoever names a pool first decides its shape for all who come later.
+/// The first request that names a pool decides its shape for all later requests.
 #[tokio::test]
 async fn a_program_claims_from_pools_that_sources_have_shaped() {
     let store = MemoryStore::new("all").unwrap();
@@ -163,21 +164,23 @@ async fn a_program_claims_from_pools_that_sources_have_shaped() {
     try_one(&nine).await.unwrap();
     try_one(&workers()).await.unwrap();
 
-    // Of numbers that are lent: who may lend in their space shapes no pool of it otherwise.
+    // For external leases: a token that may lease numbers in their scope cannot shape a pool of it
+    // otherwise.
     let orders = remote(ORDERS, &[&server]).await;
     let lender = joined(&*orders, 2).await;
     let lent = lent_pool("shop", 10).unwrap();
     let other = Pool { slots: 4, ..lent.clone() };
     assert_eq!(code(orders.claim(&claim(other, lender), now()).await), "invalid");
     orders.claim(&claim(lent, lender), now()).await.unwrap();
-    // An operator may, before any source does.
+    // An operator may do so before any source does.
     let admin = remote(ADMIN, &[&server]).await;
     let operator = joined(&*admin, 3).await;
     let eight = Pool { name: "workers-8".into(), slots: 256, ..workers() };
     admin.claim(&claim(eight, operator), now()).await.unwrap();
 }
 
-/// As at the door of CosId, in all pools of all spaces of a token together.
+/// External leases are limited as in CosId's compatibility API, over all pools of all scopes of a
+/// token together.
 #[tokio::test]
 async fn programs_are_lent_no_more_numbers_than_there_may_be() {
     let store = MemoryStore::new("all").unwrap();
@@ -199,12 +202,13 @@ async fn programs_are_lent_no_more_numbers_than_there_may_be() {
         assert_eq!(code(refused.clone()), "too_many", "{wish:?}");
         said(refused, &["shop", "compat.cosid.machines_max"]);
     }
-    // One that is there goes on, and is lent again when it is free.
+    // An existing lease continues, and its number is leased again when it is free.
     let mark = moved(&*orders, &first, Some(lender), first.mark.get() + 1).await.unwrap();
     orders.release(&Release { mark, ..first.unused() }, now()).await.unwrap();
     let again = lend("shop", 10, Wish::Exactly(first.slot)).await.unwrap();
     assert_eq!(again.slot, first.slot);
-    // Of all spaces that the token may lend in together: a pattern has any number of them. Another's are another's.
+    // The limit covers all scopes of the token together: a pattern matches any number of them.
+    // Another token has a limit of its own.
     let refused = lend("bills", 10, Wish::Any).await;
     assert_eq!(code(refused.clone()), "too_many");
     said(refused, &["bills", "compat.cosid.machines_max"]);
@@ -229,7 +233,7 @@ async fn the_programs_of_a_token_hold_so_many_numbers_over_all_servers() {
     for program in &programs {
         said(claimed(&**program, more).await, &["token bills", "16 are", "limits.workers_max"]);
     }
-    // One that is started again claims the number that it had, from the member that it was.
+    // A restarted program claims its former number, which its former member holds.
     let before = &held[5];
     let again = ClaimRequest {
         supersedes: before.holder,
@@ -238,7 +242,7 @@ async fn the_programs_of_a_token_hold_so_many_numbers_over_all_servers() {
     };
     held[5] = programs[1].claim(&again, now()).await.unwrap().remove(0);
     assert_eq!(code(claimed(&*programs[0], more).await), "too_many");
-    // Another token's are another count, and one that may administer all sources has none.
+    // Another token has a count of its own, and a token that may administer all sources has none.
     let orders = remote(ORDERS, &[&one]).await;
     let other = joined(&*orders, 100).await;
     claimed(&*orders, other).await.unwrap();
@@ -246,7 +250,7 @@ async fn the_programs_of_a_token_hold_so_many_numbers_over_all_servers() {
     let operator = joined(&*admin, 101).await;
     let all = ClaimRequest { count: 40, ..claim(workers(), operator) };
     assert_eq!(admin.claim(&all, now()).await.unwrap().len(), 40);
-    // What is given up makes room, as much as there is.
+    // Released numbers make room for as many claims.
     for lease in held.drain(..3) {
         programs[0].release(&lease.unused(), now()).await.unwrap();
     }
@@ -258,13 +262,13 @@ async fn the_programs_of_a_token_hold_so_many_numbers_over_all_servers() {
     claimed(&*programs[0], more).await.unwrap();
 }
 
-/// A number that is given up with its mark ahead is nobody's until that has passed: one after the other, a program could
-/// have them all.
+/// A number released with its mark ahead stays unusable until that time: by releasing one after the
+/// other, a program could use up the pool.
 #[tokio::test]
 async fn the_programs_of_a_token_use_no_pool_up_by_giving_up_what_they_claim() {
     let store = MemoryStore::new("all").unwrap();
     let (server, _) = serve(&store, ENOUGH).await;
-    // Who is told to come later than this does not wait.
+    // A program does not wait for a retry that is allowed later than this limit.
     let bills = remote_with(BILLS, &[&server], Settings { call_ms: 20_000, ..SETTINGS }).await;
     let mut taken = 0;
     let refused = loop {
@@ -283,7 +287,7 @@ async fn the_programs_of_a_token_use_no_pool_up_by_giving_up_what_they_claim() {
     assert!(refused.to_string().contains("limits.workers_max"), "{refused}");
 }
 
-/// Numbers that are given back come again.
+/// Numbers that are given back are issued again.
 #[tokio::test]
 async fn a_program_gives_back_what_its_token_took_there_and_nothing_else() {
     let store = MemoryStore::new("all").unwrap();
@@ -309,7 +313,7 @@ async fn a_program_gives_back_what_its_token_took_there_and_nothing_else() {
     for other in [&orders, &elsewhere] {
         assert_eq!(code(other.give_back(&back(taken.first)).await), "invalid");
     }
-    // Nor what a server took for itself.
+    // The same holds for numbers that a server reserved for itself.
     let mut mark = before.segment.mark;
     assert_eq!(store.get("bills").await.unwrap(), before);
     bills.give_back(&back(taken.first + 4)).await.unwrap();
@@ -370,10 +374,10 @@ async fn joins_claims_and_definitions_count_against_the_rate() {
     define("build-1").await.unwrap();
     define("build-2").await.unwrap();
     over(define("build-3").await, "definitions");
-    // What is there has a count of its own: one for each change.
+    // Changes of existing sources have a count of their own.
     builder.set_state("build-1", SourceState::Disabled).await.unwrap();
     builder.set_state("build-1", SourceState::Enabled).await.unwrap();
-    // Another token's are another's.
+    // Another token has counts of its own.
     joined(&*remote(ORDERS, &[&server]).await, 9).await;
 }
 
@@ -409,7 +413,7 @@ async fn there_is_a_share_of_the_catalog_for_those_who_define_through_the_store(
         mark: Mark::ZERO,
         from: None,
     };
-    // Nor does it speak of what servers count by, whomever it names.
+    // It cannot release a section slot either, whichever member it names.
     assert_eq!(code(builder.release(&sent, now()).await), "unsupported");
     let lease = Lease {
         pool: "sections".into(),

@@ -1,4 +1,4 @@
-//! Programs by different tokens: what each may do, and how much of it.
+//! Programs with different tokens: the rights and the limits of each.
 
 mod bounds;
 mod rates;
@@ -18,7 +18,7 @@ pub(crate) const ORDERS: &str = "orders-0123456789abcdef0123456789";
 pub(crate) const BILLS: &str = "bills-0123456789abcdef0123456789";
 pub(crate) const ADMIN: &str = "admin-0123456789abcdef0123456789";
 pub(crate) const BUILDER: &str = "builder-0123456789abcdef0123456789";
-/// Longer than anything takes, so that nobody lapses on a busy machine.
+/// TTL that is longer than any test, so that no member expires on a busy machine.
 pub(crate) const TTL_MS: u64 = 600_000;
 pub(crate) const ENOUGH: &str = "10000000/s *";
 
@@ -42,12 +42,12 @@ pub(crate) fn access(rate: &str) -> Access {
     Access::new("all", &tokens, Arc::new(BootTimer)).unwrap()
 }
 
-/// A server on this store, which mints, too.
+/// Starts a server on this store, which mints, too.
 pub(crate) async fn serve(store: &MemoryStore, rate: &str) -> (Handle, Node) {
     serve_as(ServerSettings::default(), store, rate).await
 }
 
-/// The same, by these settings.
+/// Starts the same server with these settings.
 pub(crate) async fn serve_as(
     of_server: ServerSettings,
     store: &MemoryStore,

@@ -1,4 +1,4 @@
-//! What programs reserve is counted against their token's rate.
+//! Reservations of programs count against their token's rate.
 
 use std::sync::Arc;
 
@@ -26,19 +26,19 @@ async fn what_a_program_reserves_is_counted_against_its_rate() {
     let refused = bills.reserve(&wanted(90)).await.unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable", "{refused}");
     assert_eq!(store.get("bills").await.unwrap().segment.mark, Mark::new(first.last + 1));
-    // More than there can ever be at once: as many as that.
+    // A request above the burst counts as one for the whole burst.
     let refused = bills.reserve(&wanted(1_000)).await.unwrap_err();
     assert_eq!(refused.kind().code(), "unavailable", "{refused}");
-    // Another's is another count.
+    // Another token has a count of its own.
     let orders = remote(ORDERS, &[&server]).await;
     orders.reserve(&wanted(1_000)).await.unwrap();
 }
 
-/// Over its rate a program asks again when it may, and not at all where that is too late for the call. No other call's
-/// repeats are used up for it.
+/// A program over its rate retries when it may, and not at all where that is too late for the call.
+/// Its retries use up no retries of other calls.
 #[tokio::test]
 async fn a_program_over_its_rate_asks_again_when_it_may() {
-    // Who waits for the end of a call is not seen again in this test's time.
+    // A call that waits for its deadline does not return within this test.
     let within_ms = 1_200_000;
     let none_left = Settings { retries_at_once: 0, call_ms: within_ms, ..SETTINGS };
     for (rate, comes) in [("2/s burst=1 *", true), ("1/h *", false)] {
@@ -69,7 +69,7 @@ async fn a_program_over_its_rate_asks_again_when_it_may() {
     }
 }
 
-/// Nobody has got the numbers of a call that was refused.
+/// No caller got the numbers of a rejected call.
 #[tokio::test]
 async fn numbers_that_were_refused_for_a_rate_are_not_lost() {
     let store = MemoryStore::new("all").unwrap();
@@ -85,7 +85,7 @@ async fn numbers_that_were_refused_for_a_rate_are_not_lost() {
     assert_eq!((numbers.fetched, numbers.lost), (10, 0), "{numbers:?}");
 }
 
-/// How many numbers are fetched at once follows the pace and the definition, and knows of no rate.
+/// The size of a fetch follows the consumption rate and the definition, and ignores rate limits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_within_its_rate_gets_what_it_asks_for_whatever_is_fetched_at_once() {
     for spec in
@@ -97,12 +97,12 @@ async fn a_program_within_its_rate_gets_what_it_asks_for_whatever_is_fetched_at_
         let own: Arc<dyn Store> = remote(BILLS, &[&server]).await;
         let program = Node::open(own, node_settings(), Parts::system()).await.unwrap();
         let bills = program.source("bills").await.unwrap();
-        // At this pace, ten seconds take 1,000 and more.
+        // At this pace, ten seconds use 1,000 numbers and more.
         for _ in 0..100 {
             bills.mint(5, None, 60_000).await.unwrap();
             BootTimer.sleep_ms(40).await;
         }
-        // Fewer in a row are no row.
+        // Fewer numbers would not be the requested range.
         let refused = bills.row(3_000, 60_000).await.unwrap_err();
         assert_eq!(refused.kind().code(), "too_many", "{refused}");
         assert!(refused.to_string().contains("200"), "{refused}");

@@ -1,4 +1,4 @@
-//! Each program speaks for itself alone, and moves marks as far as definitions have it.
+//! Each program acts for itself alone, and moves marks only as far as definitions allow.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub(super) async fn joined(store: &dyn Store, number: u128) -> Incarnation {
     joined_at(store, number, "").await
 }
 
-/// A member that says that it is reached at this address.
+/// Joins a member that claims to be reached at this address.
 async fn joined_at(store: &dyn Store, number: u128, address: &str) -> Incarnation {
     let incarnation = Incarnation::new(number);
     let (owner, host, address) = ("it".into(), "here".into(), address.to_owned());
@@ -58,7 +58,7 @@ async fn joined_at(store: &dyn Store, number: u128, address: &str) -> Incarnatio
     incarnation
 }
 
-/// A member with a slot, whose mark is at 1,000.
+/// Returns a member with a slot, with its mark at 1,000.
 async fn holding(store: &dyn Store, number: u128) -> (Incarnation, Lease) {
     let member = joined(store, number).await;
     let lease = store.claim(&claim(workers(), member), now()).await.unwrap().remove(0);
@@ -78,12 +78,12 @@ pub(super) async fn moved(
     store.extend(&[item], now()).await?.remove(0).map(|moved| moved.mark)
 }
 
-/// All that somebody by another token can say about a member, under each name that there is to be seen.
+/// Tries all that a program with another token can do to a member, under each name that it can see.
 async fn harms(store: &dyn Store, names: &[Incarnation], lease: &Lease) {
     let own = joined(store, 666).await;
     for &name in names {
         assert_eq!(code(store.renew(name, presence(), now()).await), "not_found");
-        // To leave is to be gone, whoever says it of nobody.
+        // Leaving succeeds for any unknown member: it is gone either way.
         store.leave(name, now()).await.unwrap();
         assert_eq!(code(store.claim(&claim(workers(), name), now()).await), "not_found");
         let exactly = Wish::Exactly(lease.slot);
@@ -115,7 +115,7 @@ async fn nobody_speaks_for_the_members_of_another_token_or_of_the_servers() {
     let (own, lease) = holding(&*orders, 1).await;
     let (servers, of_server) = holding(&store, 2).await;
 
-    // Lists name a member by what it is known as, and itself by its own name.
+    // Lists show another member's alias, and the caller's own incarnation.
     let names = |listed: Vec<snowmint_coord::MemberInfo>| {
         listed.into_iter().map(|info| info.member.incarnation).collect::<Vec<_>>()
     };
@@ -137,11 +137,11 @@ async fn nobody_speaks_for_the_members_of_another_token_or_of_the_servers() {
     let after = (store.members(now()).await.unwrap(), store.workers(now()).await.unwrap());
     assert_eq!(before, after);
 
-    // Programs by the same token are of one mind, whichever server they ask.
+    // Programs with the same token may act for one another, at any server.
     let elsewhere = remote(ORDERS, &[&two]).await;
     elsewhere.renew(own, presence(), now()).await.unwrap();
     let mark = moved(&*elsewhere, &lease, Some(own), 2_000).await.unwrap();
-    // Whoever operates the store may do so by the term.
+    // An operator's token may do so by the term alone.
     let admin = remote(ADMIN, &[&one]).await;
     let mark = moved(&*admin, &Lease { mark, ..lease.clone() }, None, 3_000).await.unwrap();
     let lease = Lease { mark, ..lease };
@@ -157,7 +157,8 @@ async fn nobody_speaks_for_the_members_of_another_token_or_of_the_servers() {
     assert!(!names(store.members(now()).await.unwrap()).contains(&known_as));
 }
 
-/// Servers show the members at these addresses their own token, which may do everything, and give up sections to them.
+/// Servers would send their own token, which may do everything, to the members at these addresses,
+/// and hand over sections to them.
 #[tokio::test]
 async fn who_joins_by_a_token_is_no_server_whatever_address_it_says() {
     let store = MemoryStore::new("all").unwrap();
@@ -170,7 +171,8 @@ async fn who_joins_by_a_token_is_no_server_whatever_address_it_says() {
     for (number, token) in [(1, BILLS), (2, ADMIN)] {
         joined_at(&*remote(token, &[&server]).await, number, &address).await;
     }
-    // Whoever is in the store itself is one; whoever sees him has seen all who came before.
+    // A member that joined the store itself is a server; a node that sees it has seen all members
+    // that joined before.
     joined_at(&store, 3, &server_address).await;
     let servers = || {
         let servers = node.shares().servers().to_vec();
@@ -190,7 +192,8 @@ async fn who_joins_by_a_token_is_no_server_whatever_address_it_says() {
     let (spec, identity) = (known.spec, known.identity);
     let new = NewDefinition { name: "numbers".into(), spec, identity, enabled: Some(false) };
     admin.alter(&new, None).await.unwrap();
-    // All are told at once: when the one that is a server was, so would have been the other.
+    // All servers are notified at once: when the real one was notified, so would have been the
+    // other.
     drop(soon(of_server.accept()).await.unwrap());
     soon(admin.list()).await.unwrap();
     let told = listener.accept().now_or_never();
@@ -240,7 +243,7 @@ async fn numbers_that_are_lent_are_for_those_who_may_lend_in_their_space() {
     let bills = remote(BILLS, &[&server]).await;
     let own = joined(&*bills, 1).await;
     assert_eq!(code(bills.claim(&claim(pool.clone(), own), now()).await), "unsupported");
-    // What servers count and order by is not claimed either.
+    // Pools of sections and of global order cannot be claimed either.
     for name in ["sections", "another"] {
         let pool = Pool { name: name.into(), reuse: Reuse::Ordered, ..workers() };
         assert_eq!(code(bills.claim(&claim(pool, own), now()).await), "unsupported", "{name}");
@@ -254,7 +257,8 @@ async fn numbers_that_are_lent_are_for_those_who_may_lend_in_their_space() {
     moved(&*orders, &lease, None, lease.mark.get() + 1).await.unwrap();
 }
 
-/// A mark never goes back: whoever could say any length, or any bounds, could end a source for everybody.
+/// A mark never falls: a program that could send any length, or any bounds, could use up a source
+/// for all callers.
 #[tokio::test]
 async fn a_program_moves_a_mark_as_far_as_the_definition_has_programs_move_it() {
     let store = MemoryStore::new("all").unwrap();
@@ -303,7 +307,7 @@ async fn a_program_moves_a_mark_as_far_as_the_definition_has_programs_move_it() 
     assert_eq!(code(reserve(&bills, "bills-daily", 1_000_000, None).await), "invalid");
     assert_eq!(store.get("bills-daily").await.unwrap().segment.mark.get(), today);
     mints(&bills, "bills-daily").await;
-    // What is left of the day, and nothing of the next.
+    // The rest of the day is available, and nothing of the next day.
     let end = today - today % 1_000_000 + 1_000_000;
     let all = Some(Bounds::Range(Within { first: 1, end: u64::MAX }));
     assert_eq!(reserve(&bills, "bills-daily", 1_000_000, all).await.unwrap().last, end - 1);
@@ -335,13 +339,13 @@ async fn a_program_moves_a_mark_as_far_as_the_definition_has_programs_move_it() 
     mints(&bills, "bills-times").await;
 }
 
-/// Ticks as somebody says who means to move the mark far.
+/// Returns the ticks of a caller that tries to move the mark far.
 fn now_until(lead: u64) -> Option<Bounds> {
     let now = UnixMillis::new(now().get() << 8);
     Some(Bounds::Now(Ticks { lead, ..Ticks::of(&Layout::TWITTER, 0, 0, now) }))
 }
 
-/// A program that means well gets IDs.
+/// Checks that an honest program gets IDs.
 async fn mints(store: &Arc<RemoteStore>, name: &str) {
     let own: Arc<dyn Store> = Arc::clone(store) as _;
     let node = Node::open(own, common::node_settings(), Parts::system()).await.unwrap();
