@@ -1,4 +1,4 @@
-//! The simulated world, for as many seeds as there is time for, with all profiles: `ci/seeds` runs it.
+//! The simulated world with all profiles, for as many seeds as time permits: `ci/seeds` runs it.
 #![allow(clippy::print_stdout, reason = "numbers for the documents")]
 
 use std::env::{VarError, var};
@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use snowmint_testkit::sim::{Profile, STEPS, run_many};
 
-/// A million runs, with the four profiles.
+/// Number of seeds: a million runs, with the four profiles.
 const SEEDS: u64 = 250_000;
 
-/// A variable's number, or this one where it is not set.
+/// Returns a variable's number, or `unset` where the variable is not set.
 fn number(variable: &str, unset: u64) -> Result<u64, String> {
     match var(variable) {
         Ok(text) => text.parse().map_err(|error| format!("{variable}={text}: {error}")),

@@ -1,9 +1,9 @@
-//! Child processes that end with whoever started them, also when that is killed: a run of tests that dies
-//! leaves no servers behind.
+//! Child processes that end with the process that started them, also when it is killed: a test run
+//! that dies leaves no servers behind.
 //!
-//! The kernel sends the signal (`PR_SET_PDEATHSIG`) when the *thread* ends that started the child, so all
-//! children are started by one thread that lasts as long as the process. `setpriv` asks for it: between
-//! fork and exec only unsafe code could.
+//! The kernel sends the signal (`PR_SET_PDEATHSIG`) when the *thread* ends that started the child,
+//! so one thread that lasts as long as the process starts all children. `setpriv` requests the
+//! signal: between fork and exec only unsafe code could.
 
 use std::ffi::OsStr;
 use std::io;
@@ -17,35 +17,35 @@ use crate::programs;
 
 type Order = (Command, Sender<(io::Result<Child>, Command)>);
 
-/// A command that ends with this process, if [`spawn`] starts it.
+/// Returns a command that ends with this process, if [`spawn`] starts it.
 #[must_use]
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     command_as(None, program)
 }
 
-/// The same, as another user of this machine.
+/// Returns the same command, run as another user of this machine.
 pub(crate) fn command_as(user: Option<&str>, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(programs::installed("setpriv"));
     if let Some(user) = user {
         command.args(["--reuid", user, "--regid", user, "--init-groups"]);
     }
-    // A change of user would take the wish away, so it comes with it.
+    // A change of user would clear the request, so both are made together.
     command.args(["--pdeathsig", "KILL", "--"]).arg(program);
     command
 }
 
-/// Starts it.
+/// Starts a command.
 ///
 /// # Errors
-/// The system's, for instance because there is no `setpriv`.
+/// Errors of the system, for instance because `setpriv` is missing.
 pub fn spawn(command: Command) -> io::Result<Child> {
     spawn_and_keep(command).0
 }
 
-/// The same, with the command, which can be started again.
+/// Starts a command, and returns it, so that it can be started again.
 ///
 /// # Errors
-/// As [`spawn`].
+/// The same as of [`spawn`].
 #[allow(clippy::missing_panics_doc, reason = "the thread lasts as long as the process")]
 pub fn spawn_and_keep(command: Command) -> (io::Result<Child>, Command) {
     static STARTS: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
@@ -64,17 +64,18 @@ pub fn spawn_and_keep(command: Command) -> (io::Result<Child>, Command) {
     child.recv().unwrap()
 }
 
-/// Sends a signal, named as `kill` names it: `-TERM`. A process that has ended, and was not asked how, takes it too.
+/// Sends a signal, named as `kill` names it: `-TERM`. A process that has ended and was not waited
+/// for accepts it, too.
 ///
 /// # Panics
-/// When there is no such signal or process.
+/// When the signal or the process does not exist.
 pub fn signal(process: u32, name: &str) {
     if let Err(error) = try_signal(process, name) {
         panic!("{name} to process {process}: {error}");
     }
 }
 
-/// The same; an error when the process is gone.
+/// Sends a signal; fails when the process is gone.
 pub(crate) fn try_signal(process: u32, name: &str) -> io::Result<()> {
     let signal = match name {
         "-CONT" => Signal::CONT,
@@ -97,11 +98,11 @@ mod tests {
 
     use super::*;
 
-    /// In `/proc/PID/status` nothing is said of it: a child that starts a child, and is killed.
+    /// `/proc/PID/status` does not show the setting: so a child starts a child, and is killed.
     #[test]
     fn a_child_of_a_killed_process_is_gone() {
-        // What `command` would do in a process of its own: a shell is killed, and what it started by
-        // `setpriv` ends too.
+        // The steps of `command` in a process of its own: a shell is killed, and the program that
+        // it started by `setpriv` ends, too.
         let mut shell = command("sh");
         shell.args(["-c", "setpriv --pdeathsig KILL -- sleep 1000 & echo $!; wait"]);
         shell.stdout(Stdio::piped());
@@ -110,7 +111,7 @@ mod tests {
         let mut said = io::BufReader::new(shell.stdout.take().unwrap());
         io::BufRead::read_line(&mut said, &mut line).unwrap();
         let status = format!("/proc/{}/stat", line.trim());
-        // It may not have come to ask for the signal yet.
+        // It may not have requested the signal yet.
         let sleeps = || std::fs::read_to_string(&status).is_ok_and(|stat| stat.contains("(sleep)"));
         let begun = BootTimer.elapsed();
         while !sleeps() {

@@ -1,5 +1,5 @@
-//! What tests of several crates share: the contract that every store must keep, throwaway servers to
-//! keep it on, a network that fails, a simulated world, and the checker of what was minted.
+//! Common parts of the tests of several crates: the contract that every store must keep, throwaway
+//! servers to run it on, a network that fails, a simulated world, and the checker of minted IDs.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
 pub mod children;

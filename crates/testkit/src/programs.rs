@@ -1,6 +1,7 @@
-//! The programs that tests start, and which Debian packages have them.
+//! Programs that tests start, and the Debian packages that have them.
 //!
-//! A program that is asked for and missing fails the test, with a sentence that names the package.
+//! A program that a test needs and that is missing fails the test, with a message that names the
+//! package.
 
 use std::env;
 use std::ffi::OsStr;
@@ -36,10 +37,10 @@ const PACKAGES: &[(&str, &str)] = &[
     ("zookeeper.jar", "zookeeper"),
 ];
 
-/// Where administrators have programs that the `PATH` of others may lack.
+/// Folders with programs of administrators, which the `PATH` of other users may lack.
 const MORE_FOLDERS: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// The path of a program.
+/// Returns the path of a program.
 ///
 /// # Panics
 /// When it is not installed.
@@ -54,7 +55,7 @@ fn found(program: &str, path: &OsStr) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// The path of a file that a package has at this place.
+/// Returns the path of a file that a package installs at this place.
 pub(crate) fn installed_at(path: &str) -> &Path {
     let path = Path::new(path);
     if !path.is_file() {
@@ -64,7 +65,7 @@ pub(crate) fn installed_at(path: &str) -> &Path {
     path
 }
 
-/// Fails the test that asked for the program.
+/// Fails the test that needs the program.
 pub(crate) fn missing(program: &str) -> ! {
     panic!("{}", sentence(program))
 }
@@ -112,8 +113,9 @@ mod tests {
 
     const CRATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-    /// What the script installs for the tests themselves: the words after each `need PROGRAM`, and those that it notes as
-    /// missing by another question. What only `ci/setup --all` installs is for scripts that say what they lack.
+    /// Returns the packages that the script installs for the tests themselves: the words after each
+    /// `need PROGRAM`, and those that other checks add. Packages that only `ci/setup --all`
+    /// installs are for scripts that report what they lack.
     fn packages_of_setup() -> BTreeSet<String> {
         let setup = std::fs::read_to_string(format!("{CRATES}/../ci/setup")).unwrap();
         let (for_tests, _) = setup.split_once("if [ -n \"$all\" ]").unwrap();
@@ -125,7 +127,7 @@ mod tests {
         named.map(str::to_owned).collect()
     }
 
-    /// The programs that sources below the folder ask for by name.
+    /// Collects the programs that sources below the folder request by name.
     fn asked_for(folder: &Path, found: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -141,7 +143,8 @@ mod tests {
         }
     }
 
-    /// What a test asks for has a package, the script installs each of these, and none that no test asks for.
+    /// Every program that a test needs has a package, and the script installs exactly these
+    /// packages.
     #[test]
     fn ci_setup_installs_every_package() {
         let mut asked = BTreeSet::new();
@@ -162,7 +165,7 @@ mod tests {
             let has = installed.contains(*package);
             assert!(has, "ci/setup installs no {package}, which has {program}");
         }
-        // The first is what `cc` compiles with, the second what cargo's tools are fetched with.
+        // `cc` compiles with the first; cargo's tools are fetched with the second.
         let others = ["libc6-dev", "python3-venv"];
         let named: Vec<_> = PACKAGES.iter().map(|(_, package)| *package).chain(others).collect();
         for package in &installed {

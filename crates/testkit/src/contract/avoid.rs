@@ -1,4 +1,4 @@
-//! Slots that nobody shall have.
+//! Excluded slots.
 
 use super::case::{Case, code, later, pool};
 use super::cases;
@@ -38,7 +38,7 @@ async fn an_avoided_slot_is_claimed_by_nobody(case: Case) {
     for wish in [Wish::Any, Wish::LastOfOwner, Wish::Exactly(2)] {
         assert_eq!(code(case.try_claim(&theirs, &pool, wish).await), "pool_full", "{wish:?}");
     }
-    // Whatever an operator accepts, and however far time goes.
+    // The slot stays excluded under any lead that an operator accepts, and at any later time.
     case.store.accept_lead(Mark::MAX).await.unwrap();
     let mut request = case.wanting(&theirs, &pool, Wish::Any).await;
     request.mark_at_most = Mark::MAX;

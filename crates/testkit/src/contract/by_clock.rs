@@ -1,4 +1,4 @@
-//! Numbers that the store hands out by its clock: ticks and sequences as one number.
+//! Numbers that the store mints by its clock: tick and sequence in one number.
 
 use snowmint_coord::{
     Bounds, Definition, ErrorKind, FastForward, Mark, Result, Retry, Segment, Ticks,
@@ -20,11 +20,11 @@ cases![
     sixteen_callers_share_the_ticks,
 ];
 
-/// A month: so long that a case happens within one tick.
+/// Tick length of a month, so that a case runs within one tick.
 const MONTH_MS: u32 = 3_000_000_000;
 
 impl Case {
-    /// Ticks of this length with 2^`bits` numbers each.
+    /// Returns ticks of this length with 2^`bits` numbers each.
     async fn ticks(&self, unit_ms: u32, bits: u8) -> Ticks {
         Ticks {
             epoch: UnixMillis::new(1_500_000_000_000),
@@ -93,7 +93,7 @@ async fn ticks_just_past_serve_a_burst(case: Case) {
 async fn a_clock_that_is_behind_is_led_as_far_as_allowed(case: Case) {
     let source = case.define("orders").await;
     let ticks = case.ticks(MONTH_MS, 2).await;
-    // As if the clock had gone back: the mark lies in the third tick from now.
+    // The state after a clock step back: the mark lies in the third tick from now.
     let tick = tick_at(ticks, case.now().await);
     let mark = ticks.first_of(tick + 3) + 1;
     let segments = vec![(source.name.clone(), Mark::new(mark))];
@@ -155,7 +155,7 @@ async fn refusals_come_before_numbers(case: Case) {
     assert_eq!(code(case.by_clock(&nothing, 1, ticks).await), "not_found");
 }
 
-/// Time and sequence of 62 bits: more than a script's numbers have.
+/// Tick and sequence of 62 bits: more than a script's numbers hold.
 async fn ticks_wider_than_a_float_are_exact(case: Case) {
     let source = case.define("orders").await;
     let ticks = case.ticks(1, 21).await;
@@ -181,7 +181,7 @@ async fn sixteen_callers_share_the_ticks(case: Case) {
                     match case.by_clock(&source, 1 + number, ticks).await {
                         Ok(segment) => taken.push(segment),
                         Err(full) => {
-                            // Behind: others have a later time from their callers.
+                            // Behind: other tasks sent a later time.
                             let codes = ["tick_full", "clock_behind"];
                             assert!(codes.contains(&full.kind().code()), "{full:?}");
                             case.pass_ms(1).await;

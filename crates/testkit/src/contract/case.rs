@@ -1,4 +1,4 @@
-//! What the cases share: one namespace, a clock, and short ways to say the usual things.
+//! Common parts of the cases: one namespace, a clock, and helpers for the usual steps.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,28 +12,28 @@ use snowmint_core::UnixMillis;
 
 use super::Factory;
 
-/// Far longer than any case takes.
+/// TTL that is far longer than any case.
 pub(super) const TTL_LONG_MS: u64 = 600_000;
-/// So brief that it may have lapsed before anybody looks: for cases that let it.
+/// TTL that is short enough to expire before any check: for cases that let it.
 const TTL_BRIEF_MS: u64 = 100;
-/// A moment after which nothing in a case depends on the clock at hand.
+/// Start of the case's own clock; nothing in a case depends on the real clock.
 const START_MS: u64 = 1_800_000_000_000;
-/// How many tasks contend in the cases on atomicity.
+/// Number of tasks that contend in the cases on atomicity.
 pub(super) const TASKS: u64 = 16;
-/// How often a store that cannot be reached is asked.
+/// Attempts at a store that cannot be reached.
 const TRIES: u32 = 20;
-/// A second at last.
+/// Maximum of doublings, which makes the wait about a second.
 const STAND_BACK_DOUBLINGS_MAX: u32 = 10;
 
-/// One case's namespace and clock.
+/// Namespace and clock of one case.
 #[derive(Clone)]
 pub struct Case {
     factory: Arc<dyn Factory>,
     namespace: String,
     caller_ms: Arc<AtomicU64>,
-    /// A handle on the namespace.
+    /// Handle on the namespace.
     pub store: Arc<dyn Store>,
-    /// All handles, open while the case runs: a handle's end may be the end of its members' presence.
+    /// All handles, open while the case runs: closing one may end the presence of its members.
     handles: Arc<Mutex<Vec<Arc<dyn Store>>>>,
 }
 
@@ -50,28 +50,28 @@ impl Case {
         Self { factory, namespace, caller_ms, store, handles: Arc::default() }
     }
 
-    /// Another handle on the same namespace.
+    /// Opens another handle on the same namespace.
     pub(super) async fn another(&self) -> Self {
         let store = self.factory.open(&self.namespace).await;
         self.handles.lock().unwrap().push(Arc::clone(&store));
         Self { store, ..self.clone() }
     }
 
-    /// A handle on another namespace of the same store.
+    /// Opens a handle on another namespace of the same store.
     pub(super) async fn elsewhere(&self) -> Self {
         let namespace = format!("{}-b", self.namespace);
         let store = self.factory.open(&namespace).await;
         Self { store, namespace, ..self.clone() }
     }
 
-    /// A handle on yet another namespace.
+    /// Opens a handle on yet another namespace.
     pub(super) async fn elsewhere_numbered(&self, number: u64) -> Self {
         let namespace = format!("{}-{number}", self.namespace);
         let store = self.factory.open(&namespace).await;
         Self { store, namespace, ..self.clone() }
     }
 
-    /// The time that the store goes by.
+    /// Returns the time that the store uses.
     pub(super) async fn now(&self) -> UnixMillis {
         match reached(|| self.store.now()).await.unwrap() {
             Some(time) => time,
@@ -92,7 +92,7 @@ impl Case {
         Presence { sample: self.now().await, renewals, ttl_ms }
     }
 
-    /// A new member that has joined.
+    /// Returns a new member that has joined.
     pub(super) async fn member(&self, owner: &str) -> Member {
         let member = Member {
             incarnation: random::incarnation().unwrap(),
@@ -107,21 +107,21 @@ impl Case {
         member
     }
 
-    /// The presence of a member lapses: it is renewed once more, and not after that. What needs it live comes
-    /// before.
+    /// Lets a member's presence expire after one more, brief renewal. Steps that need the member
+    /// live come before.
     pub(super) async fn lapse(&self, member: &Member) {
         self.renew(member, TTL_BRIEF_MS).await;
         self.pass_ms(TTL_BRIEF_MS).await;
     }
 
-    /// Renews a member's presence, for so long.
+    /// Renews a member's presence for `ttl_ms`.
     pub(super) async fn renew(&self, member: &Member, ttl_ms: u64) {
         let presence = self.presence(1, ttl_ms).await;
         let now = self.now().await;
         reached(|| self.store.renew(member.incarnation, presence, now)).await.unwrap();
     }
 
-    /// A request for one slot of `pool`, with a request number of its own.
+    /// Returns a request for one slot of `pool`, with a new request number.
     pub(super) async fn wanting(&self, member: &Member, pool: &Pool, wish: Wish) -> ClaimRequest {
         ClaimRequest {
             pool: pool.clone(),
@@ -200,7 +200,7 @@ impl Case {
         self.store.identity().await.unwrap().writes
     }
 
-    /// Runs `work` in [`TASKS`] tasks at once, each on a handle of its own.
+    /// Runs `work` in [`TASKS`] tasks at once, each with its own handle.
     pub(super) async fn contend<T, F, Work>(&self, work: Work) -> Vec<T>
     where
         T: Send + 'static,
@@ -225,8 +225,8 @@ impl Case {
     }
 }
 
-/// Asks again while the store cannot be reached, as a node does: many wait for their turn, and a busy disk makes it
-/// long. The store must recognise what it has done already.
+/// Retries while the store cannot be reached, as a node does: many tasks wait for their turn, and a
+/// busy disk makes it long. The store must recognise repeats of applied calls.
 pub(super) async fn reached<T, F: Future<Output = Result<T>>>(ask: impl Fn() -> F) -> Result<T> {
     for _ in 1..TRIES {
         match ask().await {
@@ -237,8 +237,8 @@ pub(super) async fn reached<T, F: Future<Output = Result<T>>>(ask: impl Fn() -> 
     ask().await
 }
 
-/// Lets others come to their turn, longer each time: a step that reads much loses to one that reads little and is begun
-/// over and over, the more often the slower the store is.
+/// Lets other tasks run, longer each time. A step that reads much loses to one that reads little
+/// and restarts often, the more often the slower the store is.
 pub(super) async fn stand_back(turns: u32) {
     BootTimer.sleep_ms((1 << turns.min(STAND_BACK_DOUBLINGS_MAX)) - 1).await;
 }
@@ -260,7 +260,7 @@ pub(super) fn pool(slots: u64) -> Pool {
     Pool { name: "workers".into(), slots, group: 1, reuse: Reuse::Recycle }
 }
 
-/// A definition whose specification says `extra`, and whose identity does not.
+/// Returns a definition that has `extra` in its specification, and not in its identity.
 pub(super) fn definition(name: &str, extra: &str) -> NewDefinition {
     NewDefinition {
         name: name.into(),
@@ -270,7 +270,7 @@ pub(super) fn definition(name: &str, extra: &str) -> NewDefinition {
     }
 }
 
-/// The machine name of a refusal.
+/// Returns the code of an error.
 #[track_caller]
 pub(super) fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
     result.expect_err("a refusal").kind().code()

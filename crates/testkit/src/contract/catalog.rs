@@ -116,7 +116,7 @@ async fn a_definition_and_its_state_are_one_step(case: Case) {
     assert_eq!((on.state, on.version), (SourceState::Enabled, off.version + 1));
     assert_eq!(on.spec, definition("orders", "b").spec);
     assert_eq!(case.store.alter(&said(true, "b"), None).await.unwrap(), on, "nothing changes");
-    // Nothing but the state.
+    // Only the state changes.
     let off = case.store.alter(&said(false, "b"), Some(on.version)).await.unwrap();
     assert_eq!((off.state, off.version), (SourceState::Disabled, on.version + 1));
     assert_eq!(code(case.store.alter(&said(true, "b"), Some(on.version)).await), "conflict");

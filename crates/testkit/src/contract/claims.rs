@@ -64,7 +64,7 @@ async fn a_lapsed_presence_passes_its_slot_on_and_is_fenced(case: Case) {
     case.lapse(&gone).await;
     let taken = case.claim(&next, &pool(1)).await;
     assert_eq!((taken.slot, taken.floor, taken.mark), (lost.slot, mark, mark));
-    // The one that paused wakes up, and even renews: what it held is lost.
+    // The paused member wakes up, and even renews: its slot is lost.
     case.renew(&gone, TTL_LONG_MS).await;
     let refused = case.extend(&lost, mark, later(mark, 10)).await.unwrap_err();
     assert!(
@@ -150,7 +150,8 @@ async fn a_full_pool_says_limit_holders_and_time(case: Case) {
     assert!(wait_ms > 0 && wait_ms <= TTL_LONG_MS, "{wait_ms}");
     assert_eq!(refused.retry(), Retry::AfterMs(wait_ms));
     assert_eq!(case.writes().await, writes, "a refusal changes nothing");
-    // When that is over, and no sooner. A machine that stands still for so long may pass over the refusal.
+    // The wait ends with the presence, and no sooner. A machine that stands still for this long may
+    // skip the error.
     let ttl_ms = 2_000;
     case.renew(&one, ttl_ms).await;
     let refused = case.try_claim(&two, &pool(2), Wish::Any).await;
@@ -199,7 +200,8 @@ async fn a_repeated_claim_answers_the_first(case: Case) {
     assert_ne!(case.send(&other).await.unwrap()[0].slot, first[0].slot);
     case.release(&first[0], first[0].mark).await.unwrap();
     let given_up = case.store.workers(case.now().await).await.unwrap();
-    // It has come twice, or late: whoever asked has gone on, and would hold a number that it does not know of.
+    // The request has come twice, or late: its sender has moved on, and would hold a number without
+    // knowing it.
     assert_eq!(code(case.another().await.send(&request).await), "fenced");
     assert_eq!(case.store.workers(case.now().await).await.unwrap(), given_up);
     request.request += 2;
@@ -353,7 +355,7 @@ async fn sixteen_claimers_get_sixteen_numbers(case: Case) {
     assert_eq!(code(case.try_claim(&late, &pool(TASKS), Wish::Any).await), "pool_full");
 }
 
-/// How many claims meet.
+/// Number of simultaneous claims.
 const CLAIMS: u64 = 1024;
 
 async fn a_thousand_claims_at_once_get_a_thousand_numbers(case: Case) {

@@ -24,7 +24,7 @@ cases![
     extend_and_release_never_both_win,
 ];
 
-/// As numbers are lent: the mark is the lease, and whoever knows the newest term moves it.
+/// Models an external lease: the mark is the lease, and a client with the newest term moves it.
 async fn a_slot_that_nobody_holds_is_kept_by_its_newest_term(case: Case) {
     let (lender, other) = (case.member("lender").await, case.member("other").await);
     let lease = case.claim(&lender, &pool(1)).await;
@@ -38,7 +38,7 @@ async fn a_slot_that_nobody_holds_is_kept_by_its_newest_term(case: Case) {
     case.extend(&kept, ahead, later(ahead, 1)).await.unwrap();
     assert_eq!(code(case.extend(&lease, later(ahead, 1), later(ahead, 2)).await), "fenced");
     assert_eq!(code(case.extend(&kept, ahead, later(ahead, 2)).await), "mark_moved");
-    // Its owner is remembered, whoever lives.
+    // The owner label stays, whichever members live.
     case.store.leave(lender.incarnation, case.now().await).await.unwrap();
     let slot = case.store.workers(case.now().await).await.unwrap().remove(0);
     assert_eq!((slot.owner.as_str(), slot.holder, slot.term), ("lender", None, kept.term));
@@ -125,7 +125,7 @@ async fn a_mark_never_falls(case: Case) {
 
 async fn the_limit_ahead_is_kept_to_the_millisecond(case: Case) {
     let lease = held(&case).await;
-    // A store with a clock of its own moves on while we ask: stay a minute clear of the limit.
+    // A store with its own clock moves on during the call: stay a minute clear of the limit.
     let slack_ms = if case.goes_by_callers() { 0 } else { 60_000 };
     let now = Mark::from(case.now().await);
     let item =
@@ -181,7 +181,7 @@ async fn an_extend_tells_the_catalogs_version(case: Case) {
     let after = case.extend(&lease, Mark::new(10), Mark::new(20)).await.unwrap();
     assert!(after.catalog_version > before.catalog_version);
     assert_eq!(after.catalog_version, defined.version);
-    // Also of what another has changed, who knows nothing of this extend.
+    // The version also covers a change by another handle, which does not know of this extend.
     let defined = case.another().await.define("bills").await;
     let after = case.extend(&lease, Mark::new(20), Mark::new(30)).await.unwrap();
     assert_eq!(after.catalog_version, defined.version);
@@ -250,7 +250,7 @@ async fn nobody_moves_or_gives_up_what_another_holds(case: Case) {
     let its = case.claim(&another, &pool(64)).await;
     assert_eq!([lease.holder, its.holder].map(|it| it.is_some()), [true; 2]);
     let writes = case.writes().await;
-    // By itself, and together with what is its own.
+    // Alone, and together with an extend of the member's own slot.
     let said = Lease { holder: its.holder, ..lease.clone() };
     assert_eq!(code(case.extend(&said, Mark::new(100), Mark::new(200)).await), "fenced");
     assert_eq!(case.writes().await, writes);
@@ -264,7 +264,7 @@ async fn nobody_moves_or_gives_up_what_another_holds(case: Case) {
         assert_eq!(code(case.send_release(&sent).await), "fenced");
     }
     assert_eq!(mark_of(&case, &lease).await, Mark::new(100));
-    // Once it is given up, it is nobody's: who had it last lowers no mark by the newest term.
+    // A released slot has no holder: its former holder lowers no mark by the newest term.
     case.release(&lease, Mark::new(100)).await.unwrap();
     let after = Lease { term: lease.term.next(), ..lease.clone() };
     let sent = Release { mark: lease.floor, ..after.unused() };

@@ -1,5 +1,5 @@
-//! What is known of a store's history: whether it has all that somebody has seen, and what becomes of a store of which
-//! somebody has seen more.
+//! History of a store: whether it has everything that a process has seen, and the steps when a
+//! process has seen more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,7 +48,8 @@ async fn what_was_seen_of_a_store_is_recalled(case: Case) {
         let history = History { start: start.into(), ..History::of(&last.id) };
         StoreIdentity { id: history.to_string(), writes }
     };
-    // A start that is not there; a start before the last, and what was written when it was the last.
+    // An unknown start; a start before the newest, with a count from after the newest; and a count
+    // that was never reached.
     let unknown = lost("0123456789abcdef", first.writes);
     let before = lost(&History::of(&seen[seen.len() - 2].id).start, last.writes);
     let more = StoreIdentity { writes: last.writes + 1_000_000, ..last.clone() };
@@ -58,7 +59,7 @@ async fn what_was_seen_of_a_store_is_recalled(case: Case) {
     let another = StoreIdentity { id: "0123".into(), writes: 0 };
     assert_eq!(code(case.store.recall("it", &another).await), "other_store");
 
-    // Whoever saw what was lost is told that somebody has seen to it; the others go on.
+    // A process that saw lost writes learns of the recovery; the others continue.
     case.store.fast_forward(&FastForward::default()).await.unwrap();
     let after = case.another().await;
     for seen in [&unknown, &before] {
@@ -91,7 +92,7 @@ fn doubt() -> Doubt {
     Doubt { witness: "the journal of somebody".into(), seen: 9_000, found: 7 }
 }
 
-/// Of the store as it is, by somebody who has seen more.
+/// Returns evidence against the store's present state, by a process that has seen more.
 async fn evidence(store: &Arc<dyn Store>) -> Evidence {
     let found = reached(|| store.identity()).await.unwrap();
     let seen = StoreIdentity { writes: found.writes + 1_000_000, ..found.clone() };
@@ -102,7 +103,7 @@ async fn doubted(case: &Case) {
     case.store.doubt(&doubt(), &evidence(&case.store).await).await.unwrap();
 }
 
-/// The address may have led elsewhere when the store was looked at, and back.
+/// Covers an address that led to another store when it was checked, and then back.
 async fn a_store_that_has_all_that_was_seen_is_not_put_in_doubt(case: Case) {
     let source = case.define("orders").await;
     let end = case.reserve(&source, 5).await.unwrap().last + 1;
@@ -123,13 +124,13 @@ async fn a_store_in_doubt_refuses_every_verb_that_writes(case: Case) {
     let mut holder = Holder::new(Arc::clone(&case.another().await.store)).await;
     holder.use_all().await;
     let found = evidence(&case.store).await;
-    // What was found of another history says nothing of this one.
+    // Evidence of another history says nothing about this one.
     let elsewhere = Evidence { id: format!("{}f", found.id), ..found.clone() };
     case.store.doubt(&doubt(), &elsewhere).await.unwrap();
     holder.use_all().await;
     case.store.doubt(&doubt(), &found).await.unwrap();
     let before = case.store.identity().await.unwrap();
-    // Who says so twice, or says something else, changes nothing.
+    // Repeated or other evidence changes nothing.
     let again = evidence(&case.store).await;
     case.store.doubt(&Doubt { seen: 1, ..doubt() }, &again).await.unwrap();
     for round in 0..2 {
@@ -160,7 +161,7 @@ async fn a_store_in_doubt_refuses_every_verb_that_writes(case: Case) {
     fresh.reserve(&source, 1).await.unwrap();
 }
 
-/// An operator may fence off all that knew the store, whatever they are doing.
+/// An operator may fence off all processes that knew the store, at any time.
 async fn every_verb_is_refused_once_the_store_has_another_identity(case: Case) {
     let mut holder = Holder::new(Arc::clone(&case.another().await.store)).await;
     holder.use_all().await;
@@ -176,7 +177,7 @@ async fn every_verb_is_refused_once_the_store_has_another_identity(case: Case) {
     assert_eq!(case.store.identity().await.unwrap(), before, "it was written");
 }
 
-/// What a handle has before it now is not what is known of the store that it had.
+/// Checks that a handle states nothing about its present store from what it knows of a former one.
 pub(super) async fn nothing_is_said_of_another(store: &Arc<dyn Store>) {
     let seen = store.seen().expect("a handle that was used has seen its store");
     let evidence = Evidence { id: seen.id.clone(), seen: seen.clone(), ends: BTreeMap::new() };
@@ -193,13 +194,13 @@ pub(super) async fn nothing_is_said_of_another(store: &Arc<dyn Store>) {
     }
 }
 
-/// Which store a handle has before it is no reason to refuse anything.
+/// Checks that no result depends on the store that a handle faces.
 fn is_believed(verb: &str, answer: snowmint_coord::Result<()>) {
     let code = answer.err().map(|error| error.kind().code());
     assert!(!matches!(code, Some("store_went_back" | "other_store")), "{verb}: {code:?}");
 }
 
-/// Whoever has seen all that there was goes on, whatever count of writes an operator names.
+/// A handle that has seen the whole store continues, whatever count of writes an operator names.
 async fn every_verb_goes_on_when_the_store_was_moved_forward(case: Case) {
     let mut holder = Holder::new(Arc::clone(&case.another().await.store)).await;
     holder.use_all().await;
@@ -214,7 +215,8 @@ async fn every_verb_goes_on_when_the_store_was_moved_forward(case: Case) {
     }
 }
 
-/// Whoever has seen more than there is must know that it was lost, before anything else is done; and then goes on.
+/// A handle that has seen more than the store has must learn of the loss before anything else is
+/// done; then it continues.
 async fn every_verb_says_once_that_what_was_seen_is_lost_and_was_recovered(case: Case) {
     let mut holder = Holder::new(Arc::clone(&case.another().await.store)).await;
     holder.use_all().await;
@@ -255,7 +257,7 @@ async fn reports_are_kept_until_the_store_is_moved_forward(case: Case) {
         let journal = journal(id);
         reached(|| case.store.report(&journal, None)).await.unwrap();
     }
-    // Before it is in doubt, nothing of what a journal knows is kept.
+    // Before the store is in doubt, it keeps nothing of a journal's knowledge.
     let (early, far) = (journal("b"), known(9_999, 9_999));
     reached(|| case.store.report(&early, Some(&far))).await.unwrap();
     doubted(&case).await;
@@ -290,7 +292,7 @@ async fn reports_are_kept_until_the_store_is_moved_forward(case: Case) {
     assert_eq!(case.store.ground().await.unwrap().mark, Mark::new(8));
 }
 
-/// Where namespaces share an identity, all of them are in doubt, and each waits for its own reports.
+/// All namespaces that share an identity are in doubt, and each waits for its own reports.
 async fn only_this_namespace_goes_on_when_it_was_moved_forward(case: Case) {
     let elsewhere = case.elsewhere().await;
     let (here, there) = (case.define("orders").await, elsewhere.define("orders").await);
@@ -308,11 +310,11 @@ async fn only_this_namespace_goes_on_when_it_was_moved_forward(case: Case) {
     elsewhere.reserve(&there, 1).await.unwrap();
 }
 
-/// A store that is put back under a handle: `back_up` copies it, `put_back` puts that in its place. With `goes_on`,
-/// another process writes to it after that, more than was lost.
+/// Tests a store that is restored under a handle: `back_up` copies it, `put_back` restores the
+/// copy. With `goes_on`, another process then writes to it, more than was lost.
 ///
 /// # Panics
-/// When a verb is not refused, or what was seen is taken for what there is.
+/// When a verb is not rejected, or the state that was seen is taken for the present one.
 pub async fn every_verb_is_refused_by_an_older_state(
     open: impl AsyncFn() -> Arc<dyn Store>,
     back_up: impl AsyncFnOnce(),
@@ -341,7 +343,7 @@ pub async fn every_verb_is_refused_by_an_older_state(
         }
     }
     let remembers = holder.store.seen();
-    // Once it is in doubt, whoever recovers it may look at what is left, and do no more.
+    // While the store is in doubt, an operator may read what is left, and do no more.
     fresh.doubt(&doubt(), &evidence(&fresh).await).await.unwrap();
     for (verb, answer) in holder.every_verb() {
         let answer = answer.await;
@@ -352,7 +354,8 @@ pub async fn every_verb_is_refused_by_an_older_state(
         }
     }
     assert_eq!(holder.store.seen(), remembers, "it has forgotten what is missing");
-    // Reports count, and a long doubt has many. Whoever slept through it knows of the recovery all the same.
+    // Reports count as writes, and a long doubt has many. A handle that missed the recovery learns
+    // of it all the same.
     let mut journal = JournalInfo { id: "j".into(), ..JournalInfo::default() };
     while fresh.identity().await.unwrap().writes <= seen.writes {
         journal.seen_at_ms += 1;

@@ -1,5 +1,6 @@
-//! What a handle answers whose store is another one now: a moved address, a volume that was mixed up, a database
-//! made anew. Every verb is refused, whatever it rests on, and the other store is left as it is.
+//! Verbs of a handle after its store became another one: a moved address, a mixed-up volume, a
+//! recreated database. Every verb is rejected, whatever it depends on, and the other store stays
+//! unchanged.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,20 +14,21 @@ use snowmint_core::UnixMillis;
 
 use super::case::{definition, extend, reached};
 
-/// No clock of a server is before it, so no mark leads.
+/// Time that no server's clock is before, so no mark leads.
 const NOW: UnixMillis = UnixMillis::new(1_700_000_000_000);
 const MEMBER: Incarnation = Incarnation::new(7);
 const NUMBERS: &str = "orders";
-/// What others use.
+/// Source of other processes.
 const ELSEWHERE: &str = "bills";
 
-/// Two stores, made alike: what stands in them has the same numbers, so that nothing but the identity tells them
-/// apart.
+/// Tests two stores that were created alike: their contents have the same numbers, so that only the
+/// identity distinguishes them.
 ///
-/// `store` is a handle on one of them, `other` on the other; `swap` puts the other in the place of the first.
+/// `store` is a handle on one of them, `other` on the other; `swap` puts the other in the place of
+/// the first.
 ///
 /// # Panics
-/// When a verb is not refused, or does something.
+/// When a verb is not rejected, or does something.
 pub async fn every_verb_is_refused_by_another_store(
     store: Arc<dyn Store>,
     other: Arc<dyn Store>,
@@ -35,7 +37,7 @@ pub async fn every_verb_is_refused_by_another_store(
 ) {
     let mut ours = Holder::new(store).await;
     let mut theirs = Holder::new(other).await;
-    // In the same order, so that rows have the same versions, which a handle may keep.
+    // The same order gives rows the same versions, which a handle may cache.
     for holder in [&mut ours, &mut theirs] {
         holder.use_all().await;
     }
@@ -54,13 +56,13 @@ pub async fn every_verb_is_refused_by_another_store(
         super::history::nothing_is_said_of_another(&ours.store).await;
     }
     assert_eq!(theirs.store.identity().await.unwrap(), before, "the other store was written");
-    // Who has it goes on.
+    // The handle of the other store continues.
     theirs.use_all().await;
     ours.store.close().await.unwrap();
     theirs.store.close().await.unwrap();
 }
 
-/// The verbs that change nothing.
+/// Verbs that change nothing.
 pub(super) const READS: [&str; 7] =
     ["identity", "members", "workers", "get", "list", "ground", "now"];
 
@@ -138,7 +140,7 @@ impl Holder {
         Self { lease, section: leases.remove(0), segment, numbers, elsewhere, store }
     }
 
-    /// The same, by another handle.
+    /// Returns the same process over another handle.
     pub(super) fn over(&self, store: Arc<dyn Store>) -> Self {
         let Self { lease, section, numbers, elsewhere, .. } = self;
         let (lease, section, segment) = (lease.clone(), section.clone(), self.segment);
@@ -161,13 +163,13 @@ impl Holder {
         extend(&self.lease, from, Mark::new(from.get() + ahead))
     }
 
-    /// One extend, which must be granted as a whole to count.
+    /// Sends one extend, which counts only when it is granted as a whole.
     async fn extend(&self, item: Extend) -> Result<Extended> {
         let items = [item];
         reached(|| async { self.store.extend(&items, NOW).await?.remove(0) }).await
     }
 
-    /// What a process does all the time, so that the handle keeps what it can keep.
+    /// Makes the routine calls of a process, so that the handle caches what it can.
     pub(super) async fn use_all(&mut self) {
         self.segment = self.store.reserve(&five_of(&self.numbers)).await.unwrap();
         for _ in 0..3 {
@@ -178,7 +180,8 @@ impl Holder {
         self.lease.mark = self.extend(self.extending(1_000)).await.unwrap().mark;
     }
 
-    /// Each verb but the operator's way out, asked for what it would do in a store as ours was.
+    /// Returns every verb except the operator's recovery, each with a request that a store like
+    /// ours would grant.
     pub(super) fn every_verb(&self) -> Vec<(&'static str, Asked<'_>)> {
         let store = &self.store;
         let avoid =
@@ -242,7 +245,8 @@ impl Holder {
     }
 }
 
-/// Asks until the store can be reached: that the connection to the one before it is gone is found first.
+/// Retries until the store can be reached: the handle first finds that its connection to the former
+/// store is gone.
 fn asked<'a, F: Future<Output = Result<()>> + Send + 'a>(
     ask: impl Fn() -> F + Send + 'a,
 ) -> Asked<'a> {

@@ -122,7 +122,7 @@ async fn over_long_labels_are_refused(case: Case) {
     }
 }
 
-/// Others see them on their terminals.
+/// Users see the labels of other members on their terminals.
 async fn labels_with_control_characters_are_refused(case: Case) {
     let member = case.member("orders").await;
     let (presence, now) = (case.presence(1, TTL_LONG_MS).await, case.now().await);
@@ -138,7 +138,7 @@ async fn labels_with_control_characters_are_refused(case: Case) {
                 "{labelled:?}"
             );
         }
-        // It is kept with the slot.
+        // The slot keeps the label, too.
         let claimed = case.try_claim(&owner, &pool(8), Wish::Any).await;
         assert_eq!(code(claimed), "invalid", "{owner:?}");
     }
@@ -152,7 +152,7 @@ async fn what_a_member_says_is_seen_by_others(case: Case) {
         MemberStatus { revision, serves, unreachable }
     };
     if case.store.owners().is_some() {
-        // Who comes through servers answers for nobody.
+        // A member that comes through servers owns no section.
         let said = case.store.announce(member.incarnation, &status(1, Serves::All, 0)).await;
         assert_eq!(code(said), "unsupported");
         return;
@@ -168,12 +168,12 @@ async fn what_a_member_says_is_seen_by_others(case: Case) {
         case.store.announce(member.incarnation, &said).await.unwrap();
         assert_eq!(seen().await, said);
     }
-    // It comes late, or twice.
+    // The announcement comes late, or twice.
     for late in [status(6, Serves::All, 0), status(7, Serves::All, 0)] {
         case.store.announce(member.incarnation, &late).await.unwrap();
         assert_eq!(seen().await, longest);
     }
-    // It stays while the member renews, and joins again.
+    // The status stays while the member renews, and when it joins again.
     case.renew(&member, TTL_LONG_MS).await;
     let presence = case.presence(100, TTL_LONG_MS).await;
     case.store.join(&member, presence, case.now().await).await.unwrap();

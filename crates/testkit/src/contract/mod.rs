@@ -1,7 +1,8 @@
 //! The contract that every store must keep, as small named cases over any [`Store`].
 //!
-//! A store that is asked for runs all of them or fails; there is no skipping, but of what a store behind servers has not. Each case gets a
-//! namespace of its own. [`run`] goes on after a failure and names all failed cases at the end.
+//! A requested store runs all cases or fails; none are skipped, except those for features that a
+//! store behind servers lacks. Each case gets its own namespace. [`run`] continues after a failure
+//! and names all failed cases at the end.
 
 mod avoid;
 mod by_clock;
@@ -28,16 +29,16 @@ pub use case::Case;
 pub use history::every_verb_is_refused_by_an_older_state;
 pub use lost::every_verb_is_refused_by_another_store;
 
-/// Makes handles on the store under test.
+/// Constructor of handles on the store under test.
 #[async_trait]
 pub trait Factory: Send + Sync + 'static {
-    /// The store's name in the report.
+    /// Returns the store's name in the report.
     fn name(&self) -> String;
 
-    /// A new handle on a namespace. All handles see the same store.
+    /// Opens a new handle on a namespace. All handles see the same store.
     async fn open(&self, namespace: &str) -> Arc<dyn Store>;
 
-    /// Lets `ms` milliseconds pass on the store's own clock. Stores that go by their callers'
+    /// Moves the store's own clock forward by `ms` milliseconds. Stores that use their callers'
     /// clocks have nothing to do.
     async fn pass_ms(&self, ms: u64);
 }
@@ -57,12 +58,12 @@ use cases;
 /// Runs every case, one after the other, and reports on stderr.
 ///
 /// # Panics
-/// When a case fails; the message names all that did.
+/// When a case fails; the message names all failed cases.
 pub async fn run(factory: impl Factory) {
     run_all(Arc::new(factory)).await;
 }
 
-/// As a future of one type: the cases are compiled here, not in each program that runs them.
+/// Returns a future of one type: the cases are compiled here, not in each program that runs them.
 fn run_all(factory: Arc<dyn Factory>) -> CaseFuture {
     Box::pin(run_each(factory))
 }
@@ -81,9 +82,9 @@ async fn run_each(factory: Arc<dyn Factory>) {
         catalog::CASES,
         whole::CASES,
         reference::CASES,
-        // Servers keep what they know of their store's history to themselves.
+        // Servers do not reveal what they know of their store's history.
         if is_behind_servers { &[] } else { history::CASES },
-        // An operator lowers marks where they are.
+        // An operator lowers marks at the store itself.
         if is_behind_servers { &[] } else { reclaim::CASES },
     ];
     let run = random::number().expect("randomness for the names of namespaces");
@@ -91,7 +92,7 @@ async fn run_each(factory: Arc<dyn Factory>) {
     let mut passed = 0;
     for (name, case_fn) in rooms.into_iter().flatten() {
         let namespace = format!("{run:016x}-{}", passed + failed.len());
-        // Shown with a failure, or when one hangs.
+        // Shown with a failure, or when a case hangs.
         eprintln!("{name}");
         let case = Case::open(Arc::clone(&factory), namespace).await;
         match tokio::spawn(case_fn(case)).await {

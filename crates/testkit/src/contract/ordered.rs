@@ -46,7 +46,7 @@ async fn take(case: &Case, take: &Take) -> Result<Taken> {
     case.store.take(take, case.now().await).await
 }
 
-/// Lets go of slots by the terms that they have now.
+/// Relinquishes slots by their current terms.
 async fn let_go(case: &Case, member: &Member, slots: &[u64]) {
     let rows = case.store.workers(case.now().await).await.unwrap();
     let term_now =
@@ -74,7 +74,7 @@ async fn an_ordered_slot_has_one_holder_until_it_lets_go(case: Case) {
     let third = take(&case, &wanting(&b, [7, 3])).await.unwrap();
     assert_eq!((third.leases[0].slot, third.leases[0].term.get()), (7, 3));
     assert_eq!(third.held, [(3, a.incarnation)]);
-    // One that comes late, when the slot was taken anew since, gives nothing up.
+    // A late relinquish, after the slot was acquired again, has no effect.
     let anew = take(&case, &wanting(&a, [3])).await.unwrap().leases.remove(0);
     let_go_by(&case, &a, vec![(3, Term::new(1))]).await;
     assert_eq!(take(&case, &wanting(&b, [3])).await.unwrap().held, [(3, a.incarnation)]);
@@ -111,7 +111,7 @@ async fn a_silent_holder_is_replaced_and_renews_no_more(case: Case) {
     assert_eq!(code(renewed), "not_found");
     let moved = case.extend_item(extend(&held[0], held[0].mark, later(held[0].mark, 5))).await;
     assert_eq!(code(moved), "fenced");
-    // What it had besides is free for everybody.
+    // Its other slots are free for all members.
     assert_eq!(take(&case, &wanting(&b, [5])).await.unwrap().leases.len(), 1);
 }
 
@@ -127,7 +127,7 @@ async fn a_renewal_saves_an_ordered_slot(case: Case) {
     case.store.renew(a.incarnation, presence, case.now().await).await.unwrap();
 }
 
-/// Whoever saw the first of them long ago would take the member for silent.
+/// A member that saw the first of them long ago would take this one for stalled.
 async fn what_a_member_said_before_takes_no_renewal_back(case: Case) {
     let (a, b) = (case.member("a").await, case.another().await.member("b").await);
     take(&case, &wanting(&a, [4])).await.unwrap();
@@ -224,7 +224,7 @@ async fn sixteen_takers_of_the_same_slots_share_none(case: Case) {
     let answers = case
         .contend(|case, number| async move {
             let member = case.member("counters").await;
-            // From different ends, in several calls.
+            // From different starting slots, in several calls.
             let mut slots: Vec<u64> = (0..SLOTS).collect();
             slots.rotate_left(usize::try_from(number * 5 % SLOTS).unwrap());
             let mut leases = Vec::new();
@@ -250,14 +250,14 @@ async fn sixteen_takers_of_the_same_slots_share_none(case: Case) {
     assert_eq!(holders.len(), usize::try_from(SLOTS).unwrap(), "none was left");
 }
 
-/// Nobody is taken for gone who joined after the taker had looked who is there.
+/// A member that joined after another had listed the members is not taken for gone.
 async fn who_joins_while_another_takes_all_keeps_what_it_took(case: Case) {
     const SLOTS: u64 = 300;
     let answers = case
         .contend(|case, number| async move {
             BootTimer.sleep_ms(2 * number).await;
             let member = case.member("counters").await;
-            // The first looks at theirs last.
+            // The first member gets to the slots of the others last.
             let slots = if number == 0 { 0..SLOTS } else { SLOTS - number..SLOTS - number + 1 };
             loop {
                 match take(&case, &wanting(&member, slots.clone())).await {
@@ -293,15 +293,15 @@ async fn a_thousand_slots_are_taken_at_once(case: Case) {
     assert!(next.leases.iter().all(|lease| lease.mark == Mark::new(10)));
 }
 
-/// Numbers of counters may be far above any time: those that were brought from elsewhere. A state that is put
-/// back says only that there were more.
+/// Numbers of counters may be far above any time, for example imported ones. A restored state shows
+/// only that there were more.
 async fn fast_forward_moves_counters_beyond_what_a_lost_state_can_have_answered(case: Case) {
     const FAR: u64 = 5_000_000_000_000_000;
     const LEAP: u64 = 1 << 40;
     let (a, b) = (case.member("a").await, case.another().await.member("b").await);
     let taken = take(&case, &Take { length: FAR, ..wanting(&a, [3]) }).await.unwrap();
     assert_eq!(taken.leases[0].mark, Mark::new(FAR));
-    // A time, which is nothing to a counter.
+    // A time, which means nothing to a counter.
     let forward = FastForward { marks_at_least: Mark::new(1 << 50), ..FastForward::default() };
     case.store.fast_forward(&forward).await.unwrap();
     let anew = take(&case, &wanting(&b, [3, 4])).await.unwrap();
@@ -311,7 +311,7 @@ async fn fast_forward_moves_counters_beyond_what_a_lost_state_can_have_answered(
     let again = take(&case, &wanting(&b, [4, 5])).await.unwrap();
     let floors: Vec<u64> = again.leases.iter().map(|lease| lease.floor.get()).collect();
     assert_eq!(floors, [2 * LEAP, 2 * LEAP]);
-    // Others were recovered before, and then lost.
+    // Earlier recoveries count, too, even when they were lost.
     let forward = FastForward { recoveries_at_least: 7, ..FastForward::default() };
     case.store.fast_forward(&forward).await.unwrap();
     let late = take(&case, &wanting(&b, [5, 6])).await.unwrap();

@@ -1,4 +1,4 @@
-//! Marks far ahead of the clock, which an operator takes back.
+//! Marks far ahead of the clock, which an operator lowers.
 
 use super::case::{Case, TASKS, code, later, pool, reached, stand_back};
 use super::cases;
@@ -22,7 +22,7 @@ cases![
     a_holder_that_goes_on_meanwhile_never_moves_a_reclaimed_mark,
 ];
 
-/// How far nodes can have come: longer than any case takes.
+/// Farthest lead of nodes that keep the rules, in milliseconds: longer than any case.
 const REACH_MS: u64 = 3_600_000;
 const YEAR_MS: u64 = 365 * 86_400_000;
 
@@ -46,7 +46,7 @@ async fn slot(case: &Case, slot: u64) -> SlotInfo {
     slots.into_iter().find(|info| info.slot == slot).unwrap()
 }
 
-/// A member whose lease has moved its mark a year ahead of the clock.
+/// Returns a member with a lease that has moved its mark a year ahead of the clock.
 async fn far_ahead(case: &Case, pool: &Pool) -> (Member, Lease) {
     let member = case.member("theirs").await;
     let lease = case.claim(&member, pool).await;
@@ -55,7 +55,7 @@ async fn far_ahead(case: &Case, pool: &Pool) -> (Member, Lease) {
     (member, Lease { mark: far, ..lease })
 }
 
-/// The same, gone.
+/// Returns the lease of the same member, after its presence expired.
 async fn left_far_ahead(case: &Case, pool: &Pool) -> Lease {
     let (member, lease) = far_ahead(case, pool).await;
     case.lapse(&member).await;
@@ -73,7 +73,7 @@ async fn a_mark_never_falls_but_by_a_reclaim(case: Case) {
     assert!(later(before, REACH_MS) <= to && to <= later(after, REACH_MS), "{to} is not in reach");
     let info = slot(&case, 0).await;
     assert_eq!((info.mark, info.term, info.holder), (to, term, None));
-    // Nobody else lowers it.
+    // No other verb lowers it.
     assert_eq!(code(case.extend(&lease, lease.mark, later(lease.mark, 1)).await), "fenced");
     case.store.fast_forward(&FastForward::default()).await.unwrap();
     assert_eq!(slot(&case, 0).await.mark, to);
@@ -90,7 +90,7 @@ async fn whoever_held_a_reclaimed_slot_is_fenced(case: Case) {
     for mark in [lease.floor, later(to, 1), lease.mark] {
         assert_eq!(code(case.release(&lease, mark).await), "fenced");
     }
-    // Exactly there it is taken for a release that was done, and does nothing.
+    // A release to exactly this mark counts as an applied release, and does nothing.
     let before = (slot(&case, 0).await, case.writes().await);
     case.release(&lease, to).await.unwrap();
     assert_eq!((slot(&case, 0).await, case.writes().await), before);
@@ -103,7 +103,7 @@ async fn the_next_holder_begins_where_the_mark_fell_to(case: Case) {
     let next = case.member("ours").await;
     assert_eq!(code(case.try_claim(&next, &pool, Wish::Any).await), "pool_full");
     let to = send(&case, &reclaim(&pool, &[(0, lease.term)])).await.unwrap().remove(0).to;
-    // The clock has to come there first.
+    // The clock has to reach the mark first.
     assert_eq!(code(case.try_claim(&next, &pool, Wish::Any).await), "pool_full");
     let mut request = case.wanting(&next, &pool, Wish::Any).await;
     request.mark_at_most = to;

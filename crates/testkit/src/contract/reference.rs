@@ -1,4 +1,4 @@
-//! Long random histories, answered by the store and by the memory store alike.
+//! Long random histories, with equal results from the store and the memory store.
 
 use super::case::{Case, definition};
 use super::cases;
@@ -14,7 +14,7 @@ cases![random_histories_match_the_memory_store];
 const HISTORIES: u64 = 8;
 const STEPS: u64 = 150;
 
-/// The splitmix64 sequence: enough to choose verbs, and the same on every machine.
+/// The splitmix64 sequence: sufficient for choosing verbs, and the same on every machine.
 struct Dice(u64);
 
 impl Dice {
@@ -33,7 +33,7 @@ impl Dice {
     }
 }
 
-/// What has happened so far, to choose sensible (and stale) arguments from.
+/// Earlier results, from which sensible (and stale) arguments are chosen.
 #[derive(Default)]
 struct History {
     leases: Vec<Lease>,
@@ -42,7 +42,8 @@ struct History {
     marks: Vec<Mark>,
 }
 
-/// An answer without what differs between two stores: `writes`, and texts of errors.
+/// Returns a result without the parts that differ between two stores: `writes`, and texts of
+/// errors.
 fn comparable<T: std::fmt::Debug>(answer: &Result<T>) -> String {
     match answer {
         Ok(answer) => format!("{answer:?}"),
@@ -86,7 +87,7 @@ async fn play(case: &Case, seed: u64) {
     assert_eq!(live(ours), live(reference.workers(now).await.unwrap()), "seed {seed}");
 }
 
-/// Sends one verb to both stores and compares the answers.
+/// Sends one verb to both stores and compares the results.
 async fn one_step(
     case: &Case,
     reference: &MemoryStore,
@@ -247,7 +248,8 @@ fn a_claim(dice: &mut Dice, member: Incarnation, owner: &str, now: UnixMillis) -
     }
 }
 
-/// Mostly who holds it; sometimes whoever knows the term, and sometimes somebody else.
+/// Returns mostly the holder; sometimes none, for a call by the term alone, and sometimes another
+/// holder.
 fn a_holder(dice: &mut Dice, history: &History, lease: &Lease) -> Option<Incarnation> {
     match dice.roll(6) {
         0 => None,
@@ -265,8 +267,8 @@ fn an_extend(case: &Case, dice: &mut Dice, history: &History, now: UnixMillis) -
         slot: lease.slot,
         term: lease.term,
         from,
-        // Real time passes between the two answers where the store has a clock of its own: the
-        // limit is to lie far from both.
+        // Real time passes between the two calls where the store has a clock of its own: the limit
+        // must lie far from both times.
         to: Mark::new(
             now.get() + dice.roll(1000) * if case.goes_by_callers() { 1 } else { 36_000 },
         ),
@@ -279,7 +281,7 @@ fn an_extend(case: &Case, dice: &mut Dice, history: &History, now: UnixMillis) -
     })
 }
 
-/// An answer without the times that depend on when exactly it was asked for.
+/// Returns a result without the times, which depend on the exact moment of the call.
 fn strip_times<T: std::fmt::Debug>(answer: &Result<T, Error>) -> String {
     match answer {
         Ok(answer) => format!("{answer:?}"),

@@ -90,7 +90,7 @@ async fn an_older_end_does_not_go_back(case: Case) {
     let newer = case.reserve(&source, 10).await.unwrap();
     assert_eq!(code(give_back(&case, "orders", 5, &older).await), "mark_moved");
     give_back(&case, "orders", 11, &newer).await.unwrap();
-    // The mark is where the older segment left it, but its version is not.
+    // The mark equals the end of the older segment, but the version has changed.
     assert_eq!(code(give_back(&case, "orders", 5, &older).await), "mark_moved");
     assert_eq!(case.reserve(&source, 1).await.unwrap().first, 11);
 }
@@ -199,7 +199,7 @@ async fn giving_back_and_reserving_at_once_repeat_nothing(case: Case) {
                     if number % 2 == 0 {
                         used.extend(segment.first..=segment.last);
                     } else {
-                        // Uses one, and the others only if the store says that they are its own.
+                        // Uses one number, and gives the others back if the store accepts them.
                         used.push(segment.first);
                         match give_back(&case, "orders", segment.first + 1, &segment).await {
                             Ok(_) => {}

@@ -1,4 +1,4 @@
-//! The one way in which a source's identity changes, and where a stripe is told to end before it does.
+//! The only change of a source's identity, and the end that a stripe must get before it.
 
 use super::case::{Case, TASKS, code, reached, stand_back};
 use super::cases;
@@ -21,7 +21,7 @@ cases![
     an_end_told_while_others_reserve_lies_above_all_they_got,
 ];
 
-/// A segment source with these keys, as servers write it.
+/// Returns a segment source with these keys, as servers write it.
 fn of(name: &str, keys: &str) -> NewDefinition {
     let spec = SourceSpec::from_json(&format!(r#"{{{keys},"kind":"segment"}}"#)).unwrap();
     NewDefinition::of(name, &spec).unwrap()
@@ -31,12 +31,12 @@ fn striped(name: &str, increment: u64) -> NewDefinition {
     of(name, &format!(r#""increment":{increment}"#))
 }
 
-/// The odd numbers, and what else these keys say.
+/// Returns a source of the odd numbers, with these further keys.
 fn odd(name: &str, keys: &str) -> NewDefinition {
     of(name, &format!(r#"{keys}"increment":2,"offset":1"#))
 }
 
-/// The numbers up to 19: ten of them.
+/// Reserves the numbers up to 19: ten of them.
 async fn ten_odd(case: &Case) -> Definition {
     let source = case.store.define(&odd("orders", "")).await.unwrap();
     case.reserve(&source, 10).await.unwrap();
@@ -112,7 +112,7 @@ async fn what_was_reserved_before_a_restripe_does_not_go_back(case: Case) {
     assert_eq!(code(case.store.give_back(&back).await), "mark_moved");
 }
 
-/// Everything that was reserved by the old definition lies below the new one's first number.
+/// Every number reserved under the old definition lies below the new one's first number.
 async fn restriping_while_others_reserve_parts_their_numbers(case: Case) {
     let source = case.define("orders").await;
     let taken = case
@@ -120,7 +120,7 @@ async fn restriping_while_others_reserve_parts_their_numbers(case: Case) {
             let source = source.clone();
             async move {
                 if number == 0 {
-                    // Further and further ahead, until the others do not overtake it.
+                    // Further and further ahead, until the other tasks do not overtake it.
                     for ahead in (0..20).map(|tries| 1 << tries) {
                         let mark = mark_of(&case).await;
                         match restripe(&case, &source, 2, mark + ahead).await {
@@ -188,14 +188,14 @@ async fn an_end_below_what_was_handed_out_is_refused(case: Case) {
     let below = Some(Bounds::Range(Within { first: 1, end: 11 }));
     assert_eq!(code(case.reserve_within(&ended, 1, below).await), "mark_moved");
     case.store.alter(&odd("orders", r#""text":"hex","until":20,"#), None).await.unwrap();
-    // A deleted source comes back with its numbers.
+    // A deleted source returns with its numbers.
     case.store.set_state("orders", SourceState::Deleted).await.unwrap();
     assert_eq!(code(case.store.define(&ends(19)).await), "invalid");
     case.store.define(&ends(20)).await.unwrap();
     case.store.define(&odd("bills", r#""until":1,"#)).await.expect("nobody has any number");
 }
 
-/// Told to end at 40, and after that not; of the second the backup does not know.
+/// The source got the end 40, and later lost it; the backup lacks the second change.
 async fn an_end_that_a_restored_store_has_outgrown_lets_nothing_begin_there(case: Case) {
     ten_odd(&case).await;
     let ends = |keys: &str| odd("orders", &format!(r#"{keys}"until":40,"#));
@@ -212,7 +212,7 @@ async fn an_end_that_a_restored_store_has_outgrown_lets_nothing_begin_there(case
     case.store.alter(&odd("orders", r#""until":200,"#), None).await.unwrap();
 }
 
-/// Once a source has said that it ends at a number, whoever got one from it got one below.
+/// Once a source has an end, all numbers that were reserved lie below it.
 async fn an_end_told_while_others_reserve_lies_above_all_they_got(case: Case) {
     let source = case.store.define(&odd("orders", "")).await.unwrap();
     let taken = case

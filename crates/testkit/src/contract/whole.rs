@@ -115,7 +115,7 @@ async fn fast_forward_holds_for_slots_that_nobody_had(case: Case) {
     case.store.fast_forward(&marks_at_least(Mark::new(5))).await.unwrap();
     match case.store.ground().await {
         Ok(ground) => assert_eq!(ground.mark, mark),
-        // Through servers.
+        // A store behind servers.
         Err(error) => assert_eq!(error.kind().code(), "unsupported", "{error}"),
     }
     let member = case.member("orders").await;
@@ -141,7 +141,7 @@ async fn an_accepted_lead_holds_for_everybody_until_it_is_taken_back(case: Case)
     case.another().await.store.accept_lead(ahead).await.unwrap();
     let lease = case.claim(&member, &pool(4)).await;
     assert_eq!((lease.floor, lease.mark), (ahead, ahead), "no mark moves");
-    // It is no order to move marks: those of others stay, and so does what is accepted.
+    // Accepting a lead moves no mark: the marks of other slots stay, and so does the accepted lead.
     case.store.fast_forward(&FastForward::default()).await.unwrap();
     case.claim(&member, &pool(4)).await;
     case.store.accept_lead(Mark::ZERO).await.unwrap();
@@ -194,7 +194,7 @@ async fn fast_forward_keeps_the_numbers_of_a_source_that_the_store_lacks(case: C
     let kept = case.store.list().await.unwrap().definitions;
     let [lost] = kept.as_slice() else { panic!("{kept:?}") };
     assert_eq!((lost.state, lost.segment.mark), (SourceState::Deleted, Mark::new(70)));
-    // Whatever it was, it goes on above all numbers that anybody had.
+    // Whatever the source was, it continues above all numbers that any process had.
     let source = case.define("lost").await;
     assert_eq!(case.reserve(&source, 1).await.unwrap().first, 70);
     assert_eq!(code(case.store.define(&definition("lost", "other")).await), "conflict");

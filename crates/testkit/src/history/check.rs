@@ -1,42 +1,42 @@
-//! What is checked, by name: a failure says which promise it is that was broken.
+//! Checks by name: a failure names the broken promise.
 
 use std::fmt;
 
-/// What is checked of a history.
+/// A check of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
-    /// No ID of a source comes twice.
+    /// No ID of a source occurs twice.
     Unique,
     /// The IDs of one worker number in one life of a node increase, where the source promises it.
     Increasing,
-    /// Whatever is minted lies in a window that the store had promised to whoever minted it.
+    /// All minted IDs lie in windows that the store had promised to their minters.
     Window,
-    /// Nobody is promised what another has.
+    /// No promise overlaps that of another party.
     Promise,
     /// No mark lies below anything minted.
     Mark,
-    /// The numbers of a key are above all that was answered before they were asked for.
+    /// The numbers of a key are above all that were returned before they were requested.
     Counters,
-    /// IDs of a global order are above all that was answered before they were asked for.
+    /// IDs of a global order are above all that were returned before they were requested.
     GlobalOrder,
     /// The store skips no number.
     Dense,
-    /// Every number that a process fetched was answered, is in stock, or is counted as lost.
+    /// Every number that a process fetched was returned, is prefetched, or is counted as lost.
     Account,
-    /// Nobody holds, or loses, more numbers than may be wasted.
+    /// No process holds, or loses, more numbers than may be wasted.
     Waste,
-    /// When the trouble is over, everybody mints again.
+    /// When the trouble is over, every process mints again.
     Healing,
-    /// A store or a directory that is not what it was is refused.
+    /// A changed store or directory is rejected.
     Refusal,
-    /// Nobody waits for a call without an end.
+    /// Every call ends within a bound.
     Bound,
-    /// What many runs should try was tried, and no run panicked.
+    /// Many runs have tried what they should, and no run panicked.
     Trial,
 }
 
 impl Check {
-    /// All of them.
+    /// All checks.
     pub const ALL: [Self; 14] = [
         Self::Unique,
         Self::Increasing,
@@ -54,19 +54,19 @@ impl Check {
         Self::Trial,
     ];
 
-    /// It failed, in this way.
+    /// Returns a violation of this check, with its description.
     #[must_use]
     pub fn broken(self, what: impl Into<String>) -> Violation {
         Violation { check: self, what: what.into() }
     }
 }
 
-/// A promise that was broken. Says which, how, and where it can, how to replay the run.
+/// A broken promise: which one, how, and where possible, how to replay the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which.
+    /// Check that failed.
     pub check: Check,
-    /// How.
+    /// Description of the failure.
     pub what: String,
 }
 
@@ -77,5 +77,5 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Whether a promise was kept.
+/// Result of a check.
 pub type Checked = Result<(), Violation>;

@@ -1,11 +1,11 @@
-//! Who was promised what, and what they made of it.
+//! Promises of the store to each party, and the IDs minted from them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{Check, Checked, Violation};
 
-/// Who has a window: a machine, and which life of it. With a journal, one life goes on from another.
+/// Owner of a window: a machine, in one of its lives. With a journal, one life continues another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Party {
     /// The machine.
@@ -23,9 +23,9 @@ impl fmt::Display for Party {
 /// A right to mint: a slot of a pool, or the numbers of a source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Right {
-    /// The pool, and the slot.
+    /// Pool and slot.
     Slot(String, u64),
-    /// The source.
+    /// Source.
     Numbers(String),
 }
 
@@ -38,8 +38,8 @@ impl fmt::Display for Right {
     }
 }
 
-/// All promises of a run. Bounds are Unix milliseconds for slots, and numbers for segments; the upper
-/// one is excluded.
+/// All promises of a run. Bounds are Unix milliseconds for slots, and numbers for segments; the
+/// upper bound is excluded.
 #[derive(Debug, Default)]
 pub struct Ledger {
     rights: BTreeMap<Right, Known>,
@@ -47,17 +47,18 @@ pub struct Ledger {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Disjoint, as long as nobody is promised what another has.
+    /// Disjoint, unless two parties are promised the same.
     windows: Vec<(u64, u64, Party)>,
-    /// What was asked for, by whom, in which life of its machine: the store may have given it.
+    /// Requested windows, with the party and the life of its machine: the store may have granted
+    /// them.
     asked: Vec<(u64, u64, Party, u32)>,
-    /// The end of everything minted.
+    /// End of everything minted.
     minted_end: u64,
-    /// The highest mark there ever was.
+    /// Highest mark so far.
     mark_max: u64,
-    /// For each machine, its newest life that minted, and the end of what those before it minted.
+    /// Newest life of each machine that minted, and the end of all IDs that earlier lives minted.
     lives: BTreeMap<usize, (u32, u64)>,
-    /// The end of what each machine minted.
+    /// End of the IDs that each machine minted.
     minted_by: BTreeMap<usize, u64>,
 }
 
@@ -85,11 +86,11 @@ impl Ledger {
         self.rights.entry(right.clone()).or_default()
     }
 
-    /// The store acknowledged `[from, to)` to `party`.
+    /// Records that the store acknowledged `[from, to)` to `party`.
     ///
     /// # Errors
-    /// Somebody else has some of it. That says nothing where promises are not written down in the
-    /// order in which they were made: ask [`disjoint`](Self::disjoint) at the end.
+    /// Another party has some of it. This proves nothing where promises are not recorded in the
+    /// order in which they were made: call [`disjoint`](Self::disjoint) at the end.
     pub fn granted(&mut self, right: &Right, from: u64, to: u64, party: Party) -> Checked {
         if from >= to {
             return Ok(());
@@ -107,16 +108,17 @@ impl Ledger {
         other.map_or(Ok(()), |other| Err(promised_twice(right, (from, to, party), other)))
     }
 
-    /// `party` is about to ask the store for `[from, to)`, in its machine's life `life`. Killed before it has
-    /// said what the store answered, a later life of it may go on there.
+    /// Records that `party` is about to request `[from, to)` from the store, in its machine's life
+    /// `life`. If it is killed before it has recorded the result, a later life of it may continue
+    /// there.
     pub fn asked(&mut self, right: &Right, from: u64, to: u64, party: Party, life: u32) {
         self.known(right).asked.push((from, to, party, life));
     }
 
-    /// A mark is there now: what lies above it is nobody's.
+    /// Records the current mark: no party owns anything above it.
     ///
     /// # Errors
-    /// It lies below something minted.
+    /// The mark lies below something minted.
     pub fn mark_is(&mut self, right: &Right, mark: u64) -> Checked {
         let known = self.known(right);
         for window in &mut known.windows {
@@ -133,7 +135,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// From now on `party` mints nothing at or above `mark`, unless it is promised to it again.
+    /// Records that `party` mints nothing at or above `mark` from now on, unless it is promised to
+    /// it again.
     pub fn given_up(&mut self, right: &Right, mark: u64, party: Party) {
         let known = self.known(right);
         for (_, end, whose) in &mut known.windows {
@@ -144,11 +147,11 @@ impl Ledger {
         known.windows.retain(|(begin, end, _)| begin < end);
     }
 
-    /// `[from, to)` was minted by `party`, in its machine's life `life`.
+    /// Records that `party` minted `[from, to)`, in its machine's life `life`.
     ///
     /// # Errors
-    /// It lies outside every window that the party has, or below what the machine minted from the slot
-    /// in an earlier life.
+    /// It lies outside every window of the party, or below what the machine minted from the slot in
+    /// an earlier life.
     pub fn minted(
         &mut self,
         right: &Right,
@@ -186,7 +189,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether nothing at or above `mark` was minted, and nobody but this machine was promised any of it.
+    /// Returns whether nothing at or above `mark` was minted, and no machine except `but` was
+    /// promised, or requested, any of it.
     #[must_use]
     pub fn is_nobodys_from(&self, right: &Right, mark: u64, but: usize) -> bool {
         let Some(known) = self.rights.get(right) else { return true };
@@ -198,7 +202,7 @@ impl Ledger {
             && !known.asked.iter().any(was_asked)
     }
 
-    /// What `party` has right below `mark` and has not minted: from which number on.
+    /// Returns the first number that `party` has directly below `mark` and has not minted.
     #[must_use]
     pub fn unused(&self, right: &Right, mark: u64, party: Party) -> Option<u64> {
         let known = self.rights.get(right)?;
@@ -208,10 +212,10 @@ impl Ledger {
         Some((*begin).max(minted)).filter(|first| *first < mark)
     }
 
-    /// Whether nobody was promised what another has.
+    /// Checks that no promise overlaps that of another party.
     ///
     /// # Errors
-    /// Somebody was.
+    /// Two parties were promised the same.
     pub fn disjoint(&self) -> Checked {
         for (right, known) in &self.rights {
             for window in &known.windows {
@@ -223,7 +227,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The first of `[from, to)` that was promised to nobody.
+    /// Returns the first of `[from, to)` that no party was promised.
     pub fn gap(&self, right: &Right, from: u64, to: u64) -> Option<u64> {
         let mut windows =
             self.rights.get(right).map_or_else(Vec::new, |known| known.windows.clone());
@@ -238,15 +242,14 @@ impl Ledger {
         (reached < to).then_some(reached)
     }
 
-    /// All windows: the right, the end of the window, and whose it is.
+    /// Returns all windows: the right, the end of the window, and its party.
     pub fn promised(&self) -> impl Iterator<Item = (&Right, u64, Party)> {
         self.rights.iter().flat_map(|(right, known)| {
             known.windows.iter().map(move |(_, end, whose)| (right, *end, *whose))
         })
     }
 
-    /// Every right that there is, with the end of what was minted from it and the highest mark that it
-    /// ever had.
+    /// Returns every right, with the end of the IDs minted from it and its highest mark ever.
     pub fn ends(&self) -> impl Iterator<Item = (&Right, u64, u64)> {
         self.rights.iter().map(|(right, known)| (right, known.minted_end, known.mark_max))
     }
@@ -277,7 +280,7 @@ mod tests {
         assert!(ledger.minted(&right(), 15, 16, A, 1).is_err(), "given up");
     }
 
-    /// Killed before it has said what the store answered.
+    /// Covers a kill before the result of the request was recorded.
     #[test]
     fn a_later_life_may_have_what_an_earlier_one_asked_for() {
         let mut ledger = Ledger::default();

@@ -1,4 +1,4 @@
-//! What was minted, by whom, and whether that is as promised: the one checker of everything that is
+//! Minted IDs, their minters, and whether all is as promised: the one checker of everything that is
 //! simulated, and of everything that is done to real processes and servers.
 
 mod check;
@@ -14,14 +14,14 @@ pub use ledger::{Ledger, Party, Right};
 pub use numbers::Numbers;
 pub use order::Order;
 
-/// Who minted an ID: which node, in which of its lives, when in true time.
+/// Minter of an ID: the node, its life, and the true time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mint {
-    /// Which node.
+    /// The node.
     pub node: usize,
-    /// Which of its lives.
+    /// Life of the node.
     pub life: u32,
-    /// When, in milliseconds since the run began.
+    /// True time in milliseconds since the run began.
     pub at_ms: u64,
 }
 
@@ -37,15 +37,15 @@ pub struct History {
     minted: HashMap<(usize, u64), Mint>,
     /// The last ID of each source, node, life and worker.
     last: HashMap<(usize, usize, u32, u64), u64>,
-    /// Of all IDs and their mints, in their order: two runs of one seed must agree.
+    /// Digest of all IDs and their mints, in order: two runs of one seed must agree.
     digest: u64,
 }
 
 impl History {
-    /// An ID of a source. `worker` is given where the IDs of one worker must increase.
+    /// Adds an ID of a source. `worker` is given where the IDs of one worker must increase.
     ///
     /// # Errors
-    /// It was minted before, or is lower than one that was.
+    /// The ID was minted before, or is lower than an earlier one.
     pub fn add(&mut self, source: usize, id: u64, by: Mint, worker: Option<u64>) -> Checked {
         for word in [source as u64, id, by.node as u64, u64::from(by.life), by.at_ms] {
             self.digest = (self.digest ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
@@ -64,19 +64,19 @@ impl History {
         Ok(())
     }
 
-    /// How many IDs there are.
+    /// Returns the number of IDs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.minted.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no IDs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.minted.is_empty()
     }
 
-    /// Of all IDs and their mints, in their order.
+    /// Returns a digest of all IDs and their mints, in order.
     #[must_use]
     pub const fn digest(&self) -> u64 {
         self.digest

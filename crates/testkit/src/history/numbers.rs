@@ -1,4 +1,4 @@
-//! The numbers of a segment source: that none comes twice, and that none is missing without a reason.
+//! Numbers of a segment source: none occurs twice, and none is missing without a reason.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use super::{Check, Checked, Violation};
 /// The first number of every source.
 const FIRST: u64 = 1;
 
-/// All numbers that were answered, as ranges: dense sources of any size take little room.
+/// All returned numbers, as ranges: dense sources of any size take little memory.
 #[derive(Debug, Default)]
 pub struct Numbers {
-    /// Disjoint, from the first to the one behind the last; neighbours are one.
+    /// Disjoint ranges from the first number to the one after the last; adjacent ranges are merged.
     ranges: BTreeMap<u64, u64>,
     used: u64,
 }
 
 impl Numbers {
-    /// `[first, end)` was answered.
+    /// Records that `[first, end)` was returned.
     ///
     /// # Errors
-    /// Some of it was answered before.
+    /// Some of it was returned before.
     pub fn answered(&mut self, first: u64, end: u64) -> Checked {
         if first >= end {
             return Ok(());
@@ -40,22 +40,22 @@ impl Numbers {
         Ok(())
     }
 
-    /// How many were answered.
+    /// Returns the count of returned numbers.
     #[must_use]
     pub const fn used(&self) -> u64 {
         self.used
     }
 
-    /// The one behind the highest that was answered.
+    /// Returns the number after the highest one that was returned.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.ranges.last_key_value().map_or(FIRST, |(_, end)| *end)
     }
 
-    /// How many numbers below the store's mark nobody was answered.
+    /// Returns how many numbers below the store's mark were never returned.
     ///
     /// # Errors
-    /// One at or above the mark was answered.
+    /// A returned number lies at or above the mark.
     pub fn missing(&self, mark: u64) -> Result<u64, Violation> {
         let outside = |number| format!("{number} was answered, outside {FIRST} to below {mark}");
         let first = self.ranges.first_key_value().map_or(FIRST, |(first, _)| *first);
@@ -67,9 +67,9 @@ impl Numbers {
         Ok(mark - FIRST - self.used)
     }
 
-    /// Whether all numbers below the store's mark are accounted for: answered, or among those that the
-    /// servers say are `lost`. Of those `unheard` may have been answered: they were asked for, and whoever asked
-    /// does not know that the store has given them to somebody else.
+    /// Checks that all numbers below the store's mark are accounted for: returned, or among those
+    /// that servers report as `lost`. Of these, `unheard` numbers may have been returned: their
+    /// requester does not know that the store gave them to another process.
     ///
     /// # Errors
     /// More are missing, or fewer.
@@ -83,10 +83,10 @@ impl Numbers {
         )))
     }
 
-    /// Whether no more are missing below the store's mark than may be.
+    /// Checks that at most `lost_max` numbers are missing below the store's mark.
     ///
     /// # Errors
-    /// More are.
+    /// More are missing.
     pub fn wasted_at_most(&self, mark: u64, lost_max: u64) -> Checked {
         let missing = self.missing(mark)?;
         if missing <= lost_max {

@@ -1,5 +1,5 @@
-//! What must rise in real time, over everybody who answers: whatever was answered before a request began lies
-//! below its answer.
+//! Numbers that must rise in real time over all servers: those returned before a request began lie
+//! below those of its response.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -7,11 +7,12 @@ use std::hash::Hash;
 
 use super::{Check, Checked};
 
-/// The highest answer of each key so far. What is remembered is one number a key, so that there may be
-/// millions, and a run may last as long as it likes.
+/// Highest number returned for each key so far. It keeps one number per key, so that there may be
+/// millions of keys, and a run may take any time.
 ///
-/// Ask for the [`floor`](Self::floor) before the request is sent, and tell the [`answer`](Self::answered)
-/// when it is there. Between two that overlap nothing is promised, and nothing is found.
+/// Callers read the [`floor`](Self::floor) before they send a request, and record the numbers with
+/// [`answered`](Self::answered) when they arrive. Overlapping requests have no promised order, and
+/// none is checked.
 #[derive(Debug)]
 pub struct Order<K> {
     highest: HashMap<K, u64>,
@@ -26,16 +27,17 @@ impl<K> Default for Order<K> {
 }
 
 impl<K: Clone + Debug + Eq + Hash> Order<K> {
-    /// What the answer to a request that begins now must be above.
+    /// Returns the number that the response to a request beginning now must exceed.
     #[must_use]
     pub fn floor(&self, key: &K) -> u64 {
         self.highest.get(key).copied().unwrap_or(0)
     }
 
-    /// The lowest and the highest number of an answer to a request that began when `floor` was its floor.
+    /// Records the lowest and the highest number of a response to a request that began at `floor`.
     ///
     /// # Errors
-    /// It is not above. Which check that is, whoever asks knows: here the keys are a counter's.
+    /// The numbers are not above `floor`. The violation is that of a counter; the caller knows
+    /// which check it really is.
     pub fn answered(&mut self, key: &K, floor: u64, answer: (u64, u64), by: &str) -> Checked {
         let (lowest, highest) = answer;
         if lowest <= floor || highest < lowest {
@@ -54,20 +56,20 @@ impl<K: Clone + Debug + Eq + Hash> Order<K> {
         Ok(())
     }
 
-    /// How many keys were answered for.
+    /// Returns the number of keys with a response.
     #[must_use]
     pub fn keys(&self) -> usize {
         self.highest.len()
     }
 
-    /// How many answers there were.
+    /// Returns the number of responses.
     #[must_use]
     pub const fn answers(&self) -> usize {
         self.answers
     }
 
-    /// While how many answers were on their way, somebody else got one for the same key: without any,
-    /// nothing was tried.
+    /// Returns the number of responses during which another caller got one for the same key:
+    /// without any, nothing was tried.
     #[must_use]
     pub const fn overlapped(&self) -> usize {
         self.overlapped
@@ -84,7 +86,7 @@ mod tests {
         let asks = |order: &Order<&str>| order.floor(&"alice");
         let (one, other) = (asks(&order), asks(&order));
         order.answered(&"alice", one, (7, 9), "a").unwrap();
-        // They overlapped: either may be the lower.
+        // The requests overlapped: either may be the lower.
         order.answered(&"alice", other, (3, 4), "b").unwrap();
         let third = asks(&order);
         assert!(order.answered(&"alice", third, (9, 9), "equal").is_err());
