@@ -10,29 +10,29 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
-/// Which way bytes go.
+/// Direction of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Requests.
     ToServer,
-    /// Answers.
+    /// Responses.
     ToClient,
 }
 
-/// What is wrong with the network now.
+/// Present failures of the network.
 #[derive(Clone, Copy, Debug, Default)]
 struct Weather {
-    /// Where connections lead.
+    /// Port to which connections lead.
     server_port: u16,
     to_server_held: bool,
     to_client_held: bool,
-    /// So many more answers get through; then they are held.
+    /// Pieces of responses that still get through; later ones are held.
     answers_left: Option<u64>,
     delay_ms: u64,
     refuses: bool,
-    /// How often all connections have been cut.
+    /// Number of times that all connections were cut.
     cuts: u64,
-    /// How many pieces of answers were lost with their connection.
+    /// Number of pieces of responses that were lost with their connection.
     answers_lost: u64,
 }
 
@@ -44,7 +44,7 @@ impl Weather {
         }
     }
 
-    /// A piece of an answer has come. Answers whether it and all that follow are held now.
+    /// Counts a piece of a response. Returns whether it and all later pieces are held.
     const fn count_answer(&mut self) -> bool {
         match self.answers_left {
             Some(0) => {
@@ -60,13 +60,13 @@ impl Weather {
     }
 }
 
-/// A TCP proxy for one server; gone with its connections when dropped.
+/// TCP proxy for one server; dropping it closes its connections.
 ///
-/// What is held is not lost: it arrives, late, when the network [heals](Self::heal).
+/// Held bytes are not lost: they arrive, late, when the network [heals](Self::heal).
 pub struct Proxy {
     address: SocketAddr,
     weather: Arc<watch::Sender<Weather>>,
-    // Dropped last: its tasks end with it.
+    // Dropped last: the proxy's tasks end with it.
     _runtime: Runtime,
 }
 
@@ -80,7 +80,7 @@ impl fmt::Debug for Proxy {
 }
 
 impl Proxy {
-    /// Starts one before the server on this loopback port.
+    /// Starts a proxy before the server on this loopback port.
     ///
     /// # Panics
     /// When there is no free port.
@@ -89,10 +89,10 @@ impl Proxy {
         Self::at("127.0.0.1:0", server_port)
     }
 
-    /// Starts one at this address.
+    /// Starts a proxy at this address.
     ///
     /// # Panics
-    /// When the address cannot be had.
+    /// When the address cannot be bound.
     #[must_use]
     pub fn at(address: &str, server_port: u16) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -109,14 +109,14 @@ impl Proxy {
         Self { address, weather, _runtime: runtime }
     }
 
-    /// The loopback port that it listens on.
+    /// Returns the loopback port that it listens on.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// Closes every connection. New ones lead to the server on this loopback port: what its clients see when an
-    /// address is given to another.
+    /// Closes every connection. New ones lead to the server on this loopback port, as when an
+    /// address moves to another server.
     pub fn lead_to(&self, server_port: u16) {
         self.weather.send_modify(|weather| {
             weather.server_port = server_port;
@@ -124,7 +124,7 @@ impl Proxy {
         });
     }
 
-    /// Closes every connection. New ones are taken.
+    /// Closes every connection. New ones are accepted.
     pub fn cut(&self) {
         self.weather.send_modify(|weather| weather.cuts += 1);
     }
@@ -135,7 +135,7 @@ impl Proxy {
             .send_modify(|weather| (weather.cuts, weather.refuses) = (weather.cuts + 1, true));
     }
 
-    /// Holds back everything that goes this way, on every connection, until it heals.
+    /// Holds all bytes in this direction, on every connection, until it heals.
     pub fn hold(&self, way: Way) {
         self.weather.send_modify(|weather| match way {
             Way::ToServer => weather.to_server_held = true,
@@ -143,18 +143,18 @@ impl Proxy {
         });
     }
 
-    /// So many more pieces of answers get through, on all connections together; then answers are held, until
-    /// it heals. What a server does is done, and whoever asked for it does not hear of it.
+    /// Lets `pieces` more pieces of responses through, on all connections together; then holds
+    /// responses until it heals. The server does its work, and its clients do not learn of it.
     pub fn hold_answers_after(&self, pieces: u64) {
         self.weather.send_modify(|weather| weather.answers_left = Some(pieces));
     }
 
-    /// Everything takes so many milliseconds longer, until it heals.
+    /// Delays everything by `ms` milliseconds, until it heals.
     pub fn delay(&self, ms: u64) {
         self.weather.send_modify(|weather| weather.delay_ms = ms);
     }
 
-    /// Nothing is wrong any more; what was held is delivered.
+    /// Ends all failures, and delivers what was held.
     pub fn heal(&self) {
         self.weather.send_modify(|weather| {
             let Weather { server_port, cuts, answers_lost, .. } = *weather;
@@ -162,7 +162,8 @@ impl Proxy {
         });
     }
 
-    /// How many pieces of answers were on their way when their connection was cut, since the start.
+    /// Returns how many pieces of responses were in flight when their connection was cut, since the
+    /// start.
     #[must_use]
     pub fn answers_lost(&self) -> u64 {
         self.weather.borrow().answers_lost
@@ -178,31 +179,31 @@ async fn connection(client: TcpStream, sets: Arc<watch::Sender<Weather>>) {
     let there = ("127.0.0.1", begun.server_port);
     let Ok(server) = TcpStream::connect(there).await else { return };
     for stream in [&client, &server] {
-        // Without it, each step would take as long as the other side's delayed acknowledgement.
+        // Without this, each step would wait for the other side's delayed acknowledgement.
         let _ = stream.set_nodelay(true);
     }
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let requests = pump(from_client, to_server, Way::ToServer, &sets);
     let answers = pump(from_server, to_client, Way::ToClient, &sets);
-    // What it answers is a lock on the weather, which what is lost changes.
+    // The result is dropped: it is a lock on the weather, which a lost piece changes.
     let cut = async { drop(weather.wait_for(|now| now.cuts != begun.cuts).await) };
     tokio::select! {
         biased;
-        // First: what was held when it was cut is lost, also where it is healed in the same moment.
+        // The cut comes first: what it holds is lost, also when it heals in the same moment.
         () = cut => {}
         _ = async { tokio::join!(requests, answers) } => {}
     }
 }
 
-/// A piece of an answer: lost, unless it is forgotten when it has arrived.
+/// A piece of a response in flight: lost, unless it is forgotten after it has arrived.
 struct OnItsWay<'a>(&'a watch::Sender<Weather>);
 
 impl Drop for OnItsWay<'_> {
     fn drop(&mut self) {
         self.0.send_if_modified(|weather| {
             weather.answers_lost += 1;
-            // Nobody waits for this.
+            // No task waits for this change.
             false
         });
     }
@@ -235,7 +236,7 @@ async fn pump(
         // It has arrived.
         std::mem::forget(on_its_way);
     }
-    // That nothing more comes is held too.
+    // The end of the stream is held, too.
     if weather.wait_for(|now| !now.held(way)).await.is_ok() {
         let _ = to.shutdown().await;
     }
@@ -249,11 +250,11 @@ mod tests {
 
     use super::*;
 
-    /// Long enough for anything that can arrive, and short enough to wait for what cannot.
+    /// Wait that is long enough for bytes that can arrive, and short enough for those that cannot.
     const SOON: Duration = Duration::from_millis(300);
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    /// A server that answers each byte with the next higher one.
+    /// Starts a server that responds to each byte with the next higher one.
     fn server() -> u16 {
         let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -284,7 +285,7 @@ mod tests {
             self.0.write_all(&[byte]).unwrap();
         }
 
-        /// The next byte; none when it does not come.
+        /// Returns the next byte, or `None` when it does not come.
         fn receive(&mut self, within: Duration) -> Option<u8> {
             self.0.set_read_timeout(Some(within)).unwrap();
             let mut byte = [0];
@@ -353,7 +354,7 @@ mod tests {
             assert_eq!(proxy.answers_lost(), 0, "it arrived");
             proxy.hold(Way::ToClient);
             client.send(1);
-            // The server may not have answered yet, on a busy machine: then once more.
+            // On a busy machine, the server may not have responded yet: then once more.
             assert_eq!(client.receive(SOON), None);
             proxy.cut();
             assert!(client.is_closed());

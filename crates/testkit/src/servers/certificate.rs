@@ -1,4 +1,4 @@
-//! A certificate for servers on loopback, signed by an authority of its own.
+//! A certificate for servers on loopback, signed by its own CA.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,13 +6,13 @@ use std::process::Command;
 use super::{Folder, done};
 use crate::programs;
 
-/// The authority's certificate.
+/// File of the CA's certificate.
 pub(super) const AUTHORITY: &str = "ca.pem";
-/// The server's certificate, and its key.
+/// Files of the server's certificate, and its key.
 const CERTIFICATE: &str = "certificate.pem";
 const KEY: &str = "key.pem";
 
-/// The files of one certificate. They go with the folder that they are in.
+/// Files of one certificate, which last as long as their folder.
 #[derive(Clone)]
 pub(super) struct Certificate {
     pub(super) certificate: PathBuf,
@@ -20,12 +20,12 @@ pub(super) struct Certificate {
 }
 
 impl Certificate {
-    /// The files of one that is made, in its folder.
+    /// Returns the files of a certificate that was made in this folder.
     pub(super) fn of(file: impl Fn(&str) -> PathBuf) -> Self {
         Self { certificate: file(CERTIFICATE), key: file(KEY) }
     }
 
-    /// Makes one in a folder; its key can be read by `user` alone.
+    /// Makes a certificate in a folder; only `user` can read its key.
     pub(super) fn make(folder: &Folder, user: Option<&str>) -> Self {
         let file = |name: &str| folder.join(name);
         let (authority, authority_key) = (file(AUTHORITY), file("ca.key"));
@@ -56,12 +56,12 @@ fn openssl() -> Command {
     Command::new(programs::installed("openssl"))
 }
 
-/// An authority that has signed nobody's certificate; gone when dropped.
+/// A CA that has signed no server's certificate; removed when dropped.
 #[derive(Debug)]
 pub struct Stranger(Folder);
 
 impl Stranger {
-    /// Makes one.
+    /// Makes a CA.
     #[must_use]
     pub fn new() -> Self {
         let folder = Folder::new(None);
@@ -69,7 +69,7 @@ impl Stranger {
         Self(folder)
     }
 
-    /// The file with its certificate.
+    /// Returns the file with its certificate.
     #[must_use]
     pub fn authority(&self) -> PathBuf {
         self.0.join(AUTHORITY)

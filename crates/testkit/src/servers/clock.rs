@@ -1,8 +1,8 @@
 //! A machine's clock that is wrong, by libfaketime.
 //!
-//! What is faked: wall time (`CLOCK_REALTIME`), which programs ask of the C library, where libfaketime
-//! answers in its place. What is not: elapsed time. That is what a step of a real clock is: wall time
-//! moves, elapsed time does not.
+//! Wall time (`CLOCK_REALTIME`) is faked: programs get it from the C library, where libfaketime
+//! replaces it. Elapsed time is not faked. This models a step of a real clock: wall time moves,
+//! elapsed time does not.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,12 +11,12 @@ use std::process::Command;
 
 use crate::{children, programs};
 
-/// A clock that is off by what a file says.
+/// A clock with an offset that a file contains.
 #[derive(Clone, Debug)]
 pub struct FakeClock(PathBuf);
 
 impl FakeClock {
-    /// A clock that is right, and has this file, which whoever goes by it can read.
+    /// Returns a clock without offset that has this file, which programs under the clock can read.
     ///
     /// # Panics
     /// When the file cannot be written.
@@ -27,8 +27,8 @@ impl FakeClock {
         clock
     }
 
-    /// The clock is off by `seconds` from now on. The file is replaced at once, so that nobody reads
-    /// half of it.
+    /// Sets the offset to `seconds` from now on. The file is replaced at once, so that no program
+    /// reads half of it.
     ///
     /// # Panics
     /// When the file cannot be written.
@@ -38,19 +38,22 @@ impl FakeClock {
         fs::rename(&next, &self.0).unwrap();
     }
 
-    /// A command by this clock, that ends with this process if [`children::spawn`] starts it.
+    /// Returns a command under this clock, which ends with this process if [`children::spawn`]
+    /// starts it.
     #[must_use]
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         self.command_as(None, program)
     }
 
-    /// The same, as another user of this machine.
+    /// Returns the same command, run as another user of this machine.
     pub(super) fn command_as(&self, user: Option<&str>, program: impl AsRef<OsStr>) -> Command {
-        // Only the program itself: what it shares with its children must be its own user's.
+        // Only for the program itself: what it shares with its children must belong to its own
+        // user.
         let mut command = children::command_as(user, "env");
         command
             .args(["-u", "FAKETIME", "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"])
-            // Its mend for waits by elapsed time, which is not faked, makes each commit of MySQL take 0.3 s.
+            // The fix for waits by elapsed time, which is not faked, makes each commit of MySQL
+            // take 0.3 s.
             .args(["NO_FAKE_STAT=1", "FAKETIME_FORCE_MONOTONIC_FIX=0"])
             .arg(format!("FAKETIME_TIMESTAMP_FILE={}", self.0.display()))
             .arg(format!("LD_PRELOAD={}", library().display()))
@@ -59,7 +62,8 @@ impl FakeClock {
     }
 }
 
-/// Where Debian's package `libfaketime` has the library, which depends on the machine's kind.
+/// Returns the path of the library in Debian's package `libfaketime`, which depends on the
+/// machine's architecture.
 fn library() -> PathBuf {
     let found = fs::read_dir("/usr/lib").unwrap().filter_map(|entry| {
         let library = entry.ok()?.path().join("faketime/libfaketimeMT.so.1");

@@ -8,31 +8,31 @@ use super::server::{Recipe, Server};
 use super::{Folder, free_port, succeeds};
 use crate::{children, programs};
 
-/// An etcd of one server; gone when dropped.
+/// An etcd of one server; removed when dropped.
 #[derive(Debug)]
 pub struct Etcd(Server);
 
 impl Etcd {
-    /// Starts one.
+    /// Starts an etcd.
     ///
     /// # Panics
-    /// When there is none on this machine, or it does not start.
+    /// When etcd is not installed, or does not start.
     #[must_use]
     pub fn start() -> Self {
         let answers = |port| succeeds(client(port).args(["get", "x"]));
         Self::start_in(Folder::new(None), "http", "etcd://127.0.0.1:", answers, Vec::new())
     }
 
-    /// Starts one that speaks TLS and nothing else.
+    /// Starts an etcd that speaks only TLS.
     ///
     /// # Panics
-    /// When there is none on this machine, or it does not start.
+    /// When etcd is not installed, or does not start.
     #[must_use]
     pub fn start_with_tls() -> Self {
         let folder = Folder::new(None);
         let Certificate { certificate, key } = Certificate::make(&folder, None);
         let settings = vec!["--cert-file".into(), certificate, "--key-file".into(), key];
-        // Whether it lets somebody in, is what is tried.
+        // This checks whether the server accepts clients; it does not verify the certificate.
         let answers = |port| {
             let mut client = client_of("https", port);
             succeeds(client.args([
@@ -45,7 +45,7 @@ impl Etcd {
         Self::start_in(folder, "https", "etcds://127.0.0.1:", answers, settings)
     }
 
-    /// The authority that has signed its certificate, if it has one.
+    /// Returns the certificate of the CA that signed its certificate, if it has one.
     #[must_use]
     pub fn authority(&self) -> PathBuf {
         self.0.path(certificate::AUTHORITY)
@@ -79,13 +79,13 @@ impl Etcd {
         Self(Server::new(recipe, folder))
     }
 
-    /// The URL of its one server.
+    /// Returns the URL of its one server.
     #[must_use]
     pub fn url(&self) -> String {
         self.0.url()
     }
 
-    /// Its own client, to be given a command.
+    /// Returns etcd's own client, without a command.
     #[must_use]
     pub fn client(&self) -> Command {
         client(self.0.port())

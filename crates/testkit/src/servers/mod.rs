@@ -1,7 +1,8 @@
-//! Throwaway servers: real databases from the system's packages, on free loopback ports, with a
-//! folder of their own that goes with them.
+//! Throwaway servers: real databases from the system's packages, on free loopback ports, each with
+//! a folder that is removed with it.
 //!
-//! A server that is missing fails the test that asks for it, with the name of its package ([`programs`](crate::programs)).
+//! A missing server fails the test that needs it, with the name of its package
+//! ([`programs`](crate::programs)).
 
 mod certificate;
 mod clock;
@@ -35,9 +36,9 @@ pub use redis_clock::RedisClock;
 pub use server::Server;
 pub use zookeeper::Zookeeper;
 
-/// Below it lie the ports of well-known services.
+/// Lowest port; the ports of well-known services lie below.
 const PORT_MIN: u16 = 10_000;
-/// Where the ports begin that Linux gives to connections, unless it is told otherwise.
+/// Default start of the ports that Linux gives to connections.
 const PORTS_GIVEN: u16 = 32_768;
 
 /// A folder that is removed with its contents.
@@ -45,7 +46,7 @@ const PORTS_GIVEN: u16 = 32_768;
 struct Folder(PathBuf);
 
 impl Folder {
-    /// A new one; `user`, if any, is its owner.
+    /// Makes a folder; `user`, if any, is its owner.
     fn new(user: Option<&str>) -> Self {
         let name = format!("snowmint-{}", random::incarnation().unwrap());
         let path = std::env::temp_dir().join(name);
@@ -72,16 +73,16 @@ fn pause() {
     std::thread::sleep(Duration::from_millis(50));
 }
 
-/// A port that nobody listens on, and that no other server of the tests was given. It lies below those that the
-/// system gives to connections and to whoever binds port 0, so it stays free until its server has started, and while it
-/// is stopped.
+/// Returns a port on which no process listens, and that no other server of the tests got. It lies
+/// below the ports that the system gives to connections and to programs that bind port 0. So it
+/// stays free until its server has started, and while it is stopped.
 ///
 /// # Panics
 /// When no port is free.
 pub fn free_port() -> u16 {
     static NEXT: OnceLock<AtomicU64> = OnceLock::new();
-    // The UDP port of the same number says to other test processes that it is taken, until this one ends: between here
-    // and the start of a server nobody listens yet.
+    // The UDP port of the same number marks it as taken for other test processes, until this one
+    // ends: before a server has started, no process listens.
     static TAKEN: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
     let next = NEXT.get_or_init(|| AtomicU64::new(random::number().unwrap() >> 1));
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
@@ -105,7 +106,7 @@ fn done(command: &mut Command) {
     done_with(command, Stdio::null());
 }
 
-/// The same, which reads this.
+/// Runs a command that must succeed, with this input.
 fn done_with(command: &mut Command, input: impl Into<Stdio>) {
     let output = command.stdin(input).output();
     let output = output.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
@@ -117,13 +118,13 @@ fn done_with(command: &mut Command, input: impl Into<Stdio>) {
     );
 }
 
-/// Whether a command succeeds.
+/// Returns whether a command succeeds.
 fn succeeds(command: &mut Command) -> bool {
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 
-/// Whether this process is the system's administrator, as whom databases refuse to run.
+/// Returns whether this process runs as root, as which databases do not run.
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -134,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// Nor does the system give them to connections meanwhile.
+    /// The system does not give these ports to connections meanwhile, either.
     #[test]
     fn no_port_is_given_twice() {
         let ports: BTreeSet<u16> = (0..200).map(|_| free_port()).collect();

@@ -9,37 +9,37 @@ use super::server::{Recipe, Server};
 use super::{FakeClock, Folder, done, done_with, is_root, succeeds};
 use crate::{children, programs};
 
-/// Names the folder of a MySQL, whose programs lie in its `bin`, as `ci/mysql` makes it. All tests run on it then,
-/// instead of the system's MariaDB.
+/// Environment variable with the folder of a MySQL, which has its programs in `bin`, as `ci/mysql`
+/// makes it. If it is set, all tests run on it instead of the system's MariaDB.
 const FOLDER: &str = "SNOWMINT_MYSQL";
 
-/// A server with a database `ids`; gone when dropped.
+/// A server with a database `ids`; removed when dropped.
 #[derive(Debug)]
 pub struct Mysql(Server);
 
 impl Mysql {
-    /// Starts one, with `settings` such as `innodb-flush-log-at-trx-commit=2`.
+    /// Starts a server, with `settings` such as `innodb-flush-log-at-trx-commit=2`.
     ///
     /// # Panics
-    /// When there is none on this machine, or it does not start.
+    /// When the server is not installed, or does not start.
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
         Self::start_in(Folder::new(user()), settings, None)
     }
 
-    /// Starts one that goes by this clock.
+    /// Starts a server that uses this clock.
     ///
     /// # Panics
-    /// When there is none on this machine, or it does not start.
+    /// When the server is not installed, or does not start.
     #[must_use]
     pub fn start_by(clock: &FakeClock) -> Self {
         Self::start_in(Folder::new(user()), &[], Some(clock.clone()))
     }
 
-    /// Starts one that speaks TLS.
+    /// Starts a server that speaks TLS.
     ///
     /// # Panics
-    /// When there is none on this machine, or it does not start.
+    /// When the server is not installed, or does not start.
     #[must_use]
     pub fn start_with_tls() -> Self {
         let folder = Folder::new(user());
@@ -49,29 +49,29 @@ impl Mysql {
         Self::start_in(folder, &[&certificate, &key], None)
     }
 
-    /// Starts one that speaks no TLS.
+    /// Starts a server without TLS.
     ///
     /// # Panics
-    /// When there is none on this machine, or it does not start.
+    /// When the server is not installed, or does not start.
     #[must_use]
     pub fn start_without_tls() -> Self {
         let setting = if folder().is_some() { "tls-version=" } else { "skip-ssl" };
         Self::start(&[setting])
     }
 
-    /// What it is: `MySQL` or `MariaDB`.
+    /// Returns the name of the product: `MySQL` or `MariaDB`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.0.name()
     }
 
-    /// The URL of its database, with TLS of an authority.
+    /// Returns the URL of its database, with TLS verified by this CA.
     #[must_use]
     pub fn url_verified(&self, authority: &Path) -> String {
         format!("{}?ssl-mode=VERIFY_IDENTITY&ssl-ca={}", self.url(), authority.display())
     }
 
-    /// The authority that has signed its certificate, if it has one.
+    /// Returns the certificate of the CA that signed its certificate, if it has one.
     #[must_use]
     pub fn authority(&self) -> PathBuf {
         self.0.path(certificate::AUTHORITY)
@@ -82,7 +82,7 @@ impl Mysql {
         let user = user();
         let settings: Vec<_> = settings.iter().map(|setting| format!("--{setting}")).collect();
         let command = move |folder: &Folder, port| {
-            // By its own `--user` it would lose the wish to end with us.
+            // With its own `--user`, it would lose the request to end with this process.
             let program = program("mysqld", "mariadbd");
             let mut command = match &clock {
                 Some(clock) => clock.command_as(user, program),
@@ -92,7 +92,7 @@ impl Mysql {
             command.arg(option("socket", folder, "socket")).arg(format!("--port={port}"));
             command.args(["--bind-address=127.0.0.1", "--innodb-buffer-pool-size=64M"]);
             command.arg("--max-connections=400").arg(option("tmpdir", folder, ""));
-            // As current releases of MariaDB have it by default; others do not know it.
+            // The default of current MariaDB releases; others do not know the setting.
             command.arg("--loose-innodb-snapshot-isolation=ON");
             command.args(only_mysql(&["--mysqlx=OFF", "--secure-file-priv=NULL"])).args(&settings);
             command
@@ -112,23 +112,23 @@ impl Mysql {
     /// Runs statements in its database, as the administrator.
     ///
     /// # Panics
-    /// When one fails.
+    /// When a statement fails.
     pub fn run(&self, statements: &str) {
         done(client(self.0.port()).args(["-e", statements, "ids"]));
     }
 
-    /// Copies the tables, with what they hold, into the database of another server.
+    /// Copies the tables and their rows into the database of another server.
     ///
     /// # Panics
-    /// When that fails.
+    /// When copying fails.
     pub fn copy_to(&self, other: &Self) {
         other.load(&self.dump());
     }
 
-    /// Writes the tables and what they hold into a file, as statements that put them in the place of what there is.
+    /// Writes the tables and their rows into a file, as statements that replace existing tables.
     ///
     /// # Panics
-    /// When that fails.
+    /// When the dump fails.
     #[must_use]
     pub fn dump(&self) -> PathBuf {
         let dump = self.0.path("dump");
@@ -142,18 +142,18 @@ impl Mysql {
     /// Runs the statements of a dump, one by one.
     ///
     /// # Panics
-    /// When that fails.
+    /// When a statement fails.
     pub fn load(&self, dump: &Path) {
         done_with(client(self.0.port()).arg("ids"), File::open(dump).unwrap());
     }
 
-    /// The URL of its database.
+    /// Returns the URL of its database.
     #[must_use]
     pub fn url(&self) -> String {
         self.0.url()
     }
 
-    /// The URL of its database for a user with a password.
+    /// Returns the URL of its database for a user with a password.
     #[must_use]
     pub fn url_as(&self, user: &str, password: &str) -> String {
         self.url().replacen("root@", &format!("{user}:{password}@"), 1)
@@ -166,7 +166,7 @@ impl From<Mysql> for Server {
     }
 }
 
-/// Makes what a server needs before its first start.
+/// Prepares a server's data before its first start.
 fn install(folder: &Folder) {
     let user = user();
     let mut install = if self::folder().is_some() {
@@ -179,27 +179,27 @@ fn install(folder: &Folder) {
         install.arg("--skip-test-db").args(user.map(|user| format!("--user={user}")));
         install
     };
-    // Two that start at once would take each other's temporary tables away.
+    // Two installations that start at once would remove each other's temporary tables.
     done(install.arg(option("datadir", folder, "data")).arg(option("tmpdir", folder, "")));
 }
 
-/// As whom it runs, if not as whoever runs this.
+/// Returns the user that runs the server, unless it is the current user.
 fn user() -> Option<&'static str> {
     is_root().then_some("mysql")
 }
 
-/// The folder of the MySQL that is run, if it is one.
+/// Returns the folder of the MySQL in use; `None` for MariaDB.
 fn folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// A program, by its names in MySQL and in MariaDB.
+/// Returns the path of a program, by its names in MySQL and in MariaDB.
 fn program(in_mysql: &str, in_mariadb: &str) -> PathBuf {
     let in_folder = |folder: PathBuf| folder.join("bin").join(in_mysql);
     folder().map_or_else(|| programs::installed(in_mariadb), in_folder)
 }
 
-/// What only MySQL is told.
+/// Returns the arguments for MySQL; none for MariaDB.
 fn only_mysql<'w>(words: &'w [&'w str]) -> &'w [&'w str] {
     if folder().is_some() { words } else { &[] }
 }

@@ -1,4 +1,5 @@
-//! A pooler in front of a PostgreSQL: PgBouncer, which gives each transaction another of the server's sessions.
+//! A pooler in front of a PostgreSQL: PgBouncer, which gives each transaction another of the
+//! server's sessions.
 
 use std::fs;
 use std::process::Command;
@@ -7,20 +8,20 @@ use super::server::{Recipe, Server};
 use super::{Folder, Postgres, is_root, succeeds};
 use crate::{children, programs};
 
-/// A PgBouncer and the server behind it; gone when dropped.
+/// A PgBouncer and the server behind it; removed when dropped.
 #[derive(Debug)]
 pub struct PgBouncer {
-    // In this order: the pooler goes before the server.
+    // In this order: the pooler is dropped before the server.
     pooler: Server,
     /// The server behind it.
     pub server: Postgres,
 }
 
 impl PgBouncer {
-    /// Starts one in front of this server, with more lines of its configuration.
+    /// Starts a pooler in front of this server, with more lines of its configuration.
     ///
     /// # Panics
-    /// When there is none on this machine, or it does not start.
+    /// When PgBouncer is not installed, or does not start.
     #[must_use]
     pub fn start(server: Postgres, lines: &[&str]) -> Self {
         let user = is_root().then_some("postgres");
@@ -55,7 +56,7 @@ impl PgBouncer {
         Self { pooler: Server::new(recipe, folder), server }
     }
 
-    /// The URL of the server's database, by way of the pooler.
+    /// Returns the URL of the server's database through the pooler.
     #[must_use]
     pub fn url(&self) -> String {
         self.pooler.url()

@@ -8,33 +8,33 @@ use super::server::{Recipe, Server};
 use super::{FakeClock, Folder, done, is_root, succeeds};
 use crate::{children, programs};
 
-/// A PostgreSQL server; gone when dropped.
+/// A PostgreSQL server; removed when dropped.
 #[derive(Debug)]
 pub struct Postgres(Server);
 
 impl Postgres {
-    /// Starts one, with `settings` such as `fsync=off`.
+    /// Starts a server, with `settings` such as `fsync=off`.
     ///
     /// # Panics
-    /// When there is none on this machine, or it does not start.
+    /// When PostgreSQL is not installed, or does not start.
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
         Self::start_in(Folder::new(user()), settings, None)
     }
 
-    /// Starts one that goes by this clock.
+    /// Starts a server that uses this clock.
     ///
     /// # Panics
-    /// When there is none on this machine, or it does not start.
+    /// When PostgreSQL is not installed, or does not start.
     #[must_use]
     pub fn start_by(clock: &FakeClock) -> Self {
         Self::start_in(Folder::new(user()), &[], Some(clock.clone()))
     }
 
-    /// Starts one that speaks TLS.
+    /// Starts a server that speaks TLS.
     ///
     /// # Panics
-    /// When there is none on this machine, or it does not start.
+    /// When PostgreSQL is not installed, or does not start.
     #[must_use]
     pub fn start_with_tls() -> Self {
         let folder = Folder::new(user());
@@ -44,13 +44,13 @@ impl Postgres {
         Self::start_in(folder, &["ssl=on", &certificate, &key], None)
     }
 
-    /// The URL of its database, with TLS of an authority.
+    /// Returns the URL of its database, with TLS verified by this CA.
     #[must_use]
     pub fn url_verified(&self, authority: &Path) -> String {
         format!("{}?sslmode=verify-full&sslrootcert={}", self.url(), authority.display())
     }
 
-    /// The authority that has signed its certificate, if it has one.
+    /// Returns the certificate of the CA that signed its certificate, if it has one.
     #[must_use]
     pub fn authority(&self) -> PathBuf {
         self.0.path(certificate::AUTHORITY)
@@ -94,7 +94,7 @@ impl Postgres {
         Self(Server::new(recipe, folder))
     }
 
-    /// Stops it, starts it as a replica, and promotes it: what a failover does to whoever is promoted.
+    /// Stops it, starts it as a replica, and promotes it, as a failover does.
     ///
     /// # Panics
     /// When it does not start, or is not promoted.
@@ -109,23 +109,23 @@ impl Postgres {
     /// Runs statements in its database, as the administrator.
     ///
     /// # Panics
-    /// When one fails.
+    /// When a statement fails.
     pub fn run(&self, statements: &str) {
         done(self.client().args(["-c", statements]));
     }
 
-    /// Copies the tables, with what they hold, into the database of another server.
+    /// Copies the tables and their rows into the database of another server.
     ///
     /// # Panics
-    /// When that fails.
+    /// When copying fails.
     pub fn copy_to(&self, other: &Self) {
         other.load(&self.dump());
     }
 
-    /// Writes the tables and what they hold into a file, as statements that put them in the place of what there is.
+    /// Writes the tables and their rows into a file, as statements that replace existing tables.
     ///
     /// # Panics
-    /// When that fails.
+    /// When the dump fails.
     #[must_use]
     pub fn dump(&self) -> PathBuf {
         let dump = self.0.path("dump");
@@ -137,7 +137,7 @@ impl Postgres {
     /// Runs the statements of a dump, one by one.
     ///
     /// # Panics
-    /// When that fails.
+    /// When a statement fails.
     pub fn load(&self, dump: &Path) {
         done(self.client().arg("-f").arg(dump));
     }
@@ -148,20 +148,20 @@ impl Postgres {
         client
     }
 
-    /// The URL of its database.
+    /// Returns the URL of its database.
     #[must_use]
     pub fn url(&self) -> String {
         self.0.url()
     }
 
-    /// The URL of its database for a user, who needs no password.
+    /// Returns the URL of its database for a user without a password.
     #[must_use]
     pub fn url_as(&self, user: &str) -> String {
         self.url().replacen("postgres@", &format!("{user}@"), 1)
     }
 }
 
-/// As whom it runs, if not as whoever runs this.
+/// Returns the user that runs the server, unless it is the current user.
 fn user() -> Option<&'static str> {
     is_root().then_some("postgres")
 }
@@ -172,7 +172,7 @@ impl From<Postgres> for Server {
     }
 }
 
-/// The program of the newest version on this machine.
+/// Returns the program of the newest version on this machine.
 fn program(name: &str) -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = versions.map(|entry| entry.path().join("bin").join(name)).max();

@@ -8,33 +8,33 @@ use super::server::{Recipe, Server, Start};
 use super::{Folder, RedisClock, done, free_port, pause, succeeds};
 use crate::{children, programs};
 
-/// A Redis server that keeps what it acknowledges, unless told otherwise; gone when dropped.
+/// A Redis server that by default keeps what it acknowledges; removed when dropped.
 #[derive(Debug)]
 pub struct Redis(Server);
 
 impl Redis {
-    /// Starts one, with settings such as `["--appendfsync", "everysec"]`.
+    /// Starts a server, with settings such as `["--appendfsync", "everysec"]`.
     ///
     /// # Panics
-    /// When there is none on this machine, or it does not start.
+    /// When Redis is not installed, or does not start.
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
         Self::start_in(Folder::new(None), settings, None)
     }
 
-    /// Starts one that goes by a clock of its own.
+    /// Starts a server that uses this clock.
     ///
     /// # Panics
-    /// As [`start`](Self::start).
+    /// The same as of [`start`](Self::start).
     #[must_use]
     pub fn start_by(clock: &RedisClock, settings: &[&str]) -> Self {
         Self::start_in(Folder::new(None), settings, Some(clock.clone()))
     }
 
-    /// Starts one that speaks TLS and nothing else.
+    /// Starts a server that speaks only TLS.
     ///
     /// # Panics
-    /// As [`start`](Self::start).
+    /// The same as of [`start`](Self::start).
     #[must_use]
     pub fn start_with_tls() -> Self {
         let folder = Folder::new(None);
@@ -56,7 +56,7 @@ impl Redis {
         Self::run(folder, ("redis://127.0.0.1:", "/0"), Box::new(command), answers)
     }
 
-    /// Starts one that shows this certificate, and trusts those of its authority.
+    /// Starts a server that presents this certificate, and trusts certificates of its CA.
     fn start_as(folder: Folder, certificate: &Certificate, settings: &[&str]) -> Self {
         let settings = owned(settings);
         let Certificate { certificate, key } = certificate.clone();
@@ -84,20 +84,20 @@ impl Redis {
         Self(Server::new(recipe, folder))
     }
 
-    /// The authority that has signed its certificate, if it has one.
+    /// Returns the certificate of the CA that signed its certificate, if it has one.
     #[must_use]
     pub fn authority(&self) -> PathBuf {
         self.0.path(certificate::AUTHORITY)
     }
 
-    /// A certificate of that authority, and its key.
+    /// Returns a certificate of that CA, and its key.
     #[must_use]
     pub fn certificate(&self) -> (PathBuf, PathBuf) {
         let Certificate { certificate, key } = Certificate::of(|name| self.0.path(name));
         (certificate, key)
     }
 
-    /// From now on it takes nobody who shows no certificate of its authority.
+    /// Rejects, from now on, clients without a certificate of its CA.
     ///
     /// # Panics
     /// When it does not speak TLS.
@@ -105,7 +105,7 @@ impl Redis {
         done(secure_client(self.0.port()).args(["CONFIG", "SET", "tls-auth-clients", "yes"]));
     }
 
-    /// Ends it in peace, and starts it on the same files.
+    /// Stops it cleanly, and starts it on the same files.
     ///
     /// # Panics
     /// When it does not start.
@@ -114,7 +114,7 @@ impl Redis {
         self.0.start();
     }
 
-    /// The URL of its first database.
+    /// Returns the URL of its first database.
     #[must_use]
     pub fn url(&self) -> String {
         self.0.url()
@@ -127,30 +127,30 @@ impl From<Redis> for Server {
     }
 }
 
-/// A cluster of three Redis servers; gone when dropped.
+/// A cluster of three Redis servers; removed when dropped.
 #[derive(Debug)]
 pub struct RedisCluster {
     servers: Vec<Redis>,
     scheme: &'static str,
-    /// With the certificate that they share, if they do.
+    /// Folder with the certificate that the servers share, if they have one.
     folder: Folder,
 }
 
 impl RedisCluster {
-    /// Starts one.
+    /// Starts a cluster.
     ///
     /// # Panics
-    /// When there is no Redis on this machine, or it does not form a cluster.
+    /// When Redis is not installed, or does not form a cluster.
     #[must_use]
     pub fn start() -> Self {
         let server = |bus: &str| Redis::start(&["--cluster-enabled", "yes", "--cluster-port", bus]);
         Self::of(server, "redis-cluster", client, Folder::new(None))
     }
 
-    /// Starts one that speaks TLS and nothing else.
+    /// Starts a cluster that speaks only TLS.
     ///
     /// # Panics
-    /// As [`start`](Self::start).
+    /// The same as of [`start`](Self::start).
     #[must_use]
     pub fn start_with_tls() -> Self {
         let folder = Folder::new(None);
@@ -169,13 +169,13 @@ impl RedisCluster {
         client: fn(u16) -> Command,
         folder: Folder,
     ) -> Self {
-        // The port of the servers' own bus is this one plus ten thousand, unless said.
+        // The port of the cluster bus is, by default, the server's port plus ten thousand.
         let servers: Vec<Redis> = (0..3).map(|_| server(&free_port().to_string())).collect();
         let places = servers.iter().map(|server| format!("127.0.0.1:{}", server.0.port()));
         let mut create = client(servers[0].0.port());
         create.args(["--cluster", "create"]).args(places).arg("--cluster-yes");
         done(&mut create);
-        // Each of them says so for itself, some time after it was told.
+        // Each server reports the state for itself, some time after the command.
         for server in &servers {
             let agrees = || {
                 let output = client(server.0.port()).args(["CLUSTER", "INFO"]).output().unwrap();
@@ -192,7 +192,7 @@ impl RedisCluster {
         Self { servers, scheme, folder }
     }
 
-    /// The URL of all its servers.
+    /// Returns the URL of all its servers.
     #[must_use]
     pub fn url(&self) -> String {
         let places: Vec<String> =
@@ -200,7 +200,7 @@ impl RedisCluster {
         format!("{}://{}", self.scheme, places.join(","))
     }
 
-    /// The authority that has signed their certificate, if they have one.
+    /// Returns the certificate of the CA that signed their certificate, if they have one.
     #[must_use]
     pub fn authority(&self) -> PathBuf {
         self.folder.join(certificate::AUTHORITY)
@@ -211,7 +211,7 @@ fn owned(settings: &[&str]) -> Vec<String> {
     settings.iter().map(|setting| (*setting).to_owned()).collect()
 }
 
-/// One that keeps what it acknowledges.
+/// Returns the command of a server that keeps what it acknowledges.
 fn durable(folder: &Folder) -> Command {
     let mut command = children::command(programs::installed("redis-server"));
     command.args(["--bind", "127.0.0.1", "--save", "", "--dir"]).arg(folder.join("data"));
@@ -225,7 +225,7 @@ fn client(port: u16) -> Command {
     client
 }
 
-/// Whether the server is who it says, is what is tried.
+/// Returns a client over TLS that does not verify the server's certificate: the tests do.
 fn secure_client(port: u16) -> Command {
     let mut client = client(port);
     client.args(["--tls", "--insecure"]);

@@ -1,4 +1,4 @@
-//! A clock for a Redis server that can be set.
+//! A settable clock for a Redis server.
 
 use std::fs;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Folder, done};
 use crate::programs;
 
-/// A clock that is off by what a file says. Clones are the same.
+/// A clock with an offset that a file contains. Clones share it.
 #[derive(Clone, Debug)]
 pub struct RedisClock(Arc<Folder>);
 
@@ -18,7 +18,7 @@ impl Default for RedisClock {
 }
 
 impl RedisClock {
-    /// One that is right.
+    /// Returns a clock without offset.
     ///
     /// # Panics
     /// When there is no C compiler on this machine.
@@ -35,8 +35,8 @@ impl RedisClock {
         clock
     }
 
-    /// The clock is off by `seconds` from now on. The file is replaced at once, so that nobody reads
-    /// half of it.
+    /// Sets the offset to `seconds` from now on. The file is replaced at once, so that no program
+    /// reads half of it.
     ///
     /// # Panics
     /// When the file cannot be written.
@@ -46,7 +46,7 @@ impl RedisClock {
         fs::rename(&next, now).unwrap();
     }
 
-    /// Has a server go by this clock.
+    /// Makes a server use this clock.
     pub(super) fn show_to(&self, command: &mut Command) {
         command.env("LD_PRELOAD", self.0.join("clock.so"));
         command.env("SNOWMINT_REDIS_CLOCK", self.0.join("now"));

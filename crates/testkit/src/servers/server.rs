@@ -1,5 +1,5 @@
-//! What all servers have in common: one process on a folder and a port of its own, that can be held
-//! still, killed, and started again on the data that there is.
+//! Common part of all servers: one process with its own folder and port, which can be frozen,
+//! killed, and started again on its data.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -11,34 +11,34 @@ use snowmint_coord::{BootTimer, Timer as _};
 use super::{Folder, done, free_port, pause};
 use crate::children;
 
-/// How long a server may take to answer: these machines are noisy.
+/// Time limit in milliseconds for a server to respond or end: these machines are noisy.
 const READY_WITHIN_MS: u64 = 60_000;
-/// How long a server may take to end before it is asked once more.
+/// Time in milliseconds after which a server that has not ended gets the signal again.
 const STOP_AGAIN_MS: u64 = 2_000;
 
-/// What a folder holds: `data`, where the server keeps everything, `log`, and what else it needs.
+/// Folder where a server keeps all its data, next to `log` and other files.
 const DATA: &str = "data";
 
-/// How a server is started on a folder and a port.
+/// Function that returns a server's command for a folder and a port.
 pub(super) type Start = dyn Fn(&Folder, u16) -> Command + Send + Sync;
 
-/// How one kind of server is run.
+/// Parameters of one kind of server.
 pub(super) struct Recipe {
-    /// What it is called.
+    /// Name of the product.
     pub(super) name: &'static str,
-    /// What comes before and after the port in its URL.
+    /// Parts of its URL before and after the port.
     pub(super) url: (&'static str, &'static str),
-    /// The signal that ends it in peace.
+    /// Signal that stops it cleanly.
     pub(super) ends_with: &'static str,
-    /// How it is started: by one of [`children`]'s commands.
+    /// Command that starts it: made by [`children`].
     pub(super) command: Box<Start>,
-    /// Whether it answers.
+    /// Test of whether it responds.
     pub(super) answers: fn(u16) -> bool,
 }
 
-/// One real server; gone with its data when dropped.
+/// One real server, removed with its data when dropped.
 pub struct Server {
-    // In this order: the server goes before its folder.
+    // In this order: the server is dropped before its folder.
     child: Option<Child>,
     folder: Folder,
     port: u16,
@@ -55,53 +55,54 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Starts one on a folder that is ready for it.
+    /// Starts a server on a prepared folder.
     pub(super) fn new(recipe: Recipe, folder: Folder) -> Self {
         let mut server = Self { child: None, folder, port: free_port(), recipe };
-        // Nobody knows the port yet: if another process has taken it, another will do.
+        // The port is not in use yet: if another process has taken it, any other port will do.
         server.start_with(|port| *port = free_port());
         server
     }
 
-    /// What kind of server it is.
+    /// Returns the name of its product.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.recipe.name
     }
 
-    /// Its loopback port.
+    /// Returns its loopback port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its URL.
+    /// Returns its URL.
     #[must_use]
     pub fn url(&self) -> String {
         self.url_by(self.port)
     }
 
-    /// Its URL for those who come through another loopback port.
+    /// Returns its URL through another loopback port.
     #[must_use]
     pub fn url_by(&self, port: u16) -> String {
         let (before, after) = self.recipe.url;
         format!("{before}{port}{after}")
     }
 
-    /// A path in its folder.
+    /// Returns a path in its folder.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Starts it on the data that there is, and waits until it answers.
+    /// Starts it on its present data, and waits until it responds.
     ///
     /// # Panics
-    /// When it does not answer, or runs already.
+    /// When it does not respond, or runs already.
     pub fn start(&mut self) {
         self.start_with(|_| {});
     }
 
-    /// The same; what ends by itself is started again, at the port that this leaves.
+    /// Starts it; a process that ends by itself is started again, at the port that `after_an_end`
+    /// sets.
     fn start_with(&mut self, after_an_end: impl Fn(&mut u16)) {
         assert!(self.child.is_none(), "{} runs already", self.recipe.name);
         let begun = BootTimer.elapsed();
@@ -111,8 +112,8 @@ impl Server {
                 .child
                 .get_or_insert_with(|| spawn((self.recipe.command)(&self.folder, self.port), &log));
             let answers = (self.recipe.answers)(self.port);
-            // Its port may have served somebody's connection for a moment while it was away: what answers there then
-            // is another.
+            // While the server was down, a connection of another process may have used its port for
+            // a moment: a response then comes from another process.
             let has_ended = child.try_wait().unwrap().is_some();
             if answers && !has_ended {
                 return;
@@ -130,7 +131,7 @@ impl Server {
         }
     }
 
-    /// Ends it in peace, if it runs.
+    /// Stops it cleanly, if it runs.
     pub fn stop(&mut self) {
         let Some(mut child) = self.child.take() else { return };
         let begun = BootTimer.elapsed();
@@ -138,7 +139,8 @@ impl Server {
         while let Ok(None) = child.try_wait() {
             let waited_ms = BootTimer.elapsed().since(begun);
             if waited_ms >= asked * STOP_AGAIN_MS {
-                // Redis refuses while it writes its log for the first time, and then does not stop by itself.
+                // Redis ignores the signal while it writes its log for the first time, and then
+                // does not stop by itself.
                 let name =
                     if waited_ms < READY_WITHIN_MS { self.recipe.ends_with } else { "-KILL" };
                 // It may have ended meanwhile.
@@ -155,12 +157,12 @@ impl Server {
     /// When it does not run.
     pub fn kill(&mut self) {
         let mut child = self.child.take().expect("it runs");
-        // The first goes first, so that it starts no others.
+        // The main process is killed first, so that it starts no others.
         let children = descendants(child.id());
         child.kill().unwrap();
         child.wait().unwrap();
         signal("-KILL", &children);
-        // Some hold files or memory that its successor needs.
+        // Some hold files or memory that the next process needs.
         let begun = BootTimer.elapsed();
         while children.iter().any(|pid| parent_of_running(*pid).is_some()) {
             let waited_ms = BootTimer.elapsed().since(begun);
@@ -169,7 +171,7 @@ impl Server {
         }
     }
 
-    /// Holds all its processes still, or lets them go on.
+    /// Freezes all its processes, or resumes them.
     ///
     /// # Panics
     /// When it does not run.
@@ -180,7 +182,7 @@ impl Server {
         signal(name, &descendants(first));
     }
 
-    /// Copies its data aside. Stop it first.
+    /// Copies its data to a backup. Stop it first.
     ///
     /// # Panics
     /// When it runs, or nothing can be copied.
@@ -188,18 +190,18 @@ impl Server {
         self.copy(DATA, "backup");
     }
 
-    /// Puts the copy in the place of its data. Stop it first.
+    /// Restores its data from the backup. Stop it first.
     ///
     /// # Panics
-    /// When it runs, or there is no copy.
+    /// When it runs, or there is no backup.
     pub fn restore(&self) {
         self.copy("backup", DATA);
     }
 
-    /// Throws its data away: those of a server that makes what it needs at its start. Stop it first.
+    /// Deletes its data, for a server that makes what it needs at its start. Stop it first.
     ///
     /// # Panics
-    /// When it runs, or its data cannot be thrown away.
+    /// When it runs, or its data cannot be deleted.
     pub fn forget(&self) {
         assert!(self.child.is_none(), "{} runs", self.recipe.name);
         let data = self.folder.join(DATA);
@@ -218,7 +220,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if self.child.is_some() && std::thread::panicking() {
-            // It may be held still.
+            // It may be frozen.
             self.freeze(false);
         }
         self.stop();
@@ -234,14 +236,14 @@ fn spawn(mut command: Command, log: &Path) -> Child {
     child.unwrap_or_else(|error| panic!("{shown} cannot be started: {error}"))
 }
 
-/// Sends a signal. Processes that are gone are left out.
+/// Sends a signal; skips processes that are gone.
 fn signal(name: &str, pids: &[u32]) {
     for pid in pids {
         let _ = children::try_signal(*pid, name);
     }
 }
 
-/// The processes that a process has started, and those that they have.
+/// Returns all descendants of a process.
 fn descendants(first: u32) -> Vec<u32> {
     let running: Vec<(u32, u32)> = fs::read_dir("/proc")
         .unwrap()
@@ -259,10 +261,10 @@ fn descendants(first: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// Who started a process; none when it has ended, whether or not somebody has asked how.
+/// Returns the parent of a process; `None` when it has ended, whether or not it was waited for.
 fn parent_of_running(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // After the name, which may hold anything: the state, and the parent.
+    // After the name, which may contain anything: the state, and the parent.
     let mut words = stat.rsplit_once(')')?.1.split_whitespace();
     if words.next()? == "Z" {
         return None;

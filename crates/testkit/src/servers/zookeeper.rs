@@ -8,15 +8,15 @@ use super::Folder;
 use super::server::{Recipe, Server};
 use crate::{children, programs};
 
-/// A ZooKeeper of one server; gone when dropped.
+/// A ZooKeeper of one server; removed when dropped.
 #[derive(Debug)]
 pub struct Zookeeper(Server);
 
 impl Zookeeper {
-    /// Starts one.
+    /// Starts a server.
     ///
     /// # Panics
-    /// When there is none on this machine, or it does not start.
+    /// When ZooKeeper is not installed, or does not start.
     #[must_use]
     pub fn start() -> Self {
         let command = |folder: &Folder, port: u16| {
@@ -45,13 +45,13 @@ impl Zookeeper {
         Self(Server::new(recipe, Folder::new(None)))
     }
 
-    /// The URL of its one server.
+    /// Returns the URL of its one server.
     #[must_use]
     pub fn url(&self) -> String {
         self.0.url()
     }
 
-    /// Holds the server still, or lets it go on.
+    /// Freezes the server, or resumes it.
     ///
     /// # Panics
     /// When it does not run.
@@ -69,7 +69,7 @@ impl From<Zookeeper> for Server {
 fn is_well(port: u16) -> bool {
     let Ok(mut connection) = TcpStream::connect(("127.0.0.1", port)) else { return false };
     let mut answer = String::new();
-    // A question that comes while the server starts may stay without an answer.
+    // A request that comes while the server starts may stay without a response.
     connection.set_read_timeout(Some(Duration::from_secs(1))).is_ok()
         && connection.write_all(b"srvr").is_ok()
         && connection.read_to_string(&mut answer).is_ok()

@@ -1,4 +1,5 @@
-//! The numbers of the segment source: none is missing without a reason, and no more are wasted than may be.
+//! Numbers of the segment source: none is missing without a reason, and no more are wasted than
+//! allowed.
 
 use snowmint_coord::NumberStats;
 
@@ -7,25 +8,26 @@ use super::sources::NUMBERS;
 use super::world::World;
 use crate::history::{Check, Checked, Right};
 
-/// The most numbers of one batch, and the fewest that are fetched.
+/// Most numbers of one batch, and fewest that are fetched.
 pub(super) const BATCH_MAX: u64 = 60;
 pub(super) const STEP_MIN: u64 = 5;
 
 impl World {
-    /// So many numbers were answered by a machine in the life that it has.
+    /// Records that a machine returned `count` numbers in its present life.
     pub(super) fn used(&mut self, index: usize, count: usize) {
         let life = self.machines[index].life;
         *self.used.entry((index, life)).or_default() += count as u64;
     }
 
-    /// What the address leads to now may not be the store that was joined: whoever hears of it drops what is in stock.
+    /// Notes that the address may now lead to another store than the joined one: a process that
+    /// learns of it drops its prefetched numbers.
     pub(super) fn leads_astray(&self) {
         self.truth.set_astray(true);
     }
 
-    /// Whether a process's own account is right: what it fetched was answered, is in stock, or is said to be lost;
-    /// and whether it holds no more than it may lose: half of what it fetched (`step.waste_max`), and two
-    /// small fetches.
+    /// Checks a process's own account: each fetched number was returned, is prefetched, or is
+    /// reported as lost. Also checks that it holds no more than it may lose: half of what it
+    /// fetched (`step.waste_max`), and two small fetches.
     pub(super) fn accounts(&self, index: usize, said: NumberStats) -> Checked {
         let life = (index, self.machines[index].life);
         let used = self.used.get(&life).copied().unwrap_or(0);
@@ -41,7 +43,8 @@ impl World {
         self.truth.judge(Ok(()))
     }
 
-    /// Whether the store has skipped no number. Who puts a store back and moves it on skips many.
+    /// Checks that the store has skipped no number. Restoring a store and moving it forward skips
+    /// many.
     pub(super) async fn is_dense(&self) -> Checked {
         if self.profile == Profile::Restores {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Disks whose machine can die between any two steps of a write, and whose directories can be copied
-//! and put back.
+//! Disks of machines that can die between any two steps of a write, and directories that can be
+//! copied and restored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -14,14 +14,14 @@ use super::START_MS;
 use super::random::Chance;
 use super::time::{Gate, TrueTime};
 
-/// How much later a disk that lies has on it what it said it had.
+/// Delay in milliseconds until a lying disk really has what it acknowledged.
 const LIE_MS: u64 = 2_000;
 
 /// One machine's disk.
 #[derive(Clone, Debug)]
 pub(super) struct SimDisk {
     machine: usize,
-    /// Planted: it answers before anything is on it.
+    /// Planted: the disk acknowledges before it has anything.
     lies: bool,
     state: Arc<Mutex<State>>,
     chance: Chance,
@@ -34,11 +34,11 @@ struct State {
     files: Files,
     locked: BTreeSet<PathBuf>,
     inodes: u64,
-    /// What the work going on has done, and what there was before; none between two works.
+    /// Steps of the running work, and the files before it; `None` between two works.
     going_on: Option<(Files, Vec<Step>)>,
-    /// Planted: nothing that is written is kept.
+    /// Planted: no write is kept.
     forgets: bool,
-    /// What a disk that lies has really on it, oldest first.
+    /// Real contents of a lying disk, oldest first.
     behind: Vec<(u64, Files)>,
 }
 
@@ -50,11 +50,11 @@ pub(super) struct Content {
     born_ms: u64,
     modified_ms: u64,
     changed_ms: u64,
-    /// What was written, by where it begins: a journal writes its copies whole.
+    /// Written parts by their offset: a journal writes its copies whole.
     parts: BTreeMap<u64, Arc<[u8]>>,
 }
 
-/// One step of a work, to be done again up to the moment at which the machine died.
+/// One step of a work, repeated up to the moment at which the machine died.
 #[derive(Clone, Debug)]
 enum Step {
     Create { path: PathBuf, content: Content },
@@ -104,7 +104,7 @@ impl SimDisk {
         START_MS + self.time.now_ms()
     }
 
-    /// The process is dead. A disk that lies shows what it really had.
+    /// Models the death of the process. A lying disk then shows its real contents.
     pub(super) fn crash(&self) {
         let sure_ms = self.time.now_ms().saturating_sub(LIE_MS);
         let mut state = self.state();
@@ -117,18 +117,18 @@ impl SimDisk {
         state.behind.clear();
     }
 
-    /// From here on, nothing that is written is kept, or all is again.
+    /// Sets whether writes are dropped from now on.
     pub(super) fn forgets(&self, forgets: bool) {
         self.state().forgets = forgets;
     }
 
-    /// A copy of everything, for a backup.
+    /// Returns a copy of everything, for a backup.
     pub(super) fn backup(&self) -> Files {
         self.state().files.clone()
     }
 
-    /// Puts a directory's files, as they once were, in the place of those that are there. The kernel
-    /// sees the change; whoever does it may hide it from the time of the last write.
+    /// Replaces a directory's files by an earlier state. The kernel sees the change; with `hide`,
+    /// the time of the last write does not show it.
     pub(super) fn put_back(&self, files: Files, hide: bool) {
         let now_ms = self.now_ms();
         let mut state = self.state();
@@ -142,7 +142,7 @@ impl SimDisk {
         }
     }
 
-    /// Puts copies of another machine's files here, under the names that they have there.
+    /// Replaces the files by copies of another machine's files, under their names there.
     pub(super) fn copy_from(&self, files: Files) {
         let now_ms = self.now_ms();
         let mut state = self.state();
@@ -155,14 +155,14 @@ impl SimDisk {
         }
     }
 
-    /// Another disk is plugged in, with these files as they are.
+    /// Plugs in another disk, with these files unchanged.
     pub(super) fn swap(&self, files: Files) {
         let mut state = self.state();
         state.behind.clear();
         state.files = files;
     }
 
-    /// All files are gone, as after an operator set them aside.
+    /// Removes all files, as an operator does who sets them aside.
     pub(super) fn set_aside(&self) {
         self.swap(Files::new());
     }
@@ -178,8 +178,8 @@ impl SimDisk {
         step.apply(&mut state.files);
     }
 
-    /// The machine died while the work went on: some of its first steps were done, and of the next a
-    /// part.
+    /// Models the death of the machine during the work: some of its first steps are done, and part
+    /// of the next.
     fn die(&self) {
         let mut state = self.state();
         let Some((mut files, steps)) = state.going_on.take() else { return };
@@ -195,7 +195,7 @@ impl SimDisk {
             let (before, begun) = (files.clone(), path.clone());
             Step::Write { path: begun, offset, bytes, at_ms }.apply(&mut files);
             if parts(&before) == parts(&files) {
-                // Nothing of it is there, so its time is not either.
+                // No part of it is there, so its time is not either.
                 files = before;
             }
         }
@@ -203,7 +203,7 @@ impl SimDisk {
     }
 }
 
-/// Ends the work that goes on: well, or because nobody waits for it any more.
+/// Guard that ends the running work: finished, or because no task waits for it any more.
 struct GoingOn<'a>(&'a SimDisk);
 
 impl Drop for GoingOn<'_> {
@@ -218,7 +218,8 @@ impl Disk for SimDisk {
         format!("machine-{}", self.machine)
     }
 
-    /// Always the same: what must not be used again has to be told by other means.
+    /// Returns always the same boot: state that must not be used again is recognised by other
+    /// means.
     fn boot(&self) -> String {
         "boot".into()
     }
@@ -319,7 +320,7 @@ impl Directory for SimDirectory {
     }
 }
 
-/// An open file goes by its number: its name may change.
+/// An open file, which is known by its inode: its name may change.
 #[derive(Debug)]
 struct SimFile {
     disk: SimDisk,
@@ -362,7 +363,7 @@ impl JournalFile for SimFile {
         Ok(())
     }
 
-    /// What is not synced is lost with the machine's death only, which [`SimDisk::die`] sees to.
+    /// Does nothing: unsynced data is lost only with the machine's death, in [`SimDisk::die`].
     fn sync_data(&self) -> io::Result<()> {
         self.path().map(drop)
     }

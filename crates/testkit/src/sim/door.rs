@@ -1,6 +1,6 @@
-//! The store's door: what comes through it is done, by the store or by one with a planted bug, and
-//! written down. One who comes through it finds what a real store's handle does: that the store is still the one
-//! that it has seen, and, where servers answer what they have heard of, an older state of it.
+//! Recording store: each call is executed, by the store or by one with a planted bug, and recorded.
+//! A caller meets the checks of a real store's handle: the store is still the one that it has seen.
+//! A caller may also see an older state, if servers respond from their own state.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,26 +24,27 @@ use super::store::{Content, SimStore};
 use super::truth::Truth;
 use crate::history::{Party, Right};
 
-/// Who remembers what a handle has seen.
+/// Party that remembers what a handle has seen, as errors name it.
 const WITNESS: &str = "this process";
 
-/// The store as one party enters it.
+/// The store as one party calls it.
 #[derive(Debug)]
 pub(super) struct Door {
     pub(super) store: Arc<dyn SimStore>,
-    /// Handles on keys compare what they have seen, and the server, by themselves; their servers lag by themselves.
+    /// Whether handles are on keys: these compare what they have seen, and the server, by
+    /// themselves; their servers lag by themselves.
     pub(super) is_keyed: bool,
     pub(super) truth: Truth,
     pub(super) party: Party,
     pub(super) line: Arc<Line>,
     pub(super) weather: Arc<Weather>,
     pub(super) chance: Chance,
-    /// What a server that lags has of the store: all that this party has written or read.
+    /// State of the store that a lagging server has: all that this party has written or read.
     pub(super) behind: Mutex<Option<Arc<dyn SimStore>>>,
     pub(super) bug: Option<Bug>,
 }
 
-/// Held while a party writes: afterwards its server has that, and all before it.
+/// Guard of a write by a party: afterwards its server has that write, and all before it.
 struct Writing<'a>(&'a Door);
 
 impl Drop for Writing<'_> {
@@ -57,9 +58,9 @@ impl Door {
         self.behind.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The party's server has all of the store as it is now.
+    /// Gives the party's server the present state of the store.
     fn catches_up(&self) {
-        // A store with a clock of its own has one server that answers.
+        // A store with a clock of its own has one server that responds.
         let lags = !self.is_keyed
             && self.store.capabilities().clock == ClockOf::Caller
             && self.weather.reads_behind.load(Ordering::SeqCst);
@@ -73,8 +74,8 @@ impl Door {
         };
     }
 
-    /// Compares what this handle has seen of the store, as each step does. After a recovery, whoever rests on the
-    /// handle is told once that what it has is worth nothing.
+    /// Compares what this handle has seen of the store, as each step does. After a recovery, the
+    /// user of the handle is notified once that what it has is worthless.
     async fn compares(&self, op: &'static str) -> Result<()> {
         if self.is_keyed {
             return Ok(());
@@ -101,7 +102,8 @@ impl Door {
         }
     }
 
-    /// What a replica that took over lacks, the first server has: that is no store that went back.
+    /// Checks for a promoted replica, when the store seems rolled back: the first server still has
+    /// what the replica lacks, so this is not a store rollback.
     fn on_server<T>(&self, op: &'static str, answer: Result<T>) -> Result<T> {
         if let Err(error) = &answer
             && matches!(error.kind(), ErrorKind::StoreWentBack { .. })
@@ -111,14 +113,14 @@ impl Door {
         answer
     }
 
-    /// Before a step that writes.
+    /// Checks the store before a step that writes.
     async fn writes(&self, op: &'static str) -> Result<Writing<'_>> {
         self.compares_server(op)?;
         self.compares(op).await?;
         Ok(Writing(self))
     }
 
-    /// A replica that took over has the marks, and beside them that it is another server which has them.
+    /// Rejects a promoted replica: it has the marks, but it shows that it is another server.
     fn compares_server(&self, op: &'static str) -> Result<()> {
         let compares = !self.is_keyed && self.bug != Some(Bug::AnotherServerUnnoticed);
         if !compares || !self.line.replica.load(Ordering::SeqCst) {
@@ -129,10 +131,10 @@ impl Door {
         Err(Error::new(op, ErrorKind::OtherStore { witness, expected, found }))
     }
 
-    /// What a step that only reads is answered from.
+    /// Returns the state that a read-only step sees.
     async fn reads(&self, op: &'static str) -> Result<Arc<dyn SimStore>> {
         self.compares(op).await?;
-        // Now and then the server hears of what is new.
+        // The server catches up now and then.
         if self.behind().is_none() || self.chance.percent(20) {
             self.catches_up();
         }
@@ -166,7 +168,7 @@ impl Store for Door {
         self.store.seen()
     }
 
-    /// A handle that is told what the journal knows finds by itself what these bugs hide.
+    /// Skips these bugs: a handle with the journal's knowledge would find by itself what they hide.
     fn remember(&self, seen: &StoreIdentity) {
         if !matches!(self.bug, Some(Bug::AnotherStoreUnnoticed | Bug::RecallForgets)) {
             self.store.remember(seen);
@@ -208,7 +210,7 @@ impl Store for Door {
         if self.on_server("recall", self.store.recall(who, seen).await)? == Recalled::Recovered {
             recalled = Recalled::Recovered;
         }
-        // It has the servers agree on what is newest first.
+        // Recall first makes the servers agree on the newest state.
         self.catches_up();
         Ok(recalled)
     }
@@ -294,7 +296,7 @@ impl Store for Door {
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
         let _writing = self.writes("release").await?;
         let released = planted::release(&*self.store, self.bug, release, now).await;
-        // Keys may have released it although the reply got lost.
+        // On keys, the release may be applied although the reply got lost.
         if released.is_ok() || self.is_keyed {
             self.truth.moved(&slot(&release.pool, release.slot)).await;
         }

@@ -1,5 +1,5 @@
-//! Stores that are put back to an older state: while nobody runs, or silently, under nodes that run; and what an
-//! operator does then, soon, late, or never.
+//! Stores that are restored to an older state: while no node runs, or silently, under running
+//! nodes; and the operator's recovery, soon, late, or never.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -14,22 +14,22 @@ use super::store::Content;
 use super::world::World;
 use crate::history::{Check, Checked};
 
-/// Longer than any window reaches ahead of the store's clock: two windows, the longest lead, the
-/// clocks' skew, and a bit.
+/// Lead over the store's clock that no window reaches, in milliseconds: two windows, the longest
+/// lead, the clocks' skew, and a margin.
 pub(super) const AHEAD_MS: u64 = 60_000 + 40_000 + 10_000 + 10_000;
-/// Within so long whoever reaches a store has asked it something.
+/// Time in milliseconds within which each process that reaches a store has called it.
 const ASKED_MS: u64 = 30_000;
 
-/// What the store held at some earlier time.
+/// State of the store at some earlier time.
 #[derive(Clone, Debug)]
 pub(super) struct Backup {
     content: Content,
-    /// Which store that was, and how far it had come.
+    /// Identity of the store, and its count of writes.
     store: String,
     writes: u64,
 }
 
-/// How long a store that was put back stays in doubt.
+/// Time for which a restored store stays in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InDoubt {
     UntilMs(u64),
@@ -43,8 +43,8 @@ impl World {
         self.backup = Some(Backup { content: self.store.backup(), store, writes });
     }
 
-    /// The store comes back in an older state. An operator moves it past all that may have been
-    /// promised since, and tells everybody by a new identity.
+    /// Restores the store to an older state. An operator moves it past all that may have been
+    /// promised since, and notifies all processes by a new identity.
     pub(super) async fn restore(&mut self) -> Checked {
         let Some(backup) = self.backup.clone() else { return Ok(()) };
         let writes_before = self.store.identity().await.unwrap().writes;
@@ -56,7 +56,7 @@ impl World {
         }
         self.store.restore(backup.content);
         if stop_all {
-            // A server that is put back has none of its old connections.
+            // A restored server has none of its old connections.
             self.line.cut();
             self.start_on_a_store_that_went_back().await?;
         }
@@ -65,13 +65,13 @@ impl World {
         Ok(())
     }
 
-    /// An operator who knows of all that was promised moves the store past it.
+    /// Moves the store past all promises, as an operator does who knows them.
     pub(super) async fn move_forward(&mut self, writes_at_least: u64, new_identity: bool) {
         let (marks_max, numbers_max) = self.truth.marks_max();
         let ahead = Mark::new(self.true_ms() + AHEAD_MS);
-        // Without a clock of its own, the store cannot bound what was promised: the operator asks.
+        // Without its own clock, the store cannot bound the promises: the operator gives the bound.
         let known = if self.store_clock.is_some() { Mark::ZERO } else { Mark::new(marks_max) };
-        // Who is to begin with a new journal comes back with none of these.
+        // With a new identity, processes begin new journals: none of these returns.
         let journals = self.standing().await.journals.into_iter().filter(|_| new_identity);
         let forward = FastForward {
             forget_journals: journals.map(|journal| journal.id).collect(),
@@ -90,13 +90,14 @@ impl World {
         }
     }
 
-    /// Put back to before a recovery, the store would be recovered by a number that whoever has no journal may have seen:
-    /// it is put in doubt once more then, and has to be recovered once more.
+    /// Drops the backup. Restored to before a recovery, the store would be recovered under a number
+    /// that a process without a journal may have seen. Then it is put in doubt again, and must be
+    /// recovered again.
     fn forget_backup(&mut self) {
         self.backup = None;
     }
 
-    /// Whoever has a journal that has seen more must refuse the store.
+    /// Checks that each machine with a journal that has seen more rejects the store.
     async fn start_on_a_store_that_went_back(&mut self) -> Checked {
         let writes = self.store.identity().await.unwrap().writes;
         self.leads_astray();
@@ -112,7 +113,7 @@ impl World {
         Ok(())
     }
 
-    /// A machine that reaches the store is started, and must refuse it.
+    /// Starts a machine that reaches the store, and checks that it rejects it.
     pub(super) async fn must_not_start(&mut self, index: usize, what: &str) -> Checked {
         self.machines[index].weather.calm();
         self.machines[index].waits_for_recovery = false;
@@ -127,8 +128,9 @@ impl World {
         self.truth.judge(if refused { Ok(()) } else { Err(Check::Refusal.broken(what)) })
     }
 
-    /// The store is put back under nodes that run, and nobody says so. One of them that has seen more reaches it first,
-    /// and puts it in doubt: what happens where somebody without a memory comes first lies outside the promise.
+    /// Restores the store silently, under running nodes. A node that has seen more reaches it
+    /// first, and puts it in doubt. The case of a process without memory that comes first lies
+    /// outside the promise.
     pub(super) async fn put_back_under_nodes(&mut self) -> Checked {
         let Some(backup) = self.backup.clone() else { return Ok(()) };
         let Some(witness) = self.pick(|machine| machine.awake().is_some()) else { return Ok(()) };
@@ -169,7 +171,7 @@ impl World {
         Ok(())
     }
 
-    /// The state that is lost alone says by which stripe these numbers became IDs.
+    /// Mints after a restripe: only the lost state shows by which stripe these numbers became IDs.
     async fn restripe_and_mint(&mut self, index: usize) -> Checked {
         self.restripe(index).await;
         let Some((node, _)) = self.machines[index].awake() else { return Ok(()) };
@@ -189,7 +191,7 @@ impl World {
         self.in_doubt == Some(InDoubt::Forever)
     }
 
-    /// The operator comes, if it is time.
+    /// Recovers the store when the operator's time has come.
     pub(super) async fn recover_if_due(&mut self) -> Checked {
         match self.in_doubt {
             Some(InDoubt::UntilMs(until_ms)) if self.time.now_ms() >= until_ms => {
@@ -199,8 +201,8 @@ impl World {
         }
     }
 
-    /// An operator has every server with a journal run, waits for what they report, and moves the store past that, and past
-    /// what only those without a journal knew.
+    /// Runs every server with a journal, waits for their reports, and moves the store past them,
+    /// and past what only processes without a journal knew.
     pub(super) async fn recover(&mut self) -> Checked {
         self.line.up.store(true, Ordering::SeqCst);
         for index in 0..self.machines.len() {
@@ -234,7 +236,7 @@ impl World {
         self.truth.judge(Ok(()))
     }
 
-    /// A machine with a journal that has all that it was ever promised, and that has not reported.
+    /// Returns a machine with a journal of all that it was ever promised, and without a report.
     async fn silent(&self) -> Option<usize> {
         let standing = self.standing().await;
         let has_reported = |index: usize| {
@@ -245,9 +247,10 @@ impl World {
         (0..self.machines.len()).find(speaks)
     }
 
-    /// As `snowmint worker recover` plans it, by an operator who names what no journal knows.
+    /// Plans a recovery as `snowmint worker recover` does; the operator names what no journal
+    /// knows.
     async fn plan(&self, standing: &Standing) -> FastForward {
-        // Whoever is no machine has poisoned a mark, and said so.
+        // A party without a machine has poisoned a mark, and reported it.
         let forgets = |index: usize| self.machines.get(index).is_none_or(|machine| machine.forgets);
         let (mark, numbers) = self.truth.promised(forgets);
         let segments = self.truth.past(numbers, forgets).await;
@@ -264,7 +267,8 @@ impl World {
         FastForward { marks_at_least, ..forward }
     }
 
-    /// Nobody recovers the store: everybody goes on refusing, whoever starts too.
+    /// Checks that all processes keep rejecting the store, also newly started ones, while no
+    /// operator recovers it.
     pub(super) async fn must_refuse(&mut self) -> Checked {
         self.calm();
         for index in 0..self.machines.len() {

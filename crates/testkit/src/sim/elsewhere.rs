@@ -1,4 +1,4 @@
-//! The address of the store leads elsewhere for a while: to another store, or to a replica that lags.
+//! The address of the store leads to another store, or to a lagging replica, for a while.
 
 use std::sync::atomic::Ordering;
 
@@ -10,10 +10,12 @@ use super::world::World;
 use crate::history::{Checked, Violation};
 
 impl World {
-    /// The address leads to another store of the same namespace, which has counted further, and later back.
+    /// Leads the address to another store of the same namespace, which has counted further, and
+    /// later back.
     pub(super) async fn swap(&mut self) -> Checked {
         let copied = self.copied().await?;
-        // Whoever has met no store would take the other for its own, which lies outside the promise.
+        // A process that has met no store would take the other for its own, which lies outside the
+        // promise.
         for index in 0..self.machines.len() {
             self.look(index).await;
             let has_met = match &self.machines[index].process {
@@ -76,14 +78,14 @@ impl World {
         self.servers
     }
 
-    /// No connection lasts when the address leads elsewhere.
+    /// Leads the address to this content; no connection lasts.
     fn lead_to(&self, content: Content) {
         self.line.cut();
         self.store.restore(content);
     }
 
-    /// A replica that lacks what was written last takes over. Nothing is written there, and in the end the first
-    /// server is back with all that it had, or an operator moves the replica forward.
+    /// Promotes a replica that lacks the newest writes. Nothing is written there. In the end the
+    /// first server returns with all that it had, or an operator moves the replica forward.
     pub(super) async fn fail_over(&mut self) -> Checked {
         if !self.kind.fails_over() {
             return Ok(());
@@ -109,7 +111,7 @@ impl World {
         Ok(())
     }
 
-    /// Time passes, and everybody who is awake is asked for IDs again and again.
+    /// Lets time pass, while every awake process mints again and again.
     async fn all_try(&mut self, ms: u64) -> Checked {
         let end_ms = self.time.now_ms() + ms;
         while self.time.now_ms() < end_ms {

@@ -1,9 +1,9 @@
-//! What happened in a run, and how often: counted where it happens.
+//! Events of a run and their counts, recorded where they happen.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Clones share it.
+/// Counts of events. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Happened(Arc<Mutex<BTreeMap<&'static str, u64>>>);
 

@@ -1,4 +1,4 @@
-//! The trouble ends: everybody must mint again.
+//! End of the trouble: every process must mint again.
 
 use std::sync::atomic::Ordering;
 
@@ -14,7 +14,7 @@ use super::{Profile, RESUME_MS};
 use crate::history::{Check, Checked, Mint, Violation};
 
 impl World {
-    /// No trouble begins any more, and what there is ends.
+    /// Ends all trouble, and begins none.
     pub(super) fn calm(&mut self) {
         let true_ms = self.true_ms();
         self.line.up.store(true, Ordering::SeqCst);
@@ -29,7 +29,7 @@ impl World {
         }
     }
 
-    /// Whoever runs must mint again, by itself where clocks and store were sane.
+    /// Checks that every running process mints again, by itself where clocks and store were sane.
     pub(super) async fn heal(&mut self) -> Checked {
         let healed_at_ms = self.time.now_ms();
         self.calm();
@@ -37,10 +37,10 @@ impl World {
         if waited {
             self.recover().await?;
         }
-        // Whoever waited for the recovery goes on by itself.
+        // Processes that waited for the recovery continue by themselves.
         let restarts = self.profile != Profile::Network && !waited;
         if !restarts {
-            // Claims that hung come to an end.
+            // Hanging claims end.
             self.pass(30_000).await;
         }
         for index in 0..self.machines.len() {
@@ -50,7 +50,8 @@ impl World {
                 self.kill(index).await;
             }
             match self.profile {
-                // What an operator says when marks lie ahead of a clock that was wrong, or of all.
+                // The operator's choice when marks lie ahead of a clock that was wrong, or ahead of
+                // all clocks.
                 Profile::Clocks => self.machines[index].after_crash = AfterCrash::AnotherSlot,
                 Profile::Poisoned => {
                     self.machines[index].after_crash = AfterCrash::Lead { max_ms: 2 * POISON_MS };
@@ -69,7 +70,8 @@ impl World {
             self.must_rise(healed_at_ms + RESUME_MS).await?;
         }
         if only_leaders {
-            // Then the clock has come to the marks, but for what those who lead it took meanwhile.
+            // Now the clock has reached the marks, except for what leading processes took
+            // meanwhile.
             self.pass(POISON_MS).await;
             let end_ms = self.time.now_ms() + RESUME_MS;
             for index in 0..self.machines.len() {
@@ -79,7 +81,8 @@ impl World {
         Ok(())
     }
 
-    /// A machine mints before the end: from everything, or only from what may lead the clock.
+    /// Checks that a machine mints before `end_ms`: from everything, or only from sources that may
+    /// lead the clock.
     async fn must_mint(&mut self, index: usize, only_leaders: bool, end_ms: u64) -> Checked {
         while let Some(why) = self.mints_all(index, only_leaders).await? {
             if self.time.now_ms() >= end_ms {
@@ -91,7 +94,7 @@ impl World {
         Ok(())
     }
 
-    /// Why a machine does not mint from everything; none if it does.
+    /// Returns the reason why a machine does not mint from everything; `None` if it does.
     async fn mints_all(
         &mut self,
         index: usize,
@@ -121,7 +124,7 @@ impl World {
         Ok(None)
     }
 
-    /// Whether a machine mints from a source, which it opens if it has not.
+    /// Mints from a source, which the machine opens if it has not.
     pub(super) async fn mints_from(
         &mut self,
         index: usize,

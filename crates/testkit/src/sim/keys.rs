@@ -24,9 +24,9 @@ use super::server::{self, Like, Stored};
 use super::store::{Content, SimStore};
 use super::time::{Gate, TrueTime};
 
-/// As often as a real handle tries a step.
+/// Attempts at a step, as many as of a real handle.
 const TRIES: u32 = 64;
-/// So many moments stay readable.
+/// Number of moments that stay readable.
 const MOMENTS_MAX: usize = 32;
 
 /// All keys at one moment. Clones share them.
@@ -216,7 +216,7 @@ impl<L: Like> SimKeys<L> {
         // A ZooKeeper server compares versions only, and so a batch stays with its session.
         let of_session = |_: &String| !L::LAGS;
         compared.store = compared.store.filter(of_session);
-        // An extend of one slot rests on the store, the namespace and the slot.
+        // An extend of one slot depends on the store, the namespace and the slot.
         let is_slot = |key: &String| key.starts_with("slot/");
         let extends = batch.expected.len() == 3 && batch.changes.keys().all(is_slot);
         if extends && self.lies(Bug::KnownRowsNotCompared) {
@@ -242,7 +242,7 @@ impl<L: Like> Keys for SimKeys<L> {
     }
 
     fn knows(&self) -> bool {
-        // A server that counts for itself, and tells its runs apart, has to be seen in each step.
+        // A server that counts for itself, and marks its runs, has to be seen in each step.
         !L::COUNTS || lock(&self.address).keyspace.0.server.is_none()
     }
 
@@ -364,7 +364,7 @@ impl<L: Like> Keys for SimKeys<L> {
 pub(super) fn make<L: Like>(clock: Option<MemoryClock>, server: Option<u64>) -> Arc<dyn SimStore> {
     let mut stored = Stored { server, ..Stored::default() };
     if L::LAGS {
-        // Whoever makes the folders makes it, too.
+        // The party that makes the folders makes this key, too.
         server::write::<L>(&mut stored, name::WRITES, Some(String::new()), 1);
         stored.writes = 1;
     }

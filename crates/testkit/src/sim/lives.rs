@@ -1,4 +1,4 @@
-//! Processes come and go: how they start, come up, are killed, and end.
+//! Lives of processes: start, kill and end.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use super::time::Life;
 use super::world::World;
 
 impl World {
-    /// A process that was starting may have come up.
+    /// Checks whether a starting process has come up.
     pub(super) async fn look(&mut self, index: usize) {
         let machine = &mut self.machines[index];
         if let Process::Starting(starting) = &mut machine.process
@@ -31,7 +31,7 @@ impl World {
         }
     }
 
-    /// Waits until a started process is up or refused: for its disk, and on keys for its steps.
+    /// Waits until a started process is up or rejected: for its disk, and on keys for its steps.
     pub(super) async fn come_up(&mut self, index: usize) {
         let rounds = if self.kind.is_keyed() { 20 } else { 1 };
         for _ in 0..rounds {
@@ -104,7 +104,7 @@ impl World {
         self.count("start");
     }
 
-    /// The process is gone from one moment to the next.
+    /// Kills the process at once.
     pub(super) async fn kill(&mut self, index: usize) {
         let machine = &mut self.machines[index];
         std::mem::replace(&mut machine.runs, Life::begun(&self.time)).end();
@@ -121,7 +121,7 @@ impl World {
         self.count("kill");
     }
 
-    /// A clean end, as long as it may take.
+    /// Closes the node cleanly, however long it takes.
     pub(super) async fn close(&mut self, index: usize) {
         let Some((node, _)) = self.machines[index].awake() else { return };
         let node = node.clone();

@@ -21,14 +21,14 @@ use super::wall::Wall;
 use crate::history::Party;
 
 const DATA_DIR: &str = "/data";
-/// How long a node waits for a call to the store.
+/// Time limit in milliseconds for a node's store call.
 const STORE_CALL_MS: u64 = 5_000;
 
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) clock: Arc<ManualClock>,
     pub(super) wall: Wall,
-    /// How fast its elapsed time goes.
+    /// Rate of its elapsed time.
     pub(super) rate: Rate,
     pub(super) weather: Arc<Weather>,
     pub(super) gate: Gate,
@@ -36,26 +36,27 @@ pub(super) struct Machine {
     pub(super) journalled: bool,
     pub(super) owner: String,
     pub(super) after_crash: AfterCrash,
-    /// What the disk held at some earlier time.
+    /// State of the disk at some earlier time.
     pub(super) backup: Option<(u64, Files)>,
-    /// An operator has moved the store on: the next process begins without a journal.
+    /// Whether an operator has moved the store forward: the next process then begins without a
+    /// journal.
     pub(super) set_aside: bool,
-    /// When freezing ends.
+    /// Time at which freezing ends.
     pub(super) thaws: Arc<AtomicU64>,
     pub(super) life: u32,
-    /// Whether a process that finds a store in doubt stays, and says what its journal knows.
+    /// Whether a process that finds a store in doubt stays, and reports what its journal knows.
     pub(super) waits_for_recovery: bool,
-    /// Not all that its processes were ever promised is in its journal, if it has one.
+    /// Whether its journal, if any, lacks some promise to its processes.
     pub(super) forgets: bool,
-    /// Whether a process may start, and mint, while the store is away.
+    /// Whether a process may start, and mint, while the store is unreachable.
     pub(super) starts_without_store: bool,
-    /// As long as the process lives.
+    /// Life of the present process.
     pub(super) runs: Life,
-    /// How the process passes requests on.
+    /// Forwarding of requests by the process.
     pub(super) relay: Option<Relay<Way>>,
     bug: Option<Bug>,
     pub(super) process: Process,
-    /// Why the last process did not start.
+    /// Error of the last process, which did not start.
     pub(super) refused: Option<Error>,
 }
 
@@ -91,7 +92,7 @@ impl Machine {
             journalled,
             waits_for_recovery: false,
             forgets: !journalled,
-            // Some keep their name over restarts, some have none, and some have the same.
+            // Some keep their name over restarts, some have none, and some share one.
             owner: match index {
                 0 => String::new(),
                 1 => "machine-1".into(),
@@ -115,7 +116,7 @@ impl Machine {
         matches!(self.process, Process::Stopped)
     }
 
-    /// The node, if it runs and is not frozen.
+    /// Returns the node, if it runs and is not frozen.
     pub(super) fn awake(&self) -> Option<(&Node, &[Option<Source>])> {
         match &self.process {
             Process::Running(node, sources) if !self.gate.is_shut() => Some((node, sources)),
@@ -123,12 +124,13 @@ impl Machine {
         }
     }
 
-    /// Whose windows this process may mint from: with a journal, those of its earlier lives too.
+    /// Returns the party that has this process's windows: with a journal, also those of its earlier
+    /// lives.
     pub(super) fn party(&self, index: usize) -> Party {
         Party { machine: index, life: if self.journalled { 0 } else { self.life } }
     }
 
-    /// Where it is reached. Some serve others, some only themselves.
+    /// Returns its address. Some machines serve others, some only themselves.
     pub(super) fn address(index: usize) -> String {
         if index == 1 { String::new() } else { format!("machine-{index}:7701") }
     }
@@ -144,7 +146,8 @@ impl Machine {
             data_dir: self.journalled.then(|| PathBuf::from(DATA_DIR)),
             after_crash: self.after_crash,
             start_without_store: self.starts_without_store,
-            // One lets its journal rest, much sooner than anybody would: who only tries is refused then.
+            // The journal of one machine is idle much sooner than in practice: calls that do not
+            // wait then fail.
             rest_after_ms: (index == 2).then_some(3_000),
             address: Self::address(index),
             store_call_ms: STORE_CALL_MS,
@@ -168,7 +171,7 @@ impl Machine {
         }
     }
 
-    /// How many writes of the store the journal has seen, if there is one that can be read.
+    /// Returns the count of store writes that the journal has seen, if there is a readable journal.
     pub(super) fn writes_seen(&self) -> Option<u64> {
         if !self.journalled || !self.is_stopped() {
             return None;

@@ -1,4 +1,4 @@
-//! Many runs, on all processors: how far they are, what happened in them, and the first that failed.
+//! Many runs on all processors: their progress, their events, and the first that failed.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,21 +15,21 @@ use snowmint_coord::{BootTimer, Timer};
 use super::{Outcome, Profile, SEED_VARIABLE, Violation, try_run};
 use crate::history::{Check, Checked};
 
-/// How often it is told how far it is.
+/// Interval between reports of the progress.
 const TELL_EVERY_MS: u64 = 30_000;
-/// From so many runs of a profile on, everything that can happen in it must have.
+/// Number of runs of a profile after which every event that it can have must have happened.
 const RUNS_ENOUGH: u64 = 200;
-/// And so many IDs must have been minted, each run.
+/// Average number of IDs that each run must mint.
 const MINTED_MIN: u64 = 100;
 
-/// A run that is done.
+/// A completed run.
 struct Done {
     number: u64,
     outcome: Result<Outcome, Violation>,
     took_ms: u64,
 }
 
-/// What happens in all profiles.
+/// Events of all profiles.
 const HAPPENS: [&str; 21] = [
     "a store of rows",
     "a store of keys as Redis's",
@@ -55,7 +55,7 @@ const HAPPENS: [&str; 21] = [
 ];
 
 impl Profile {
-    /// What happens in this one besides.
+    /// Returns the further events of this profile.
     const fn happens(self) -> &'static [&'static str] {
         match self {
             Self::Network => &[
@@ -96,20 +96,20 @@ impl Profile {
     }
 }
 
-/// What happened in all runs of one profile.
+/// Totals of all runs of one profile.
 #[derive(Clone, Debug)]
 pub struct Tally {
     /// The profile.
     pub profile: Profile,
-    /// How many runs there were.
+    /// Number of runs.
     pub runs: u64,
-    /// How many IDs were minted.
+    /// Number of minted IDs.
     pub minted: u64,
-    /// How long all of them took together.
+    /// Duration of all runs together.
     pub took_ms: u64,
-    /// The longest of them.
+    /// Duration of the longest run.
     pub longest_ms: u64,
-    /// What happened, and how often.
+    /// Events and their counts.
     pub happened: BTreeMap<&'static str, u64>,
 }
 
@@ -128,10 +128,10 @@ impl Tally {
         }
     }
 
-    /// Whether there were enough runs, and yet something was not tried.
+    /// Checks that enough runs have tried everything.
     ///
     /// # Errors
-    /// What never happened.
+    /// The event that never happened.
     fn check(&self) -> Checked {
         if self.runs < RUNS_ENOUGH {
             return Ok(());
@@ -159,18 +159,19 @@ impl fmt::Display for Tally {
     }
 }
 
-/// How far many runs are.
+/// Progress of many runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// How many are done.
+    /// Number of completed runs.
     pub runs: u64,
-    /// How many there will be.
+    /// Number of all runs.
     pub of: u64,
-    /// How many IDs were minted.
+    /// Number of minted IDs.
     pub minted: u64,
-    /// Since the first began.
+    /// Time since the first run began.
     pub elapsed_ms: u64,
-    /// The first that is not done: all before it have kept every promise. None when all are done.
+    /// First run that is not completed: all before it have kept every promise. `None` when all are
+    /// completed.
     pub open: Option<(u64, Profile)>,
 }
 
@@ -186,11 +187,11 @@ impl fmt::Display for Progress {
     }
 }
 
-/// Which runs there are, in their order: each seed with all profiles, then the next.
+/// The runs in their order: each seed with all profiles, then the next.
 struct Plan<'a> {
     seeds: Range<u64>,
     profiles: &'a [Profile],
-    /// The number of the next that nobody has begun.
+    /// Number of the next run to begin.
     next: AtomicU64,
 }
 
@@ -199,14 +200,14 @@ impl Plan<'_> {
         (self.seeds.end - self.seeds.start).saturating_mul(self.profiles.len() as u64)
     }
 
-    /// The run of this number; none after the last.
+    /// Returns the run of this number; `None` after the last.
     fn run(&self, number: u64) -> Option<(u64, Profile)> {
         let profiles = self.profiles.len() as u64;
         let place = usize::try_from(number.checked_rem(profiles)?).ok()?;
         (number < self.runs()).then(|| (self.seeds.start + number / profiles, self.profiles[place]))
     }
 
-    /// Does what is to be done, as long as somebody listens: nobody does once a run has failed.
+    /// Runs worlds as long as the receiver exists, which is dropped once a run has failed.
     fn work(&self, steps: u32, done: &Sender<Done>) {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -220,7 +221,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Counts what is done until nothing more comes, or something fails.
+    /// Counts completed runs until there are no more, or one fails.
     fn count(
         &self,
         done: &Receiver<Done>,
@@ -228,7 +229,7 @@ impl Plan<'_> {
     ) -> Result<Vec<Tally>, Violation> {
         let mut tallies: Vec<_> = self.profiles.iter().copied().map(Tally::new).collect();
         let (begun, mut told) = (BootTimer.elapsed(), BootTimer.elapsed());
-        // Done are all below the first number, and these.
+        // Completed are all runs below `first`, and these.
         let (mut first, mut early) = (0, BTreeSet::new());
         loop {
             let wait_ms = TELL_EVERY_MS.saturating_sub(BootTimer.elapsed().since(told));
@@ -262,12 +263,12 @@ impl Plan<'_> {
     }
 }
 
-/// Runs worlds from all of these seeds with each of the profiles, for `steps` happenings each, on all
-/// processors. Tells now and then how far it is, and at the end.
+/// Runs worlds from all of these seeds with each of the profiles, for `steps` events each, on all
+/// processors. Reports the progress now and then, and at the end.
 ///
 /// # Errors
-/// The first promise that was broken, and how to replay the run: the others end at once. Or what never
-/// happened in so many runs, although it should.
+/// The first broken promise, and how to replay the run; the other runs end at once. Or an event
+/// that never happened in enough runs, although it should.
 pub fn run_many(
     seeds: Range<u64>,
     profiles: &[Profile],
@@ -282,7 +283,7 @@ pub fn run_many(
             scope.spawn(move || plan.work(steps, &done));
         }
         drop(done);
-        // Nobody listens once it is counted.
+        // Dropped once all is counted, which ends the workers.
         let outcomes = outcomes;
         plan.count(&outcomes, tell)
     })?;
@@ -290,7 +291,7 @@ pub fn run_many(
     Ok(tallies)
 }
 
-/// One run. Whatever breaks in it, its seed is told.
+/// Runs one world. Every failure names its seed.
 fn run_one(seed: u64, profile: Profile, steps: u32) -> Result<Outcome, Violation> {
     catch_unwind(AssertUnwindSafe(|| try_run(seed, profile, steps, None)))
         .unwrap_or_else(|panic| Err(Check::Trial.broken(format!("a panic: {}", said(&*panic)))))
@@ -302,7 +303,7 @@ fn run_one(seed: u64, profile: Profile, steps: u32) -> Result<Outcome, Violation
         })
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it says nothing")

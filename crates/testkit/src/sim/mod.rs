@@ -2,28 +2,34 @@
 //! go wrong, disks and processes that die. Everything follows from a seed, so a failure can be
 //! replayed.
 //!
-//! **What fails.** Requests and answers are lost, late (up to minutes, when their sender is long
-//! gone), sent twice, overtake each other, or are never answered; one holds all others up for a while. What
-//! is only read may be read from a server that lags, as ZooKeeper allows. The store dies and comes back. Its
-//! address leads to another store, or to a replica that lags, and back. It is put back to an older state, under
-//! nodes that run as well, by an operator who follows the documents; or silently, and then whoever has seen more
-//! must refuse it, until an operator recovers it, or for ever. Wall clocks drift, step, freeze and oscillate;
-//! elapsed clocks run at different rates, and go on while a process is frozen, for longer than any lease, in the
-//! middle of a call too. Processes are killed between any two steps of journal and store, and machines die in
-//! the middle of a write. Data directories are copied to other machines, and put back to an older
-//! state. Definitions are altered, and a source of numbers gets other stripes, while some do not hear of it; a store that is
-//! put back has them as they were.
+//! **Failures.** Requests and responses get lost, come late (up to minutes, when their sender is
+//! long gone), come twice, overtake each other, or stay without a response; one delays all others
+//! for a while. Reads may come from a server that lags, as ZooKeeper allows. The store dies and
+//! returns. Its address leads to another store, or to a lagging replica, and back. The store is
+//! restored to an older state, also under running nodes, by an operator who follows the documents.
+//! Or it is restored silently: then each process that has seen more must reject it, until an
+//! operator recovers it, or for ever. Wall clocks drift, step, freeze and oscillate. Elapsed clocks
+//! run at different rates, and continue while a process is frozen, for longer than any lease, also
+//! in the middle of a call. Processes are killed between any two steps of journal and store, and
+//! machines die in the middle of a write. Data directories are copied to other machines, and
+//! restored to an older state. Definitions are altered, and a source of numbers gets other stripes,
+//! while some nodes do not learn of it; a restored store has the former definitions.
 //!
-//! **What is checked,** at every step, has names: [`Check`]. At the end, when the trouble is over, everybody
-//! mints again within [`RESUME_MS`], or, where nobody has recovered the store, nobody mints.
+//! **Checks** are made at every step, and have names: [`Check`]. At the end, when the trouble is
+//! over, all processes mint again within [`RESUME_MS`]; or none mints, where no operator has
+//! recovered the store.
 //!
-//! **What is left out,** because it lies outside the promise: a store and all journals that are
-//! rolled back together (segments cannot see that); a store that loses what it acknowledged, under
-//! its old identity, and is first reached by a process that has not seen what was lost; a process without a journal
-//! that first meets another store at the address of its own; elapsed clocks that differ by more than one part in ten; a whole disk
-//! that is cloned with its machine's identity while the original runs; the memory of a process that is cloned; and a
-//! journal that is put back, within three seconds of being written, with its times kept. The order over all
-//! processes is not checked where the store is put back.
+//! **Left out,** because it lies outside the promise:
+//! - a store and all journals that are rolled back together (segments cannot see it);
+//! - a store that loses what it acknowledged, under its old identity, and is first reached by a
+//!   process that has not seen the lost writes;
+//! - a process without a journal that first meets another store at the address of its own;
+//! - elapsed clocks that differ by more than one part in ten;
+//! - a whole disk that is cloned with its machine's identity while the original runs;
+//! - the memory of a process that is cloned;
+//! - a journal that is restored, within three seconds of being written, with its times kept.
+//!
+//! The order over all processes is not checked where the store is restored.
 
 mod dense;
 mod disk;
@@ -59,63 +65,65 @@ pub use many::{Progress, Tally, run_many};
 pub use planted::Bug;
 use world::World;
 
-/// 2026-06-01T00:00:00Z.
+/// Start of the wall clock: 2026-06-01T00:00:00Z.
 const START_MS: u64 = 1_780_272_000_000;
 /// The environment variable that replays one seed.
 pub const SEED_VARIABLE: &str = "SNOWMINT_SIM_SEED";
-/// How much happens in a run, where nothing else is said.
+/// Default number of events in a run.
 pub const STEPS: u32 = 200;
-/// When the trouble has ended, everybody mints again within this many milliseconds. The longest that
-/// a message is late or a window ahead, and some time to ask again.
+/// Time in milliseconds after the end of the trouble within which all processes mint again: the
+/// longest delay of a message or lead of a window, and some time for retries.
 pub const RESUME_MS: u64 = 240_000;
 
-/// How a run is made.
+/// Kind of trouble in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// The network fails, processes are killed and frozen, the address of the store leads to another one for a
-    /// while; clocks stay within 2 s. Everybody must recover without being restarted.
+    /// The network fails, processes are killed and frozen, the address of the store leads to
+    /// another one for a while; clocks stay within 2 s. All processes must recover without a
+    /// restart.
     Network,
-    /// Clocks go wrong besides, by anything up to decades. Who has seen such a clock may have to wait
-    /// for it, or be restarted.
+    /// Clocks go wrong, too, by anything up to decades. A process that has seen such a clock may
+    /// have to wait for it, or be restarted.
     Clocks,
-    /// The store is put back to an older state, and so are data directories, or copied; a replica that lags takes
-    /// over.
+    /// The store is restored to an older state; data directories are restored, too, or copied; a
+    /// lagging replica takes over.
     Restores,
-    /// Every slot's mark is pushed ahead, and an operator takes some of them back. Whoever may lead the clock mints at once,
-    /// when told that it may lead so far; the others once the clock has come there.
+    /// Every slot's mark is pushed ahead, and an operator lowers some of them. Processes that may
+    /// lead the clock mint at once, when allowed such a lead; the others mint once the clock has
+    /// reached the mark.
     Poisoned,
 }
 
 impl Profile {
-    /// All of them.
+    /// All profiles.
     pub const ALL: [Self; 4] = [Self::Network, Self::Clocks, Self::Restores, Self::Poisoned];
 }
 
-/// What became of a run that kept every promise.
+/// Result of a run that kept every promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// How many IDs were minted.
+    /// Number of minted IDs.
     pub minted: usize,
-    /// Of everything that was minted: equal for equal seeds.
+    /// Digest of all minted IDs: equal for equal seeds.
     pub digest: u64,
-    /// What the seed's generator would say next: equal where as much was left to chance.
+    /// Next number of the seed's generator: equal where as much was left to chance.
     pub chance: u64,
-    /// What happened, and how often.
+    /// Events and their counts.
     pub happened: BTreeMap<&'static str, u64>,
 }
 
-/// Runs a world from a seed, for `steps` happenings, with a planted bug if one is named: then only the check that must
-/// find it ends the run.
+/// Runs a world from a seed for `steps` events. With a planted bug, only the check that must find
+/// it ends the run.
 ///
 /// # Errors
-/// The promise that was broken.
+/// The broken promise.
 pub fn try_run(
     seed: u64,
     profile: Profile,
     steps: u32,
     bug: Option<Bug>,
 ) -> Result<Outcome, Violation> {
-    // Nothing comes from outside, so the runtime need not look for it while there is something to run.
+    // Nothing comes from outside, so the runtime need not poll for it while there is a task to run.
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.event_interval(u32::MAX).build().unwrap();
     runtime.block_on(World::new(seed, profile, bug).run(steps))
