@@ -1,4 +1,5 @@
-//! A store whose promises are told to a witness: for processes whose IDs are checked from outside.
+//! A store that reports its promises to a sink: for processes with IDs that are checked from
+//! outside.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,20 +16,21 @@ use snowmint_core::UnixMillis;
 
 use crate::history::Right;
 
-/// Who is told.
+/// Sink for the promises of a store.
 pub trait Witness: Send + Sync + fmt::Debug + 'static {
-    /// The store is about to be asked for `[from, to)`: whoever is killed meanwhile may have it, and a journal
-    /// goes on from there.
+    /// Records that the store is about to be called for `[from, to)`: a process that is killed
+    /// meanwhile may have it, and a journal continues from there.
     fn asks(&self, right: &Right, from: u64, to: u64);
 
-    /// The store has acknowledged `[from, to)`; whoever asked does not know yet.
+    /// Records that the store has acknowledged `[from, to)`; the caller does not know it yet.
     fn granted(&self, right: &Right, from: u64, to: u64);
 
-    /// Nothing at or above `mark` will be minted any more; the store does not know yet.
+    /// Records that nothing at or above `mark` will be minted any more; the store does not know it
+    /// yet.
     fn gives_up(&self, right: &Right, mark: u64);
 }
 
-/// A store with a witness at its door.
+/// A store that reports its promises to a sink.
 #[derive(Debug)]
 pub struct Watched<W> {
     store: Arc<dyn Store>,
@@ -36,7 +38,7 @@ pub struct Watched<W> {
 }
 
 impl<W: Witness> Watched<W> {
-    /// Lets the witness see what the store promises.
+    /// Wraps a store, and reports its promises to the sink.
     pub fn new(store: Arc<dyn Store>, witness: W) -> Self {
         Self { store, witness }
     }

@@ -1,4 +1,5 @@
-//! The law of the house: who may depend on whom, where real time enters, and how long a file may be.
+//! Rules of the repository: dependencies of crates, the places of real time, and the length of
+//! files.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
 use std::collections::BTreeMap;
@@ -26,13 +27,13 @@ fn manifest(krate: &str) -> toml::Table {
     fs::read_to_string(path).unwrap().parse().unwrap()
 }
 
-/// The names in a table of dependencies.
+/// Returns the names in a table of dependencies.
 fn names(manifest: &toml::Table, table: &str) -> Vec<String> {
     let table = manifest.get(table).and_then(toml::Value::as_table);
     table.map(|table| table.keys().cloned().collect()).unwrap_or_default()
 }
 
-/// The sources below a crate's folder `within`, with their text.
+/// Returns the sources below a crate's folder `within`, with their text.
 fn sources(krate: &str, within: &str) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders = vec![root().join("crates").join(krate).join(within)];
@@ -61,15 +62,15 @@ fn before_tests(text: &str) -> &str {
         .unwrap_or(text)
 }
 
-/// A line without its comment, which no URL begins: `redis://` is code.
+/// Returns a line without its comment. The slashes of a URL begin no comment: `redis://` is code.
 fn code(line: &str) -> &str {
     let mut slashes = line.match_indices("//").map(|(at, _)| at);
     let comment = slashes.find(|at| !line[..*at].ends_with(':'));
     comment.map_or(line, |at| &line[..at])
 }
 
-/// Which of these words a line of code names, also with a letter or two more; of those that begin a URL,
-/// with all that follows.
+/// Returns the word that a line of code names, also with a letter or two more; the scheme of a URL
+/// matches with all that follows.
 fn named<'a>(line: &str, words: &[&'a str]) -> Option<&'a str> {
     let code = code(line).to_lowercase();
     let mut parts = code.split(|c: char| !c.is_alphanumeric() && !":/".contains(c));
@@ -137,7 +138,7 @@ fn only_stores_name_a_database_and_they_name_no_protocol() {
         ["core", "coord", "wire", "server", "client"].map(|krate| (krate, &databases[..]));
     for (krate, banned) in nameless.into_iter().chain([("stores", &protocols[..])]) {
         for name in names(&manifest(krate), "dependencies") {
-            // What etcd speaks is gRPC, and a store may speak what its server speaks.
+            // etcd speaks gRPC, and a store may speak the protocol of its server.
             let etcds = krate == "stores" && name == "tonic";
             assert!(etcds || !banned.contains(&name.as_str()), "{krate} depends on {name}");
         }
@@ -176,7 +177,7 @@ fn real_time_and_randomness_enter_at_their_homes_only() {
     }
 }
 
-/// ARCHITECTURE.md says why for each of them.
+/// ARCHITECTURE.md gives the reason for each of them.
 #[test]
 fn no_state_is_the_whole_processs_but_what_is_named() {
     let homes = [
@@ -230,7 +231,7 @@ fn published_package_describes_itself() {
         }
         let readme = fs::read_to_string(folder.join("README.md")).unwrap();
         assert!(readme.contains("https://github.com/snowmint/snowmint"), "{krate}");
-        // Files of the repository are not there where a registry shows the text.
+        // A registry shows the text without the files of the repository.
         assert!(!readme.contains("](../") && !readme.contains("](docs/"), "{krate}");
     }
 }
@@ -251,7 +252,8 @@ fn files_are_short_and_finished() {
                 for word in unfinished.iter().filter(|word| text.contains(**word)) {
                     wrong.push(format!("{}: {word}", path.display()));
                 }
-                // One may say that others are left out, and how to have them run.
+                // An ignored test may announce that others are skipped, if it states how to run
+                // them.
                 let ignored = concat!("#[", "ignore");
                 let unsaid = |line: &str| {
                     line.contains(ignored) && !line.contains("--features real-servers")

@@ -1,4 +1,4 @@
-//! The memory store keeps the contract, by its callers' clocks and by its own.
+//! The memory store keeps the contract, with its callers' clocks and with its own.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ async fn by_its_own_clock() {
     contract::run(Memory { store, clock: Some(clock) }).await;
 }
 
-/// With and without another process that writes more than was lost.
+/// Runs with and without another process that writes more than was lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_state_that_was_put_back_is_refused_by_every_verb() {
     for goes_on in [false, true] {

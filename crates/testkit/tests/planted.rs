@@ -1,16 +1,17 @@
-//! The simulation finds bugs: each of those that are planted is found within a stated number of seeds, by the check
-//! that is named for it and no other, and the same seeds without it keep every promise.
+//! Tests of the simulation itself: each planted bug is found within a stated number of seeds, by
+//! the check that is named for it and no other. The same seeds without the bug keep every promise.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 #![allow(clippy::print_stdout, reason = "numbers for the documents")]
 
 use snowmint_testkit::sim::{Bug, Check, Profile, try_run};
 
-/// Each bug is found within this many seeds of one of the profiles.
+/// Number of seeds within which each bug is found, with one of the profiles.
 const SEEDS: u64 = 200;
 const STEPS: u32 = 400;
 const PROFILES: [Profile; 3] = [Profile::Network, Profile::Restores, Profile::Clocks];
 
-/// No other check may end a run with a planted bug, so each shows that it can fail.
+/// Checks that this check finds the bug. No other may end the run, so each check shows that it can
+/// fail.
 fn found(bug: Bug, check: Check) {
     for seed in 0..SEEDS {
         for profile in PROFILES {
@@ -42,7 +43,7 @@ macro_rules! planted {
     };
 }
 
-/// All but the one of the tests themselves: that what should happen did.
+/// Covers all checks except that of the tests themselves: that what should happen did.
 #[test]
 fn every_check_has_a_bug_that_only_it_finds() {
     for check in Check::ALL.into_iter().filter(|check| *check != Check::Trial) {

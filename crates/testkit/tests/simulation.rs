@@ -1,12 +1,12 @@
-//! The simulated world, for some seeds at each run, or for one that is to be replayed.
-//! `docs/proof.md` says how to run more.
+//! The simulated world, for some seeds at each run, or for one seed that is replayed.
+//! `docs/proof.md` explains how to run more.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 #![allow(clippy::print_stdout, reason = "numbers for the documents")]
 
 use snowmint_testkit::sim::{Profile, SEED_VARIABLE, STEPS, run_many, try_run};
 
-/// How many seeds a run tries with each profile, unless told otherwise: a thousand runs optimised, as the product
-/// ships, and two hundred with all checks, which take as long.
+/// Default number of seeds for each profile: a thousand runs optimised, as the product ships, and
+/// two hundred with all checks, which take as long.
 const SEEDS: u64 = if cfg!(debug_assertions) { 50 } else { 250 };
 
 fn seeds() -> std::ops::Range<u64> {
@@ -19,7 +19,7 @@ fn seeds() -> std::ops::Range<u64> {
     }
 }
 
-/// Runs all seeds, and sees to it that everything that can happen did.
+/// Runs all seeds, and checks that everything that can happen did.
 fn all_seeds(profile: Profile) {
     match run_many(seeds(), &[profile], STEPS, |progress| eprintln!("{profile:?}: {progress}")) {
         Ok(tallies) => println!("{}", tallies[0]),

@@ -7,13 +7,13 @@
 //! for a while. Reads may come from a server that lags, as ZooKeeper allows. The store dies and
 //! returns. Its address leads to another store, or to a lagging replica, and back. The store is
 //! restored to an older state, also under running nodes, by an operator who follows the documents.
-//! Or it is restored silently: then each process that has seen more must reject it, until an
-//! operator recovers it, or for ever. Wall clocks drift, step, freeze and oscillate. Elapsed clocks
-//! run at different rates, and continue while a process is frozen, for longer than any lease, also
-//! in the middle of a call. Processes are killed between any two steps of journal and store, and
-//! machines die in the middle of a write. Data directories are copied to other machines, and
-//! restored to an older state. Definitions are altered, and a source of numbers gets other stripes,
-//! while some nodes do not learn of it; a restored store has the former definitions.
+//! After a silent restore, each process that has seen more must reject it, until an operator
+//! recovers it, or for ever. Wall clocks drift, step, freeze and oscillate. Elapsed clocks run at
+//! different rates, and continue while a process is frozen, for longer than any lease, also in the
+//! middle of a call. Processes are killed between any two steps of journal and store, and machines
+//! die in the middle of a write. Data directories are copied to other machines, and restored to an
+//! older state. Definitions are altered, and a source of numbers gets other stripes, while some
+//! nodes do not learn of it; a restored store has the former definitions.
 //!
 //! **Checks** are made at every step, and have names: [`Check`]. At the end, when the trouble is
 //! over, all processes mint again within [`RESUME_MS`]; or none mints, where no operator has

@@ -1,5 +1,5 @@
-//! A store as a network shows it: late, deaf, mute, and sometimes told the same thing twice, much later,
-//! when whoever said it is long gone.
+//! A store behind a network: requests and replies are late, get lost, or arrive a second time, much
+//! later, when their sender is long gone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,30 +21,31 @@ use super::time::{Gate, TrueTime};
 use super::truth::Truth;
 use crate::history::Check;
 
-/// Longer than anybody may wait for a call, frozen or not.
+/// Time in milliseconds that is longer than any wait for a call, frozen or not.
 const NEVER_MS: u64 = 600_000;
 
-/// How a network misbehaves, for everybody who goes through it.
+/// Faults of a network, for all that goes through it.
 #[derive(Debug, Default)]
 pub(super) struct Weather {
-    /// In how many of a hundred calls something goes wrong.
+    /// Percentage of calls with a fault.
     pub(super) trouble_percent: AtomicU64,
-    /// Nothing gets through at all.
+    /// Whether nothing gets through.
     pub(super) away: AtomicBool,
-    /// Claims get there, and their answers get lost.
+    /// Whether claims arrive, and their replies get lost.
     pub(super) claims_unanswered: AtomicBool,
-    /// Everything gets there at once, and its answer comes so much later.
+    /// Delay of replies in milliseconds, while requests arrive at once.
     pub(super) answers_late_ms: AtomicU64,
-    /// The next take gets there so much later.
+    /// Delay of the next acquire in milliseconds.
     pub(super) take_late_ms: AtomicU64,
-    /// The next call begins a transaction and goes on no further for so long: all others wait for it.
+    /// Time in milliseconds for which the next call begins a transaction and stops: all other calls
+    /// wait for it.
     pub(super) holds_up_ms: AtomicU64,
-    /// What is only read is read from a server that lags.
+    /// Whether reads come from a server that lags.
     pub(super) reads_behind: AtomicBool,
 }
 
 impl Weather {
-    /// From now on everything gets through.
+    /// Lets everything through from now on.
     pub(super) fn calm(&self) {
         self.trouble_percent.store(0, Ordering::SeqCst);
         self.away.store(false, Ordering::SeqCst);
@@ -52,22 +53,23 @@ impl Weather {
         self.take_late_ms.store(0, Ordering::SeqCst);
     }
 
-    /// Whether a message to another machine gets lost.
+    /// Returns whether a message to another machine gets lost.
     pub(super) fn is_bad(&self, chance: &Chance) -> bool {
         self.away.load(Ordering::SeqCst)
             || chance.percent(self.trouble_percent.load(Ordering::SeqCst))
     }
 }
 
-/// The store's own end of the network, the same for everybody.
+/// The store's end of the network, the same for all processes.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) up: AtomicBool,
-    /// How many times all connections were cut. What was on its way then never arrives.
+    /// Number of times that all connections were cut. Messages that were in flight never arrive.
     cuts: AtomicU64,
-    /// Until when a transaction that goes on no further holds all others up.
+    /// Time until which a stopped transaction delays all other calls.
     held_until_ms: AtomicU64,
-    /// The address leads to a replica that took over: another server than the one whose marks it has.
+    /// Whether the address leads to a promoted replica: another server than the one whose marks it
+    /// has.
     pub(super) replica: AtomicBool,
     pub(super) happened: Happened,
 }
@@ -83,13 +85,13 @@ impl Line {
         }
     }
 
-    /// A server ends what was begun with it, too.
+    /// Cuts all connections. A server also ends the transactions that were begun with it.
     pub(super) fn cut(&self) {
         self.cuts.fetch_add(1, Ordering::SeqCst);
         self.let_on();
     }
 
-    /// Nobody is held up any more.
+    /// Ends the delay by a stopped transaction.
     pub(super) fn let_on(&self) {
         self.held_until_ms.store(0, Ordering::SeqCst);
     }
@@ -98,13 +100,13 @@ impl Line {
         self.cuts.load(Ordering::SeqCst)
     }
 
-    /// Whether what was sent after so many cuts arrives now.
+    /// Returns whether a message that was sent after this many cuts arrives now.
     pub(super) fn carries(&self, cuts: u64) -> bool {
         self.up.load(Ordering::SeqCst) && self.cuts() == cuts
     }
 }
 
-/// One node's way to the store.
+/// One node's connection to the store.
 #[derive(Debug)]
 pub(super) struct Faulty {
     pub(super) inner: Arc<dyn Store>,
@@ -114,7 +116,8 @@ pub(super) struct Faulty {
     pub(super) chance: Chance,
     pub(super) time: TrueTime,
     pub(super) gate: Gate,
-    /// A planted bug: a renewal counts from when its answer came. Whether one came that is to be counted.
+    /// Planted bug: a renewal counts from its reply. The value: whether a reply came that is to be
+    /// counted.
     pub(super) counts_from_answer: Option<AtomicBool>,
 }
 
@@ -128,12 +131,12 @@ enum Fate {
 }
 
 impl Faulty {
-    /// Where one is planted: see [`counts_from_answer`](Self::counts_from_answer).
+    /// Returns the state of the planted bug: see [`counts_from_answer`](Self::counts_from_answer).
     pub(super) fn planted(bug: Option<Bug>) -> Option<AtomicBool> {
         (bug == Some(Bug::LeaseFromTheAnswer)).then(AtomicBool::default)
     }
 
-    /// How much later a message arrives: sometimes later than its sender lives.
+    /// Returns the delay of a message in milliseconds: sometimes longer than its sender lives.
     fn late_ms(&self) -> u64 {
         match self.chance.below(10) {
             0..=6 => self.chance.between(1, 4_000),
@@ -161,12 +164,12 @@ impl Faulty {
             1 => Fate::AnswerLost,
             2 => Fate::Twice { later_ms: self.late_ms() },
             3 => Fate::Never,
-            // Sometimes later than anybody waits for.
+            // Sometimes later than any caller waits.
             _ => Fate::Late { there_ms: self.late_ms(), back_ms: self.chance.between(1, 4_000) },
         }
     }
 
-    /// What becomes of a call that holds the others up, and of the others.
+    /// Returns the fate of a call that delays the others, and of the others.
     fn held_up(&self) -> Option<Fate> {
         let now_ms = self.time.now_ms();
         let holds_ms = self.weather.holds_up_ms.swap(0, Ordering::SeqCst);
@@ -185,7 +188,7 @@ impl Faulty {
         (there_ms > 0).then_some(Fate::Late { there_ms, back_ms: 0 })
     }
 
-    /// Nothing comes of the call, and no answer. Whoever waits must end that by himself.
+    /// Applies nothing, and sends no reply. The caller must end the wait by itself.
     async fn never(&self, op: &'static str) {
         self.line.happened.count("a call never ends");
         self.time.sleep_ms(NEVER_MS).await;
@@ -198,8 +201,8 @@ fn away<T>(op: &'static str) -> Result<T> {
     Err(Error::new(op, ErrorKind::Unavailable { what: "the simulated store".into() }))
 }
 
-/// Sends a call through the weather. What is sent is named, and cloned first: a message that arrives late,
-/// or twice, arrives as it was.
+/// Sends a call through the weather. Its arguments are named, and cloned first: a message that
+/// arrives late, or twice, arrives unchanged.
 macro_rules! through {
     ($self:ident, $op:literal, |$store:ident $(, $sent:ident)*| $call:expr) => {{
         $(let $sent = $sent.to_owned();)*
@@ -211,7 +214,8 @@ macro_rules! through {
             Fate::Late { there_ms, back_ms } => {
                 let ($store, line) = (Arc::clone(&$self.inner), Arc::clone(&$self.line));
                 let (time, cuts) = ($self.time.clone(), line.cuts());
-                // Its own task: the message arrives although nobody waits for the answer any more.
+                // In its own task: the message arrives although the caller no longer waits for the
+                // reply.
                 let sent = tokio::spawn(async move {
                     time.sleep_ms(there_ms).await;
                     if !line.carries(cuts) {
@@ -249,7 +253,7 @@ macro_rules! through {
                 answer
             }
         };
-        // A process that is frozen hears nothing until it goes on.
+        // A frozen process receives nothing until it resumes.
         $self.gate.pass().await;
         answer
     }};
@@ -292,8 +296,8 @@ impl Store for Faulty {
         let Some(counts_now) = &self.counts_from_answer else {
             return through!(self, "renew", |store| store.renew(member, presence, now));
         };
-        // The process counts from before it sends. So that it counts from the answer, it is told nothing
-        // of the answer until it sends again, as it does at once.
+        // The process counts from before it sends. To make it count from the reply, the reply is
+        // withheld until it sends again, which it does at once.
         if counts_now.swap(false, Ordering::SeqCst) {
             return Ok(());
         }

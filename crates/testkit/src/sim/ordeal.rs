@@ -1,5 +1,5 @@
-//! What happens seldom, and to data that was thought safe: directories that are copied or put back, slots that
-//! change hands, and marks that are pushed ahead.
+//! Rare faults, and faults in data that seemed safe: directories that are copied or restored, slots
+//! that change hands, and marks that are pushed ahead.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,11 +15,11 @@ use super::machine::Machine;
 use super::world::World;
 use crate::history::{Check, Checked, Party, Right};
 
-/// How far marks are pushed ahead.
+/// Lead to which marks are pushed, in milliseconds.
 pub(super) const POISON_MS: u64 = 300_000;
-/// Who pushes them.
+/// Machine number of the party that pushes them.
 pub(super) const POISONER: usize = usize::MAX;
-/// The times of a file tell writes apart that lie further from each other than this.
+/// Distance in milliseconds from which on the times of a file distinguish two writes.
 const TOLD_APART_MS: u64 = 4_000;
 
 impl World {
@@ -27,7 +27,7 @@ impl World {
         match self.profile {
             Profile::Network | Profile::Clocks => match self.chance.below(20) {
                 0..=5 => self.change_hands().await?,
-                // Much happens in it.
+                // Many events happen in it.
                 6 if self.profile == Profile::Network => self.answer_late(index).await?,
                 7..=8 if self.profile == Profile::Network => self.swap().await?,
                 9 if self.profile == Profile::Network => self.take_late().await?,
@@ -59,8 +59,8 @@ impl World {
         Ok(())
     }
 
-    /// A slot passes to another process of the same owner while its holder is frozen. The claim is done,
-    /// its answer is lost, and before it is asked for again the holder goes on.
+    /// Moves a slot to another process of the same owner while its holder is frozen. The claim is
+    /// applied, its reply gets lost, and the holder resumes before the claim is retried.
     async fn change_hands(&mut self) -> Checked {
         let last = self.machines.len() - 1;
         let (from, to) = if self.chance.percent(50) { (last, last - 1) } else { (last - 1, last) };
@@ -69,7 +69,7 @@ impl World {
         }
         self.kill(to).await;
         self.machines[from].gate.shut();
-        // Its presence lapses, and the clock comes to its mark.
+        // Its presence expires, and the clock reaches its mark.
         self.pass(65_000).await;
         for index in [from, to] {
             self.machines[index].weather.calm();
@@ -89,8 +89,8 @@ impl World {
         Ok(())
     }
 
-    /// Whoever answers hears the store seconds late, and then not at all, while its renewals arrived at once.
-    /// Meanwhile everybody is asked for the same.
+    /// Delays the store's replies to a section owner by seconds, and then cuts it off, while its
+    /// renewals arrived at once. Meanwhile all machines get the same requests.
     async fn answer_late(&mut self, index: usize) -> Checked {
         self.all_serve().await;
         let asked = self.asked();
@@ -107,7 +107,7 @@ impl World {
         Ok(())
     }
 
-    /// A process ends as soon as it has minted, and the next one goes on by its journal alone.
+    /// Kills a process as soon as it has minted; the next one continues by its journal alone.
     async fn die_after_minting(&mut self) -> Checked {
         let goes_on = |machine: &Machine| {
             machine.journalled
@@ -125,7 +125,8 @@ impl World {
         Ok(())
     }
 
-    /// Whoever answers for a key is silent until others ask for its place, and renews before that arrives.
+    /// Freezes the owner of a key's section until others request its slot; it renews before the
+    /// request arrives.
     async fn take_late(&mut self) -> Checked {
         self.all_serve().await;
         let asked = self.asked_key();
@@ -146,7 +147,7 @@ impl World {
         Ok(())
     }
 
-    /// For once, everybody runs and has all sources.
+    /// Lets all machines run, with all sources, for once.
     async fn all_serve(&mut self) {
         self.line.up.store(true, Ordering::SeqCst);
         for index in 0..self.machines.len() {
@@ -164,7 +165,7 @@ impl World {
         }
     }
 
-    /// A data directory is put back to what it was, by somebody who may hide it.
+    /// Restores an earlier state of a data directory; the change may be hidden.
     async fn put_back(&mut self) {
         let now_ms = self.time.now_ms();
         let old: Vec<_> = self
@@ -183,12 +184,14 @@ impl World {
         self.machines[index].disk.put_back(files, hide);
         self.start(index);
         self.come_up(index).await;
-        // Whether it was refused or not: what it remembers may be wrong, and an operator puts it aside.
+        // Whether or not the start was rejected, its memory may be wrong, and an operator sets it
+        // aside.
         (self.machines[index].set_aside, self.machines[index].forgets) = (true, true);
         self.count(if hide { "a directory put back, hidden" } else { "a directory put back" });
     }
 
-    /// A data directory is copied, to another machine or in its own place, and must be refused there.
+    /// Copies a data directory, to another machine or in its own place, and checks that it is
+    /// rejected there.
     async fn copy(&mut self, index: usize) -> Checked {
         let from = usize::try_from(self.chance.below(self.machines.len() as u64)).unwrap();
         let files = self.machines[from].disk.backup();
@@ -210,12 +213,12 @@ impl World {
         self.truth.judge(if refused { Ok(()) } else { Err(Check::Refusal.broken(what)) })
     }
 
-    /// Every slot's mark is pushed ahead, by somebody who then leaves.
+    /// Pushes every slot's mark ahead, by a member that then leaves.
     pub(super) async fn poison(&mut self) {
         for index in 0..self.machines.len() {
             self.kill(index).await;
         }
-        // Their presence lapses.
+        // Their presence expires.
         self.pass(40_000).await;
         let now = UnixMillis::new(self.true_ms());
         let member = Member {
@@ -242,7 +245,7 @@ impl World {
                 mark_at_most: Mark::MAX,
                 request: self.chance.number() >> 1,
             };
-            // Whoever is late may hold some, or all of them.
+            // A process that is late may hold some slots, or all of them.
             for lease in self.store.claim(&request, now).await.unwrap_or_default() {
                 let extend = Extend {
                     pool: lease.pool.clone(),
@@ -265,8 +268,8 @@ impl World {
     }
 }
 
-/// Whether there is a journal in these files. A machine that died while it made its first one has only begun: who finds
-/// that begins anew, rightly.
+/// Returns whether there is a journal in these files. A machine that died while it made its first
+/// journal has only begun: it rightly makes a new one.
 fn has_journal(files: &Files) -> bool {
     files.keys().any(|path| path.ends_with("journal"))
 }

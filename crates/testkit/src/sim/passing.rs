@@ -1,6 +1,5 @@
-//! Requests for IDs of a global order that are passed on, in the batches of a real server
-//! ([`Relay`]): over a network that fails, to machines that stand still, for requests that nobody waits
-//! for any more.
+//! Forwarding of requests for IDs of a global order, in the batches of a real server ([`Relay`]):
+//! over a network that fails, to frozen machines, for requests that no caller waits for any more.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,22 +17,22 @@ use super::time::{Gate, Life, TrueTime};
 use super::world::World;
 use crate::history::Checked;
 
-/// The most IDs of one question, so that some batches are cut.
+/// Most IDs of one call, so that some batches are cut.
 const BATCH_MAX: u32 = 50;
-/// So long whoever is asked may take, and so long its answer is waited for.
+/// Time limits in milliseconds: for minting at the called process, and for its response.
 const MINT_WITHIN_MS: u64 = 2_000;
 const ANSWER_WITHIN_MS: u64 = 4_000;
 
-/// A process that can be asked.
+/// A process that can be called.
 #[derive(Clone, Debug)]
 struct Other {
     source: Source,
     gate: Gate,
-    /// Ends when the process is killed: what it minted then is answered to nobody.
+    /// Ends when the process is killed: IDs that it minted then reach no caller.
     life: Life,
 }
 
-/// Who can be asked, by their addresses. Clones share it.
+/// Processes that can be called, by their addresses. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reached(Arc<Mutex<BTreeMap<String, Other>>>);
 
@@ -42,22 +41,22 @@ impl Reached {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// That process is gone.
+    /// Removes a process that is gone.
     pub(super) fn forget(&self, address: &str) {
         self.all().remove(address);
     }
 }
 
-/// One machine's way to the others.
+/// One machine's connection to the others.
 #[derive(Debug)]
 pub(super) struct Way {
     reached: Reached,
     weather: Arc<Weather>,
     chance: Chance,
     time: TrueTime,
-    /// Of the machine that asks.
+    /// Gate of the calling machine.
     gate: Gate,
-    /// A planted bug: what was asked for beyond need is kept for whoever comes later.
+    /// Planted bug: surplus IDs of a call are kept for later callers.
     surplus: Option<Mutex<Vec<u64>>>,
 }
 
@@ -80,7 +79,7 @@ impl Way {
         })
     }
 
-    /// What another machine mints, if the question gets there, and the answer back.
+    /// Returns IDs that another machine mints, if the request gets there, and the response back.
     async fn minted(&self, address: &str, count: u64) -> Result<Vec<u64>> {
         let trouble = || self.weather.is_bad(&self.chance);
         if trouble() {
@@ -91,7 +90,7 @@ impl Way {
         let Other { source, gate, life } = other.ok_or_else(|| not_reached(address))?;
         let count = u32::try_from(count).unwrap();
         let mints = async move {
-            // A machine that stands still has it in a buffer.
+            // A frozen machine has the request in a buffer.
             gate.pass().await;
             let minted = source.mint(count, None, MINT_WITHIN_MS).await;
             gate.pass().await;
@@ -162,19 +161,19 @@ fn not_reached(address: &str) -> Error {
     Error::new("mint", ErrorKind::Unavailable { what: format!("the machine at {address}") })
 }
 
-/// A request that was passed on.
+/// A forwarded request.
 #[derive(Debug)]
 pub(super) struct Passed {
     index: usize,
     life: u32,
-    /// What its answer must be above.
+    /// Number that the response must exceed.
     floor: u64,
     answer: JoinHandle<std::result::Result<Vec<u64>, Arc<Error>>>,
 }
 
 impl World {
-    /// Several requests come to a machine that may not mint itself, and are passed on. Some are given up
-    /// at once.
+    /// Sends several requests to a machine that may not mint itself, which forwards them. Some are
+    /// abandoned at once.
     pub(super) fn pass_on(&mut self, index: usize) {
         self.tell_reached();
         let Some(source) = self.rising_source(index, Asked::Order) else { return };
@@ -196,14 +195,14 @@ impl World {
         }
     }
 
-    /// Looks at what has been answered of what was passed on.
+    /// Checks the responses to forwarded requests.
     pub(super) async fn see_passed(&mut self) -> Checked {
         let (done, passed) =
             std::mem::take(&mut self.passed).into_iter().partition(|one| one.answer.is_finished());
         self.passed = passed;
         let done: Vec<Passed> = done;
         for one in done {
-            // Who was killed meanwhile has answered nobody.
+            // A process that was killed meanwhile has responded to no caller.
             let lives = self.machines[one.index].life == one.life
                 && matches!(self.machines[one.index].process, Process::Running(..));
             let Ok(Ok(ids)) = one.answer.await else { continue };

@@ -1,5 +1,5 @@
-//! Bugs that are planted to see whether the simulation finds them: a store that decides wrongly in
-//! exactly one way. (Where else they belong: the journal's is in [`disk`](super::disk), that of a lease in
+//! Planted bugs, which the simulation must find: a store that decides wrongly in exactly one way.
+//! (Some belong to other places: the journal's is in [`disk`](super::disk), that of a lease in
 //! [`network`](super::network), that of a batch in [`passing`](super::passing).)
 
 use std::collections::BTreeMap;
@@ -16,82 +16,86 @@ use super::store::SimStore;
 use super::truth::Truth;
 use crate::history::{Check, Party, Right};
 
-/// A bug.
+/// A planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// Extends and releases are done for any term, and so for anybody.
+    /// Extends and releases are applied for any term, and so for any member.
     SkipTheTermCheck,
-    /// An extend is done wherever the mark is.
+    /// An extend is applied wherever the mark is.
     ExtendWithoutComparingFrom,
-    /// Who has the owner's name shares the owner's lease.
+    /// A member with the owner's name shares the owner's lease.
     SameOwnerSharesALease,
     /// A release names the last tick taken, not the one after.
     ReleaseWithTheLastTick,
-    /// The journal says that it is on disk before it is.
+    /// The journal reports a mark as written before it is on disk.
     JournalAfterMinting,
     /// A claim begins at the claimer's wall clock, not at the mark.
     TakeOverByTheRequestersClock,
-    /// The next generator of an owner's slot begins at the floor of the window before.
+    /// The next generator of an owner's slot begins at the floor of the previous window.
     RebuiltAtTheWindowsFloor,
     /// Marks are kept in whole seconds.
     MarkInACoarserUnit,
-    /// What one at a time answers for is taken from whoever has it, without a wait.
+    /// An exclusive slot is acquired from its holder without a wait.
     TakeWithoutWaiting,
     /// The same owner's slots are taken without a wait, as if a process had one life.
     SameOwnerSkipsTheWait,
-    /// Who looks dead by a wall clock, the store's or the taker's, is followed at once.
+    /// A member that looks dead by a wall clock, the store's or the acquirer's, is succeeded at
+    /// once.
     TakeOverByAWallClock,
-    /// The time that a lease is measured by stands still while the process does.
+    /// The time that measures a lease stands still while the process does.
     ElapsedTimeWithoutSleep,
-    /// What was taken begins below what its last holder may have answered.
+    /// A slot is acquired at a number below those that its last holder may have returned.
     TakenAtTheFloorBefore,
-    /// A process that gives its number up does not write so in its journal before it says so, and the
-    /// next one goes on without the store.
+    /// A process that gives up its worker number does not write it to its journal first, and the
+    /// next one continues without the store.
     ReleaseUnwritten,
-    /// What a node had in stock when it ended goes back to the store, and into its journal.
+    /// Numbers that a node had prefetched when it ended return to the store, and stay in its
+    /// journal.
     TailReturnedAndJournalled,
-    /// A holder counts its lease from the answer to a renewal, not from before it sent the renewal.
+    /// A holder counts its lease from the reply to a renewal, not from before it sent the renewal.
     LeaseFromTheAnswer,
-    /// What a question to another server brought beyond need is given to whoever comes later.
+    /// Surplus IDs of a call to another server go to later requests.
     SurplusToALaterRequest,
-    /// Whoever waits for a call to the store waits without an end.
+    /// A call to the store waits without an end.
     CallWithoutAnEnd,
-    /// Sources that keep their order when the clock goes back are told to go back with it.
+    /// Sources that keep their order after a clock step back are defined to go back with the clock.
     PolicyForgotten,
-    /// A reserve is taken for a repeat of the one before it, if it asks for as many, whoever asks.
+    /// A reserve counts as a repeat of the previous one if it requests as many numbers, from any
+    /// caller.
     ReserveTakenForARepeat,
     /// The store skips a number with each reserve.
     NumberSkipped,
-    /// The last number of an answer reaches nobody, and nobody counts it as lost.
+    /// The last number of a batch reaches no caller, and is not counted as lost.
     NumberLostOnTheWay,
-    /// The store tells of a larger step than the source was given.
+    /// The store reports a larger step than the source was given.
     StepTooLarge,
-    /// Whoever was a member once looks live for ever.
+    /// A former member looks live for ever.
     NobodyIsForgotten,
     /// The elapsed clocks of some machines are a third slow, which no margin allows for.
     ElapsedTimeBeyondTheMargin,
-    /// A take believes its taker that the holder is silent, although that has renewed since.
+    /// An acquire states that the holder is stalled, and the store believes it, although the holder
+    /// has renewed since.
     TakeWithoutComparingRenewals,
-    /// No handle compares which store its address leads to.
+    /// No handle compares the store at its address with the one that it has seen.
     AnotherStoreUnnoticed,
-    /// A replica that took over is written to.
+    /// A promoted replica is written to.
     AnotherServerUnnoticed,
-    /// Whoever asks whether the store has all that they have seen is told that it has.
+    /// Recall always confirms that the store has all that the caller has seen.
     RecallForgets,
-    /// What journals report of a store in doubt is not kept.
+    /// A store in doubt keeps no reports of journals.
     ReportsForgotten,
-    /// Journals report how far the numbers of sources have come, and not which IDs these have become.
+    /// Journals report how far the numbers of sources have come, and not the IDs that these became.
     IdsUnreported,
     /// A server that counts numbers does not compare the store's identity.
     CountedInAnotherStore,
-    /// A batch that writes one slot does not compare its version: a row that a handle knows is never stale.
+    /// A batch that writes one slot does not compare its version: a cached row is never stale.
     KnownRowsNotCompared,
     /// A batch does not compare the store's own key.
     StoreKeyNotCompared,
 }
 
 impl Bug {
-    /// All of them, each with the check that must find it.
+    /// All bugs, each with the check that must find it.
     pub const ALL: [(Self, Check); 34] = [
         (Self::SkipTheTermCheck, Check::Mark),
         (Self::ExtendWithoutComparingFrom, Check::Mark),
@@ -129,17 +133,17 @@ impl Bug {
         (Self::StoreKeyNotCompared, Check::Refusal),
     ];
 
-    /// The check that must find it.
+    /// Returns the check that must find the bug.
     ///
     /// # Panics
-    /// Never: all of them have one.
+    /// Never: each bug has a check.
     #[must_use]
     pub fn found_by(self) -> Check {
         Self::ALL.into_iter().find(|(bug, _)| *bug == self).unwrap().1
     }
 
-    /// Whether the bug is planted in keys. The others are planted over rows, where a step has them to itself, so that no
-    /// other step falls into what is done wrongly.
+    /// Returns whether the bug is planted in keys. The others are planted over rows, where a step
+    /// runs alone, so that no other step sees the wrong state.
     pub(super) const fn is_of_keys(self) -> bool {
         matches!(
             self,
@@ -161,7 +165,7 @@ fn edit(store: &dyn SimStore, pool: &str, slot: u64, change: impl FnOnce(&mut Sl
     }
 }
 
-/// An extend of one item by a store with this bug.
+/// Extends one item as a store with this bug does.
 pub(super) async fn extend(
     store: &dyn SimStore,
     bug: Option<Bug>,
@@ -193,7 +197,7 @@ pub(super) async fn extend(
     Ok(answer)
 }
 
-/// A release by a store with this bug.
+/// Releases as a store with this bug does.
 pub(super) async fn release(
     store: &dyn SimStore,
     bug: Option<Bug>,
@@ -216,7 +220,7 @@ pub(super) async fn release(
     store.release(&release, now).await
 }
 
-/// A claim on a store with this bug.
+/// Claims as a store with this bug does.
 pub(super) async fn claim(
     store: &dyn SimStore,
     bug: Option<Bug>,
@@ -265,7 +269,7 @@ pub(super) async fn claim(
     }
 }
 
-/// A take from a store with this bug.
+/// Acquires as a store with this bug does.
 pub(super) async fn take(
     store: &dyn SimStore,
     bug: Option<Bug>,
@@ -310,10 +314,11 @@ pub(super) async fn take(
     Ok(taken)
 }
 
-/// A definition from a store with this bug.
+/// Returns a definition as a store with this bug reports it.
 pub(super) fn defined(bug: Option<Bug>, mut found: Definition) -> Definition {
     match bug {
-        // Others seem to have reserved since, and the node that ends keeps its tail in the journal.
+        // Other processes seem to have reserved since, and the node that ends keeps its tail in the
+        // journal.
         Some(Bug::TailReturnedAndJournalled) => found.segment.version += 1,
         Some(Bug::PolicyForgotten) if found.spec.contains("on_rollback") => {
             for policy in ["hold", "fail", "wait", "borrow"] {
@@ -333,7 +338,7 @@ pub(super) fn defined(bug: Option<Bug>, mut found: Definition) -> Definition {
     found
 }
 
-/// A presence as a store with this bug keeps it.
+/// Returns a presence as a store with this bug keeps it.
 pub(super) const fn presence(bug: Option<Bug>, said: Presence) -> Presence {
     match bug {
         Some(Bug::NobodyIsForgotten) => Presence { ttl_ms: said.ttl_ms * 1_000, ..said },
@@ -341,7 +346,7 @@ pub(super) const fn presence(bug: Option<Bug>, said: Presence) -> Presence {
     }
 }
 
-/// A reserve by a store with this bug.
+/// Reserves as a store with this bug does.
 pub(super) async fn reserve(
     store: &dyn SimStore,
     bug: Option<Bug>,
@@ -360,7 +365,7 @@ pub(super) async fn reserve(
     store.reserve(reserve).await
 }
 
-/// What a store with this bug keeps of a report.
+/// Returns the part of a report that a store with this bug keeps.
 pub(super) fn reported(bug: Option<Bug>, known: Option<&Known>) -> Option<Known> {
     let known = known?;
     Some(match bug {
@@ -370,13 +375,13 @@ pub(super) fn reported(bug: Option<Bug>, known: Option<&Known>) -> Option<Known>
     })
 }
 
-/// A member leaves a store with this bug: with it, the tail that was kept goes back as well.
+/// Models a member that leaves a store with this bug: the tail that it kept is given back, too.
 pub(super) async fn leave(store: &dyn SimStore, bug: Option<Bug>, truth: &Truth, party: Party) {
     if bug != Some(Bug::TailReturnedAndJournalled) {
         return;
     }
     let mut stored = store.list().await.unwrap().definitions;
-    // Which of these numbers were used, their IDs do not say.
+    // The IDs of this source do not show which of its numbers were used.
     stored.retain(|source| source.name != STRIPED);
     for Definition { name, segment, .. } in stored {
         let right = Right::Numbers(name.clone());

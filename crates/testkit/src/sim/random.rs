@@ -1,8 +1,8 @@
-//! The one source of chance in a simulation: everything follows from its seed.
+//! The only source of chance in a simulation: everything follows from its seed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// SplitMix64. Clones share the state, so that the order of questions is part of the run.
+/// SplitMix64 generator. Clones share the state, so that the order of calls is part of the run.
 #[derive(Clone, Debug)]
 pub(super) struct Chance {
     state: Arc<Mutex<u64>>,
@@ -22,17 +22,17 @@ impl Chance {
         bits ^ (bits >> 31)
     }
 
-    /// A number below `end`, which is at least 1.
+    /// Returns a number below `end`, which is at least 1.
     pub(super) fn below(&self, end: u64) -> u64 {
         self.number() % end.max(1)
     }
 
-    /// A number from `from` to `to`, both included.
+    /// Returns a number from `from` to `to`, both included.
     pub(super) fn between(&self, from: u64, to: u64) -> u64 {
         from + self.below(to - from + 1)
     }
 
-    /// True in `percent` of a hundred cases.
+    /// Returns true in `percent` of a hundred cases.
     pub(super) fn percent(&self, percent: u64) -> bool {
         self.below(100) < percent
     }

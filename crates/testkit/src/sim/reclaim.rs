@@ -1,4 +1,4 @@
-//! Marks that were pushed ahead, and that an operator takes back while nodes mint.
+//! Marks that were pushed ahead, and that an operator lowers while nodes mint.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use super::world::World;
 use crate::history::{Checked, Right};
 
 impl World {
-    /// An operator lowers the marks that somebody pushed ahead who mints no more, and whose IDs nobody has. That is so
-    /// of a slot only if nobody else was promised anything up there.
+    /// Lowers marks, as an operator, that a party pushed ahead which mints no more; no caller has
+    /// its IDs. A slot qualifies only if no other party was promised anything above the new mark.
     pub(super) async fn reclaim(&mut self) -> Checked {
         let now = UnixMillis::new(self.true_ms());
         let to = self.true_ms() + AHEAD_MS;

@@ -1,5 +1,5 @@
-//! What must rise over all processes: IDs of a source of global order, and the numbers of a counter's keys.
-//! Whatever was answered before a request began is smaller than its answer.
+//! Values that must rise over all processes: IDs of a source of global order, and the numbers of a
+//! counter's keys. Numbers returned before a request began are smaller than those of its response.
 
 use snowmint_coord::{Node, Result, Source, SourceSpec, Values};
 
@@ -9,12 +9,12 @@ use super::world::World;
 use super::{Profile, RESUME_MS};
 use crate::history::{Check, Checked, Violation};
 
-/// So many keys are counted.
+/// Number of counted keys.
 const KEYS: u64 = 3;
-/// The most numbers of one request.
+/// Most numbers of one request.
 const COUNT_MAX: u64 = 20;
 
-/// What may be asked for.
+/// Kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Asked {
     /// IDs of the source of global order.
@@ -35,7 +35,7 @@ impl Asked {
         }
     }
 
-    /// Which check says that its answers rise.
+    /// Returns the check that covers its order.
     const fn check(self) -> Check {
         match self {
             Self::Order => Check::GlobalOrder,
@@ -43,7 +43,7 @@ impl Asked {
         }
     }
 
-    /// The lowest and the highest of `count` numbers.
+    /// Returns the lowest and the highest of `count` numbers.
     async fn answer(self, source: &Source, count: u64, within_ms: u64) -> Result<(u64, u64)> {
         match self {
             Self::Key(key) => source.count(key.to_string().as_bytes(), count, within_ms).await,
@@ -59,7 +59,7 @@ impl Asked {
     }
 }
 
-/// The sources, with their keys.
+/// Returns the sources, with their keys.
 pub(super) fn sources() -> [(&'static str, SourceSpec); 2] {
     let layout = format!("time=41,worker=2,sequence=6,epoch={EPOCH}");
     let spec = |json: &str| SourceSpec::from_json(json).unwrap();
@@ -70,8 +70,8 @@ pub(super) fn sources() -> [(&'static str, SourceSpec); 2] {
 }
 
 impl World {
-    /// A store that is put back, and moved on by an operator, gives no promise of order to whoever is
-    /// cut off from it meanwhile.
+    /// Returns whether order is checked. A store that is restored, and moved forward by an
+    /// operator, promises no order to processes that are cut off from it meanwhile.
     pub(super) fn checks_order(&self) -> bool {
         self.profile != Profile::Restores
     }
@@ -92,7 +92,7 @@ impl World {
         sources.iter().flatten().find(|source| source.name() == asked.name()).cloned()
     }
 
-    /// What one machine answers at once.
+    /// Checks the numbers that one machine returns at once.
     pub(super) async fn rise(&mut self, index: usize) -> Checked {
         let (asked, count) = (self.asked(), self.chance.between(1, COUNT_MAX));
         self.rise_of(index, asked, count).await
@@ -107,7 +107,8 @@ impl World {
         }
     }
 
-    /// What one machine answers, while the world goes on. Sometimes its process is frozen meanwhile.
+    /// Checks the numbers that one machine returns while the world continues. Sometimes its process
+    /// is frozen meanwhile.
     pub(super) async fn rise_waiting(&mut self, index: usize) -> Checked {
         let (asked, count) = (self.asked(), self.chance.between(1, COUNT_MAX));
         let Some(source) = self.rising_source(index, asked) else { return Ok(()) };
@@ -120,7 +121,7 @@ impl World {
             self.others_rise(index, asked, frozen_ms).await?;
             self.machines[index].gate.open();
             self.count("freeze while counting");
-            // It has heard nothing yet of what others did meanwhile.
+            // It has not learned yet of what others did meanwhile.
             self.rise_of(index, asked, 1).await?;
         }
         while !answer.is_finished() {
@@ -132,7 +133,7 @@ impl World {
         }
     }
 
-    /// Who answers for this now.
+    /// Returns the machine that serves this request now.
     pub(super) async fn answering(
         &mut self,
         asked: Asked,
@@ -148,12 +149,12 @@ impl World {
         Ok(None)
     }
 
-    /// Time passes, and whoever is awake is asked for the same again and again, but one of them.
+    /// Lets time pass, while all awake machines except one get the same request again and again.
     async fn others_rise(&mut self, index: usize, asked: Asked, ms: u64) -> Checked {
         self.rise_for(asked, ms, 2_000, |other| other != index).await
     }
 
-    /// The same, and often; everybody is asked.
+    /// Does the same, more often, with all machines.
     pub(super) async fn all_rise(&mut self, asked: Asked, ms: u64) -> Checked {
         self.rise_for(asked, ms, 600, |_| true).await
     }
@@ -201,7 +202,7 @@ impl World {
         self.truth.judge(answered.map_err(of))
     }
 
-    /// Somebody answers for everything before the end.
+    /// Checks that some machine serves each kind of request before `end_ms`.
     pub(super) async fn must_rise(&mut self, end_ms: u64) -> Checked {
         for asked in Asked::all() {
             while let Some(refusals) = self.refused_everywhere(asked).await? {
@@ -215,7 +216,7 @@ impl World {
         Ok(())
     }
 
-    /// What everybody says who does not answer; none when somebody does.
+    /// Returns the errors of all machines; `None` when one of them serves the request.
     async fn refused_everywhere(
         &mut self,
         asked: Asked,

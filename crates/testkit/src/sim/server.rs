@@ -1,4 +1,4 @@
-//! Servers of keys: how each kind counts, reads, and carries a batch out.
+//! Servers of keys: how each kind counts, reads, and applies a batch.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -82,12 +82,13 @@ pub(super) struct Stored {
     pub(super) way_until_ms: u64,
 }
 
-/// The name of a server.
+/// Returns the name of a server.
 pub(super) fn said(server: u64) -> String {
     format!("run {server}")
 }
 
-/// Carries a batch out, if all expected versions stand; `others` are the changes of other programs before it.
+/// Applies a batch, if all expected versions stand; `others` are the changes of other programs
+/// before it.
 pub(super) fn carry_out<L: Like>(
     stored: &mut Stored,
     batch: &Batch,
@@ -109,7 +110,7 @@ pub(super) fn carry_out<L: Like>(
         }
     }
     match &batch.server {
-        // The change stands, and the caller is refused.
+        // The change stands, and the caller gets an error.
         Some(expected) if !is_server => Err(Failure::Refused(ErrorKind::OtherStore {
             witness: "what the simulated keys keep".into(),
             expected: expected.clone(),

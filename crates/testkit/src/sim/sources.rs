@@ -1,4 +1,4 @@
-//! The sources of every run, and what their IDs say.
+//! Sources of every run, and the meaning of their IDs.
 
 use snowmint_coord::SourceSpec;
 use snowmint_coord::spec::Plan;
@@ -20,27 +20,27 @@ pub(super) struct SimSource {
     layout: Option<Layout>,
 }
 
-/// The segment source.
+/// Name of the segment source.
 pub(super) const NUMBERS: &str = "numbers";
 
-/// Another one, whose numbers become other IDs again and again.
+/// Name of another segment source, with numbers that become other IDs again and again.
 pub(super) const STRIPED: &str = "striped";
 
 pub(super) const EPOCH: &str = "1970-01-01T00:00:00Z";
 
-/// How many worker numbers there are. The fewer, the sooner slots pass from hand to hand.
+/// Count of worker numbers. With fewer, slots change hands sooner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
     /// More than are ever used.
     Wide,
     /// Twice as many as are needed.
     Narrow,
-    /// As many as there are machines, so those sources are left out that take slots of their own.
+    /// As many as there are machines; sources that take slots of their own are left out.
     Tight,
 }
 
 impl Room {
-    /// The policies that a source can be given.
+    /// Returns the policies that a source can be given.
     pub(super) const fn policies(self) -> &'static [&'static str] {
         match self {
             Self::Wide | Self::Narrow => &["hold", "fail", "wait", "borrow"],
@@ -49,7 +49,8 @@ impl Room {
     }
 }
 
-/// The layout of the plain sources. The epoch is early, so that clocks can be decades wrong.
+/// Returns the layout of the plain sources. The epoch is early, so that clocks can be decades
+/// wrong.
 pub(super) fn plain_layout(room: Room) -> String {
     let (worker, sequence) = match room {
         Room::Wide => (10, 12),
@@ -98,7 +99,8 @@ impl SimSource {
         all
     }
 
-    /// What an ID was minted from: the right, and the part of it that the ID takes; none where the ID does not say.
+    /// Returns the right from which an ID was minted, and the part of it that the ID takes; `None`
+    /// where the ID does not show it.
     pub(super) fn taken(&self, id: u64) -> Option<(Right, u64, u64)> {
         let Some(layout) = &self.layout else {
             let right = || Right::Numbers(self.name.into());
@@ -115,7 +117,7 @@ impl SimSource {
         Some((Right::Slot(pool, slot), start_ms, start_ms + u64::from(layout.unit_ms())))
     }
 
-    /// The worker of an ID whose like increase.
+    /// Returns the worker of an ID of an increasing source.
     pub(super) fn worker(&self, id: u64) -> Option<u64> {
         let layout = self.layout.filter(|_| self.increases)?;
         layout.unpack(id).ok().map(|parts| parts.worker)

@@ -44,7 +44,8 @@ impl Kind {
         self != Self::Rows
     }
 
-    /// Whether a lagging replica may take over, which the store then tells apart from the first server.
+    /// Returns whether a lagging replica may take over, which the store then distinguishes from the
+    /// first server.
     pub(super) const fn fails_over(self) -> bool {
         matches!(self, Self::Rows | Self::RedisByRun | Self::Etcd)
     }
@@ -59,7 +60,7 @@ impl Kind {
         }
     }
 
-    /// A new, empty store on the server of this number.
+    /// Makes a new, empty store on the server of this number.
     pub(super) fn make(self, clock: Option<&MemoryClock>, server: u64) -> Arc<dyn SimStore> {
         let clock = clock.cloned();
         match self {
@@ -83,7 +84,7 @@ pub(super) enum Content {
 }
 
 impl Content {
-    /// The same on another server.
+    /// Returns the same content on another server.
     pub(super) fn on_server(self, server: u64) -> Self {
         match self {
             Self::Rows(_) => self,
@@ -97,9 +98,9 @@ impl Content {
 pub(super) trait SimStore: Store {
     /// Opens another handle; with a connection, its requests to keys take time.
     fn handle(&self, connection: Option<Connection>) -> Arc<dyn SimStore>;
-    /// Row of a slot; none of one that was never claimed.
+    /// Returns the row of a slot, or `None` if it was never claimed.
     fn row(&self, pool: &str, slot: u64) -> Option<SlotRow>;
-    /// Rows of a pool.
+    /// Returns the rows of a pool.
     fn rows(&self, pool: &str) -> Vec<SlotRow>;
     /// Replaces a slot's row, past all rules.
     fn put_row(&self, pool: &str, row: SlotRow);

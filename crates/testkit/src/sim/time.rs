@@ -1,5 +1,5 @@
-//! Elapsed time that moves when the simulation says so, wakes sleepers in a fixed order, and lets a
-//! process be frozen.
+//! Elapsed time that moves when the simulation moves it, wakes sleepers in a fixed order, and lets
+//! a process be frozen.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::random::Chance;
 
-/// Whoever tries again and again without time passing is given up after so many rounds.
+/// Maximum number of rounds for tasks that retry without time passing.
 const SETTLE_MAX: usize = 12;
 
 /// True time, the same for all nodes. Clones share it.
@@ -23,10 +23,10 @@ pub(super) struct TrueTime {
 #[derive(Debug, Default)]
 struct State {
     now_ms: u64,
-    /// Sleepers by deadline, and by who came first.
+    /// Sleepers by deadline, then by order of arrival.
     sleepers: BTreeMap<(u64, u64), oneshot::Sender<()>>,
     count: u64,
-    /// How often somebody has gone to the end of the queue.
+    /// Number of times that a task went to the end of the queue.
     yields: u64,
 }
 
@@ -39,12 +39,12 @@ impl TrueTime {
         self.state().now_ms
     }
 
-    /// Time passes up to the next deadline, and no further than `end_ms`. Its sleepers wake.
+    /// Moves time to the next deadline, and no further than `end_ms`. Its sleepers wake.
     pub(super) fn pass_until(&self, end_ms: u64) -> u64 {
         let state = &mut *self.state();
         let next_ms = loop {
             match state.sleepers.first_entry() {
-                // Sleepers that were dropped keep nobody from sleeping on.
+                // Sleepers that were dropped must not wake others early.
                 Some(first) if first.get().is_closed() => drop(first.remove()),
                 Some(first) => break first.key().0.min(end_ms),
                 None => break end_ms,
@@ -64,7 +64,7 @@ impl TrueTime {
     pub(super) async fn settle(&self) {
         for _ in 0..SETTLE_MAX {
             let before = self.state().yields;
-            // We come after all that can run, and after all that this makes run.
+            // This task comes after all that can run, and after all that they make run.
             tokio::task::yield_now().await;
             if self.state().yields == before {
                 return;
@@ -89,14 +89,14 @@ impl TrueTime {
     }
 }
 
-/// What everything that a process waits for comes through: shut while it is frozen (SIGSTOP, a
-/// suspended machine, a long pause). Clones share it.
+/// Gate for everything that a process waits for: shut while it is frozen (SIGSTOP, a suspended
+/// machine, a long pause). Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
     time: TrueTime,
-    /// Who waits, in order; none while the gate is open.
+    /// Waiting tasks, in order; `None` while the gate is open.
     shut: Arc<Mutex<Option<Vec<oneshot::Sender<()>>>>>,
-    /// For how long it was shut, all in all; and since when it is.
+    /// Total time for which it was shut; and since when it is.
     was_shut: Arc<Mutex<(u64, Option<u64>)>>,
 }
 
@@ -109,7 +109,7 @@ impl Gate {
         self.was_shut.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For how long it was shut until now.
+    /// Returns for how long it was shut until now.
     fn shut_ms(&self) -> u64 {
         let (past_ms, since_ms) = *self.was_shut();
         past_ms + since_ms.map_or(0, |since_ms| self.time.now_ms() - since_ms)
@@ -134,7 +134,7 @@ impl Gate {
         }
     }
 
-    /// Goes on at once, or when the process goes on.
+    /// Returns at once, or when the process resumes.
     pub(super) async fn pass(&self) {
         loop {
             let (sender, receiver) = oneshot::channel();
@@ -147,7 +147,8 @@ impl Gate {
     }
 }
 
-/// The life of a process: others wait for its end, and hear of it in the order in which they came. Clones share it.
+/// Life of a process: tasks that wait for its end are notified in the order in which they came.
+/// Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Life(Gate);
 
@@ -167,43 +168,45 @@ impl Life {
     }
 }
 
-/// How fast a machine's elapsed clock goes: so many thousandths of true time.
+/// Rate of a machine's elapsed clock, in thousandths of true time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rate(u64);
 
 impl Rate {
     pub(super) const TRUE: Self = Self(1_000);
-    /// Two clocks differ by one part in ten at most, and who waits for a lease to end by its own clock allows for
-    /// one part in eight. What lies beyond is outside the promise.
+    /// Slowest rate. Two clocks differ by at most one part in ten, and a member that waits by its
+    /// own clock for a lease to end allows for one part in eight. Larger differences lie outside
+    /// the promise.
     pub(super) const SLOWEST: Self = Self(950);
     pub(super) const FASTEST: Self = Self(1_050);
-    /// A planted bug.
+    /// Rate of a planted bug.
     pub(super) const BEYOND: Self = Self(667);
 
     pub(super) fn any(chance: &Chance) -> Self {
         Self(chance.between(Self::SLOWEST.0, Self::FASTEST.0))
     }
 
-    /// What the clock shows when so much time has passed.
+    /// Returns what the clock shows after this much true time.
     pub(super) const fn shown_ms(self, true_ms: u64) -> u64 {
         true_ms * self.0 / Self::TRUE.0
     }
 
-    /// How much time has passed when the clock first shows this.
+    /// Returns the true time after which the clock first shows this.
     const fn true_ms(self, shown_ms: u64) -> u64 {
         shown_ms.saturating_mul(Self::TRUE.0).div_ceil(self.0)
     }
 }
 
-/// One process's timer: it shows its machine's elapsed time, suspend included, and wakes nobody while it is frozen.
+/// Timer of one process: it shows its machine's elapsed time, suspend included, and wakes no task
+/// while the process is frozen.
 #[derive(Clone, Debug)]
 pub(super) struct ProcessTimer {
     pub(super) time: TrueTime,
     pub(super) rate: Rate,
     pub(super) gate: Gate,
-    /// A planted bug: it stands still while the process is frozen.
+    /// Planted bug: the timer stands still while the process is frozen.
     pub(super) sleeps: bool,
-    /// A planted bug: a wait of this length never ends.
+    /// Planted bug: a wait of this length never ends.
     pub(super) forgets_ms: Option<u64>,
 }
 
@@ -229,7 +232,7 @@ impl Timer for ProcessTimer {
 mod tests {
     use super::*;
 
-    /// Each of them asks the seed's generator what comes next.
+    /// Each of them takes the next number of the seed's generator.
     #[tokio::test]
     async fn whoever_waits_for_the_end_of_a_process_hears_of_it_in_turn() {
         for _ in 0..20 {

@@ -17,7 +17,7 @@ use crate::history::Checked;
 const YEAR_MS: u64 = 31_556_952_000;
 
 impl World {
-    /// The process stands still, and its machine's clocks go on: SIGSTOP, suspend, a long pause.
+    /// Freezes the process, while its machine's clocks continue: SIGSTOP, suspend, a long pause.
     pub(super) fn freeze(&mut self, index: usize) {
         let machine = &self.machines[index];
         if machine.awake().is_none() {
@@ -32,7 +32,7 @@ impl World {
         let thaws = Arc::clone(&machine.thaws);
         tokio::spawn(async move {
             time.sleep_ms(frozen_ms).await;
-            // It may have been killed and frozen anew since.
+            // It may have been killed and frozen again since.
             if thaws.load(Ordering::SeqCst) == thaws_at {
                 gate.open();
             }
@@ -40,7 +40,7 @@ impl World {
         self.count("freeze");
     }
 
-    /// A process is started while its machine does not reach the store, and asked for IDs.
+    /// Starts a process while its machine cannot reach the store, and mints from it.
     pub(super) async fn start_without_store(&mut self, index: usize) -> Checked {
         if !self.machines[index].is_stopped() {
             return Ok(());
@@ -49,7 +49,7 @@ impl World {
         weather.away.store(true, Ordering::SeqCst);
         self.start(index);
         for _ in 0..self.chance.between(1, 6) {
-            // A start that finds nothing to go on with waits 10 s for each source.
+            // A start without anything to continue from waits 10 s for each source.
             let ms = self.chance.between(20, 20_000);
             self.pass(ms).await;
             self.look(index).await;
@@ -68,7 +68,7 @@ impl World {
         Ok(())
     }
 
-    /// The store is gone for everybody, and comes back as it was.
+    /// Makes the store unreachable for all; it returns unchanged.
     pub(super) fn store_dies(&mut self) {
         if !self.line.up.swap(false, Ordering::SeqCst) {
             return;
@@ -82,7 +82,7 @@ impl World {
         self.count("the store dies");
     }
 
-    /// What a machine asks next stands in everybody's way for a while.
+    /// Lets the machine's next call delay all other calls for a while.
     pub(super) fn hold_up(&mut self, index: usize) {
         let held_ms = self.chance.between(100, 12_000);
         self.machines[index].weather.holds_up_ms.store(held_ms, Ordering::SeqCst);
@@ -141,7 +141,7 @@ impl World {
         self.count(if away { "a partition" } else { "weather" });
     }
 
-    /// Somebody changes a source's policy while everybody mints, and some do not hear of it.
+    /// Changes a source's policy while all nodes mint, and some do not learn of it.
     pub(super) async fn alter(&mut self, index: usize) {
         if self.profile == Profile::Poisoned {
             return;
@@ -165,7 +165,7 @@ impl World {
         self.count(if some_are_away { "altered under partition" } else { "altered" });
     }
 
-    /// Somebody gives a source another stripe while everybody mints, and some do not hear of it.
+    /// Gives a source another stripe while all nodes mint, and some do not learn of it.
     pub(super) async fn restripe(&mut self, index: usize) {
         if self.profile == Profile::Poisoned {
             return;

@@ -1,5 +1,5 @@
-//! What is true of the store, watched at its door: which windows were durable, for whom, and where
-//! the marks are. Nothing here is told to the nodes.
+//! True state of the store, observed at each call: which windows were durable, for which party, and
+//! where the marks are. The nodes learn nothing of it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use snowmint_coord::{Extend, Mark, SourceSpec};
 use super::store::SimStore;
 use crate::history::{Check, Checked, Ledger, Party, Right, Violation};
 
-/// Shared by everything that watches. Clones share it.
+/// True state that all observers share. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Truth {
     store: Arc<dyn SimStore>,
@@ -23,10 +23,10 @@ pub(super) struct Truth {
 struct State {
     ledger: Ledger,
     violation: Option<Violation>,
-    /// No ID from here on was promised to a machine, of each source of numbers.
+    /// End of the IDs that each machine was promised, of each source of numbers.
     ids: BTreeMap<(String, usize), u64>,
-    /// What the address leads to is another store, or lacks something: nobody may be granted anything there, and its
-    /// marks say nothing.
+    /// Whether the address leads to another store, or to one that lacks something: it may grant
+    /// nothing, and its marks say nothing.
     astray: bool,
 }
 
@@ -45,7 +45,7 @@ impl Truth {
         }
     }
 
-    /// Takes in what a check says, and answers the first that failed.
+    /// Records the result of a check, and returns the first failure.
     pub(super) fn judge(&self, checked: Checked) -> Checked {
         self.check(checked);
         self.violation().map_or(Ok(()), Err)
@@ -55,7 +55,7 @@ impl Truth {
         self.state().violation.clone()
     }
 
-    /// Where the store has the mark now; none when it knows nothing of it.
+    /// Returns the store's present mark; `None` when the store does not know the right.
     pub(super) async fn mark(&self, right: &Right) -> Option<u64> {
         match right {
             Right::Slot(pool, slot) => self.store.row(pool, *slot).map(|row| row.mark.get()),
@@ -71,7 +71,7 @@ impl Truth {
         }
     }
 
-    /// The store acknowledged `[from, to)` to `party`.
+    /// Records that the store acknowledged `[from, to)` to `party`.
     pub(super) async fn granted(&self, right: Right, from: u64, to: u64, party: Party) {
         if self.state().astray {
             let what = format!(
@@ -79,10 +79,10 @@ impl Truth {
             );
             self.fail(Check::Refusal.broken(what));
         }
-        // What counts is what it wrote, not what it said.
+        // The written mark counts, not the reply.
         let to = to.min(self.mark(&right).await.unwrap_or(0));
         if let Right::Numbers(source) = &right {
-            // One that was restriped since begins above.
+            // A source that was restriped since begins above.
             let free = self.stripe(source).await.free_from(to);
             let mut state = self.state();
             let known = state.ids.entry((source.clone(), party.machine)).or_default();
@@ -92,8 +92,9 @@ impl Truth {
         self.check(granted);
     }
 
-    /// A store of keys may have written these although its reply got lost. The party goes on there once it has claimed the
-    /// slot anew. A store that is not what it was may have the same rows, and grants nothing.
+    /// Records extends that a store of keys may have written although its reply got lost. The party
+    /// continues there once it has claimed the slot again. A store that has changed may have the
+    /// same rows, and grants nothing.
     pub(super) fn may_have_extended(&self, items: &[Extend], party: Party) {
         for item in items {
             let row = self.store.row(&item.pool, item.slot);
@@ -109,9 +110,10 @@ impl Truth {
         }
     }
 
-    /// The store moved a mark in some other way: what lies above it is nobody's.
+    /// Records that the store moved a mark in some other way: no party owns anything above it.
     pub(super) async fn moved(&self, right: &Right) {
-        // A store that was put back and recovered does not know each slot: it has its ground instead of a mark.
+        // A store that was restored and recovered does not know each slot: it has its ground
+        // instead of a mark.
         let Some(mark) = self.mark(right).await else { return };
         let mut state = self.state();
         if state.astray {
@@ -122,7 +124,7 @@ impl Truth {
         self.check(moved);
     }
 
-    /// These parts were minted by `party`.
+    /// Records that `party` minted these parts.
     pub(super) async fn minted(
         &self,
         right: &Right,
@@ -145,36 +147,37 @@ impl Truth {
         }
     }
 
-    /// Whether nothing at or above `mark` was minted, and nobody but this machine was promised any of it.
+    /// Returns whether nothing at or above `mark` was minted, and no machine except `but` was
+    /// promised any of it.
     pub(super) fn is_nobodys_from(&self, right: &Right, mark: u64, but: usize) -> bool {
         self.state().ledger.is_nobodys_from(right, mark, but)
     }
 
-    /// The first number below the mark that the party has and has not minted.
+    /// Returns the first number below the mark that the party has and has not minted.
     pub(super) fn unused(&self, right: &Right, mark: u64, party: Party) -> Option<u64> {
         self.state().ledger.unused(right, mark, party)
     }
 
-    /// The first of these numbers that was promised to nobody.
+    /// Returns the first of these numbers that no party was promised.
     pub(super) fn gap(&self, right: &Right, from: u64, to: u64) -> Option<u64> {
         self.state().ledger.gap(right, from, to)
     }
 
-    /// The highest mark that any slot ever had, and the highest of each source's numbers.
+    /// Returns the highest mark that any slot ever had, and the highest of each source's numbers.
     pub(super) fn marks_max(&self) -> (u64, BTreeMap<String, u64>) {
         let state = self.state();
         let ends = state.ledger.ends();
         highest(ends.map(|(right, _, mark_max)| (right, mark_max)))
     }
 
-    /// The same of what these machines were promised.
+    /// Returns the same for the promises to these machines.
     pub(super) fn promised(&self, is_one: impl Fn(usize) -> bool) -> (u64, BTreeMap<String, u64>) {
         let state = self.state();
         let promised = state.ledger.promised().filter(|(.., party)| is_one(party.machine));
         highest(promised.map(|(right, end, _)| (right, end)))
     }
 
-    /// By which stripe the store makes IDs of a source's numbers now.
+    /// Returns the stripe by which the store makes IDs of a source's numbers now.
     async fn stripe(&self, source: &str) -> Stripe {
         let stored = self.store.get(source).await.ok();
         let spec = stored.and_then(|stored| SourceSpec::from_json(&stored.spec).ok());
@@ -184,8 +187,8 @@ impl Truth {
         }
     }
 
-    /// Where sources go on, by the stripes that the store has, past these numbers and past the IDs that were promised to
-    /// these machines.
+    /// Returns the marks at which sources continue, by the store's present stripes, past these
+    /// numbers and past the IDs that were promised to these machines.
     pub(super) async fn past(
         &self,
         numbers: BTreeMap<String, u64>,
@@ -203,12 +206,13 @@ impl Truth {
         all
     }
 
-    /// The address leads astray, or to the store again.
+    /// Sets whether the address leads to another store.
     pub(super) fn set_astray(&self, astray: bool) {
         self.state().astray = astray;
     }
 
-    /// An operator has moved the store forward: what it did not pass was promised to nobody.
+    /// Records that an operator has moved the store forward: anything above its marks was promised
+    /// to no party.
     pub(super) async fn recovered(&self) {
         let ground = self.store.ground().await.unwrap().mark.get();
         let rights: Vec<_> = self.state().ledger.ends().map(|(right, ..)| right.clone()).collect();
@@ -220,7 +224,7 @@ impl Truth {
     }
 }
 
-/// The highest end of any slot, and the highest of each source's numbers.
+/// Returns the highest end of any slot, and the highest of each source's numbers.
 fn highest<'a>(ends: impl Iterator<Item = (&'a Right, u64)>) -> (u64, BTreeMap<String, u64>) {
     let (mut slots, mut numbers) = (0, BTreeMap::new());
     for (right, end) in ends {

@@ -2,7 +2,7 @@
 
 use snowmint_core::ManualClock;
 
-/// How a wall clock goes when nobody sets it.
+/// Movement of a wall clock that is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mood {
     Steady,
@@ -10,7 +10,7 @@ pub(super) enum Mood {
     Fast(u64),
     /// Slow by this many thousandths.
     Slow(u64),
-    /// It stands still.
+    /// Stands still.
     Frozen,
     /// Ahead by this many milliseconds, and right again, by turns.
     Oscillating(u64),
@@ -28,7 +28,8 @@ impl Wall {
         Self { mood: Mood::Steady, ahead: false }
     }
 
-    /// Time passes: the clock follows it in its own way, and its elapsed time goes on by `elapsed_ms`.
+    /// Lets time pass: the clock follows in its own way, and its elapsed time advances by
+    /// `elapsed_ms`.
     pub(super) fn pass(&mut self, clock: &ManualClock, ms: u64, elapsed_ms: u64) {
         clock.freeze_for_ms(elapsed_ms);
         if self.mood != Mood::Frozen {

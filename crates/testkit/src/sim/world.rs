@@ -1,4 +1,4 @@
-//! The world and what happens in it.
+//! The world and its events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(super) struct World {
     pub(super) servers: u64,
     pub(super) line: Arc<Line>,
     pub(super) backup: Option<Backup>,
-    /// The store was put back while nodes run, and nobody has recovered it.
+    /// State of a store that was restored while nodes run, and that no operator has recovered.
     pub(super) in_doubt: Option<InDoubt>,
     pub(super) truth: Truth,
     pub(super) machines: Vec<Machine>,
@@ -42,10 +42,10 @@ pub(super) struct World {
     pub(super) sources: Vec<SimSource>,
     history: History,
     pub(super) rising: Order<Asked>,
-    /// Who can be asked by others, and what was asked for.
+    /// Processes that others can call, and the forwarded requests.
     pub(super) reached: Reached,
     pub(super) passed: Vec<Passed>,
-    /// How many numbers each machine answered in each of its lives.
+    /// Count of numbers that each machine returned in each of its lives.
     pub(super) used: BTreeMap<(usize, u32), u64>,
 }
 
@@ -72,7 +72,7 @@ impl World {
         let time = TrueTime::default();
         let machines = (0..usize::try_from(chance.between(2, 4)).unwrap()).map(|index| {
             let mut machine = Machine::new(index, bug, &chance, &time);
-            // Nobody who has not met the store can see that it went back.
+            // Only a process that has met the store can see that it was rolled back.
             machine.starts_without_store &= profile != Profile::Restores;
             machine
         });
@@ -111,7 +111,7 @@ impl World {
             self.truth.violation().map_or(Ok(()), Err)?;
         }
         if self.profile == Profile::Poisoned {
-            // Whatever came before: recovery from this is what the profile is about.
+            // After any other trouble: recovery from this is the subject of the profile.
             self.poison().await;
             if self.chance.percent(50) {
                 self.reclaim().await?;
@@ -153,10 +153,10 @@ impl World {
         START_MS + self.time.now_ms()
     }
 
-    /// Time passes for everybody, in jumps to the next moment at which something happens.
+    /// Lets time pass for all machines, in jumps to the next moment at which something happens.
     pub(super) async fn pass(&mut self, ms: u64) {
         let end_ms = self.time.now_ms() + ms;
-        // Whatever was begun gets as far as it can first, so that its waits count.
+        // Started work first gets as far as it can, so that its waits count.
         self.time.settle().await;
         while self.time.now_ms() < end_ms {
             let before_ms = self.time.now_ms();
@@ -237,7 +237,7 @@ impl World {
         Ok(())
     }
 
-    /// One of the machines of which this is true.
+    /// Returns one of the machines for which this is true.
     pub(super) fn pick(&self, is_one: impl Fn(&Machine) -> bool) -> Option<usize> {
         let all: Vec<_> =
             (0..self.machines.len()).filter(|index| is_one(&self.machines[*index])).collect();
@@ -252,7 +252,7 @@ impl World {
         Mint { node: index, life: self.machines[index].life, at_ms: self.time.now_ms() }
     }
 
-    /// IDs that left a process: checked against everything that is known.
+    /// Checks IDs that left a process against everything that is known.
     pub(super) async fn minted(
         &mut self,
         which: usize,
@@ -283,7 +283,7 @@ impl World {
         self.truth.violation().map_or(Ok(()), Err)
     }
 
-    /// Some IDs of some source, without waiting.
+    /// Mints some IDs of some source, without waiting.
     pub(super) async fn mint(&mut self, index: usize) -> Checked {
         let which = usize::try_from(self.chance.below(self.sources.len() as u64)).unwrap();
         let count = self.chance.between(1, 40);
@@ -294,7 +294,8 @@ impl World {
         self.minted(which, &ids, by, party).await
     }
 
-    /// A batch, waiting for it while the world goes on. Sometimes its process is frozen meanwhile.
+    /// Mints a batch, and waits for it while the world continues. Sometimes its process is frozen
+    /// meanwhile.
     async fn mint_waiting(&mut self, index: usize) -> Checked {
         let which = usize::try_from(self.chance.below(self.sources.len() as u64)).unwrap();
         let count = u32::try_from(self.chance.between(1, BATCH_MAX)).unwrap();
@@ -322,7 +323,7 @@ impl World {
         }
     }
 
-    /// Asks again for the sources that could not be opened.
+    /// Retries a source that could not be opened.
     pub(super) async fn open_again(&mut self, index: usize) {
         let Some((node, sources)) = self.machines[index].awake() else { return };
         let missing = sources.iter().position(Option::is_none);

@@ -1,6 +1,6 @@
-//! Small worlds, exhausted: every order in which messages can arrive, late, twice or never, from
-//! processes that live, die, pause and come back. The store's decisions are the real ones, of
-//! `snowmint_coord::{lease, pool, segment}`; only what carries them is a model.
+//! Small models, checked exhaustively: every order in which messages can arrive, late, twice or
+//! never, from processes that live, die, pause and return. The store's decisions are the real ones,
+//! of `snowmint_coord::{lease, pool, segment}`; only the transport is a model.
 //!
 //! | model | bounds | states |
 //! |---|---|---|
@@ -8,9 +8,9 @@
 //! | leases, two slots | 2 slots, 2 processes, 2 ticks, 3 terms, 5 requests in all | 271,565 |
 //! | segments | 2 processes, 5 numbers, 5 requests in all | 1,383,156 |
 //!
-//! The tests print the exact numbers. A message, once sent, stays on its way for ever: delivering it
-//! is possible at any time and any number of times. Clocks do not appear at all: whether a member
-//! looks live, and which tick of its window a process mints next, is open each time.
+//! The tests print the exact numbers. A sent message stays in flight for ever: it can be delivered
+//! at any time and any number of times. There are no clocks: whether a member looks live, and which
+//! tick of its window a process mints next, is open each time.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 #![allow(clippy::print_stdout, reason = "numbers for the documents")]
 
@@ -39,7 +39,7 @@ where
     checked.assert_properties();
 }
 
-/// The model with a wrong decision breaks this promise.
+/// Checks that the model with a wrong decision breaks this promise.
 fn breaks<M>(promise: &'static str, model: M)
 where
     M: Model + Send + Sync + 'static,

@@ -9,15 +9,15 @@ use stateright::{Model, Property};
 const PROCESSES: usize = 2;
 const SOURCE: &str = "numbers";
 
-/// The bounds.
+/// Bounds of the model.
 #[derive(Clone, Debug)]
 pub(crate) struct Segments {
-    /// A wrong decision, to see that the model finds it: numbers are taken back whatever happened
-    /// since. Never in the real world.
+    /// Whether to decide wrongly, which the model must find: numbers are given back whatever
+    /// happened since. Never in the real world.
     pub(crate) skip_the_version: bool,
-    /// How many numbers there are.
+    /// Number of numbers.
     pub(crate) numbers: u64,
-    /// How many requests are ever sent.
+    /// Number of all requests.
     pub(crate) requests: u64,
 }
 
@@ -38,7 +38,7 @@ impl Row {
     }
 }
 
-/// The numbers in stock: next, last, and the segment's version.
+/// Prefetched numbers: next, last, and the segment's version.
 type Stock = (u64, u64, u64);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -58,7 +58,7 @@ pub(crate) struct State {
     row: Row,
     processes: Vec<Process>,
     sent: BTreeSet<Message>,
-    /// Request and segment: a message that arrives twice is answered twice.
+    /// Request and segment: a message that arrives twice has two replies.
     answers: BTreeSet<(u64, Stock)>,
     requests: u64,
     used: BTreeSet<u64>,

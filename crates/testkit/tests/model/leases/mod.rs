@@ -19,7 +19,7 @@ use parts::{
 pub(crate) use parts::{Flaw, Leases};
 
 impl Leases {
-    /// What the store does, by its real decisions.
+    /// Delivers a message to the store, which makes its real decisions.
     fn arrive(&self, state: &mut State, message: Message, others_live: bool) {
         match message {
             Message::Claim { request, member, supersedes } => {
@@ -52,7 +52,7 @@ impl Leases {
                         state.rows.sort_by_key(|row| row.slot);
                         rows
                     }
-                    // Asked again later: the message is still there.
+                    // The claim is retried later: the message is still there.
                     Err(_) => return,
                 };
                 for row in taken {
@@ -104,7 +104,7 @@ impl Leases {
         }
     }
 
-    /// The term of a message, as the store takes it.
+    /// Returns the term of a message as the store sees it.
     fn term_seen(&self, term: Term, row: &Row) -> Term {
         if self.flaw == Some(Flaw::SkipTheTermCheck) { row.term } else { term }
     }
@@ -113,7 +113,8 @@ impl Leases {
         process.waiting = None;
         match answer {
             Answer::Claimed { slot, term, floor, mark, .. } => {
-                // As the node does: one term after the journal's, nobody held the slot in between.
+                // The node does the same: one term after the journal's, no member held the slot in
+                // between.
                 let finer = process
                     .journal
                     .filter(|(of, before, _)| *of == slot && before.next() == term)
@@ -132,7 +133,7 @@ impl Leases {
     }
 }
 
-/// How a process gives its slot up: the real closing of a window.
+/// Returns the release by which a process gives up its slot: the real closing of a window.
 fn release(held: &Held) -> Release {
     let lease = Lease {
         pool: POOL.into(),
@@ -216,7 +217,7 @@ impl Model for Leases {
                 let process = &mut state.processes[index];
                 process.waiting = Some(request);
                 let member = incarnation(index, process.life);
-                // Proven dead by the lock of the data directory.
+                // The lock of the data directory proves that the earlier life is over.
                 let before = (process.life > 1).then(|| incarnation(index, process.life - 1));
                 let supersedes = before.filter(|_| self.journal);
                 state.sent.insert(Message::Claim { request, member, supersedes });
@@ -265,7 +266,7 @@ impl Model for Leases {
         (state != *last).then_some(state)
     }
 
-    /// A claim that arrives again and again could change hands for ever.
+    /// Limits the terms: a claim that arrives again and again could change hands for ever.
     fn within_boundary(&self, state: &State) -> bool {
         state.rows.iter().all(|row| row.term.get() <= self.terms)
     }

@@ -1,4 +1,4 @@
-//! What the world of slots is made of.
+//! Parts of the model of slots.
 
 use std::collections::BTreeSet;
 
@@ -8,36 +8,36 @@ use snowmint_core::UnixMillis;
 pub(super) const PROCESSES: usize = 2;
 pub(super) const POOL: &str = "workers";
 
-/// A wrong decision, to see that the model finds it.
+/// A wrong decision, which the model must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// Extends and releases are done for any term.
+    /// Extends and releases are applied for any term.
     SkipTheTermCheck,
-    /// An extend is done wherever the mark is.
+    /// An extend is applied wherever the mark is.
     ExtendWithoutComparingFrom,
     /// A release names the last tick taken, not the one after.
     ReleaseWithTheLastTick,
 }
 
-/// The bounds.
+/// Bounds of the model.
 #[derive(Clone, Debug)]
 pub(crate) struct Leases {
-    /// None in the real world.
+    /// `None` in the real world.
     pub(crate) flaw: Option<Flaw>,
     pub(crate) slots: u64,
-    /// Marks go up to this.
+    /// Highest mark.
     pub(crate) ticks: u64,
-    /// How many requests are ever sent.
+    /// Number of all requests.
     pub(crate) requests: u64,
-    /// How often each slot changes hands: terms go up to this.
+    /// Highest term, which limits how often a slot changes hands.
     pub(crate) terms: u64,
-    /// How many lives a process has.
+    /// Number of lives of a process.
     pub(crate) lives: u64,
     /// Whether a process remembers over its death up to where it may have minted.
     pub(crate) journal: bool,
 }
 
-/// What the store keeps of a slot that matters here.
+/// Part of a slot's row that matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Row {
     pub(super) slot: u64,
@@ -83,22 +83,22 @@ impl Row {
 pub(crate) struct Held {
     pub(super) slot: u64,
     pub(super) term: Term,
-    /// Where its generator began.
+    /// Start of its generator.
     pub(super) floor: u64,
     pub(super) lease_floor: Mark,
-    /// As the store acknowledged it.
+    /// Mark that the store acknowledged.
     pub(super) mark: Mark,
-    /// The end of everything minted.
+    /// End of everything minted.
     pub(super) taken: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Process {
     pub(super) life: u64,
-    /// The request that it waits for.
+    /// Request in flight.
     pub(super) waiting: Option<u64>,
     pub(super) held: Option<Held>,
-    /// Slot, term, and a mark that nothing was minted from on.
+    /// Slot, term, and a mark at and above which nothing was minted.
     pub(super) journal: Option<(u64, Term, u64)>,
 }
 
@@ -145,7 +145,7 @@ pub(crate) struct State {
     pub(super) sent: BTreeSet<Message>,
     pub(super) answers: BTreeSet<Answer>,
     pub(super) requests: u64,
-    /// Slot, tick and who minted it.
+    /// Slot, tick and minter.
     pub(super) minted: BTreeSet<(u64, u64, usize)>,
     pub(super) twice: bool,
 }
@@ -167,7 +167,7 @@ pub(crate) enum Action {
         process: usize,
         journal: u64,
     },
-    /// A message arrives, while others look live or not.
+    /// A message arrives, while other members look live or not.
     Arrive {
         message: Message,
         others_live: bool,
