@@ -1,5 +1,5 @@
-//! Any text: either a layout that writes and reads itself and packs its highest ID, or an error that
-//! can be shown.
+//! Any text: either a layout that writes and reads itself and packs its highest ID, or an error
+//! that can be shown.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +14,7 @@ fuzz_target!(|text: &str| {
             assert!(layout.total_bits() <= 64 && layout.last_tick_at() < layout.end());
         }
         Err(error) => {
-            // What is shown must not steer a terminal.
+            // A shown error must not steer a terminal.
             assert!(!error.to_string().chars().any(char::is_control));
         }
     }

@@ -1,5 +1,5 @@
-//! Bytes of a stranger as RESP requests: never a panic, never beyond the limits, and cut anywhere
-//! the same as in one piece.
+//! Untrusted bytes as RESP requests: never a panic, never beyond the limits, and the same result in
+//! pieces as in one piece.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,10 +7,10 @@ use snowmint_wire::resp::{
     ARGS_MAX, BULK_BYTES_MAX, FRAME_BYTES_MAX, INLINE_BYTES_MAX, Next, Parser, ProtocolError,
 };
 
-/// What came of a stream: its requests, and the error that ended it.
+/// Result of a stream: its requests, and the error that ended it.
 type Outcome = (Vec<Vec<Vec<u8>>>, Option<ProtocolError>);
 
-/// Reads all requests, seeing `step` more bytes at a time.
+/// Reads all requests, with `step` more bytes at a time.
 fn read(bytes: &[u8], step: usize) -> Outcome {
     let mut parser = Parser::new();
     let (mut start, mut seen) = (0, 0);
@@ -41,6 +41,6 @@ fuzz_target!(|input: (u8, &[u8])| {
     let (step, bytes) = input;
     let whole = read(bytes, bytes.len().max(1));
     let pieces = read(bytes, usize::from(step) + 1);
-    // A line that is too long may be refused before its end is seen, or at it.
+    // A line that is too long may be rejected before its end is seen, or at it.
     assert_eq!(whole, pieces);
 });

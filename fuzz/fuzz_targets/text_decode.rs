@@ -1,4 +1,5 @@
-//! Any text in any format and layout: what decodes is exactly what would be written.
+//! Any text in any format and layout: a text that decodes is exactly the text that would be
+//! written.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Random choices from one seed, and what a hostile program makes of well-formed bytes.
+//! Random choices from one seed, and changes that a hostile program makes to well-formed bytes.
 
 use fastrand::Rng;
 
@@ -29,7 +29,7 @@ const NUMBERS: &[&str] = &[
     "",
 ];
 
-/// Names of sources that exist, that do not, and that nobody may have.
+/// Names of sources that exist, that do not exist, and that are not allowed.
 const NAMES: &[&str] = &[
     "default",
     "fuzz-a",
@@ -97,7 +97,7 @@ pub fn spoil(rng: &mut Rng, whole: &mut Vec<u8>) {
     }
 }
 
-/// A JSON value of any shape, with the keys that bodies have.
+/// Returns a JSON value of any shape, with the keys that bodies have.
 pub fn json(rng: &mut Rng, depth: u8) -> serde_json::Value {
     const KEYS: &[&str] = &[
         "name", "layout", "kind", "count", "key", "format", "step", "value", "worker", "disguise",

@@ -15,7 +15,7 @@ pub fn methods() -> Vec<MethodDescriptor> {
     pool.services().flat_map(|service| service.methods().collect::<Vec<_>>()).collect()
 }
 
-/// A call of one of them. One in ten is of a health watch, which stays open.
+/// Returns a call of one method. One in ten is a health watch, which stays open.
 pub fn request(rng: &mut Rng, methods: &[MethodDescriptor], token: &str) -> Request {
     let (path, message) = if rng.u8(..10) == 0 {
         ("/grpc.health.v1.Health/Watch".to_owned(), Vec::new())

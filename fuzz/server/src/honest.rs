@@ -12,7 +12,8 @@ use tokio::{
 
 use crate::served::HONEST;
 
-/// Mints once over HTTP and once over RESP; how long the slower took. An answer that is none, or late, is an error.
+/// Mints once over HTTP and once over RESP; returns the time of the slower. An invalid or late
+/// response is an error.
 pub async fn round(
     http: SocketAddr,
     resp: SocketAddr,

@@ -6,7 +6,7 @@ use fastrand::Rng;
 
 use crate::dice;
 
-/// Methods and paths, from the committed description of the interface.
+/// Returns the methods and paths of the committed description of the interface.
 pub fn operations(description: &str) -> Vec<(String, String)> {
     let description: serde_json::Value =
         serde_json::from_str(description).expect("the description is JSON");
@@ -19,7 +19,7 @@ pub fn operations(description: &str) -> Vec<(String, String)> {
     all
 }
 
-/// One request, the parts of which are well-formed unless `spoil` comes after.
+/// Returns one request with well-formed parts, unless `spoil` comes after.
 pub fn request(rng: &mut Rng, operations: &[(String, String)], token: &str) -> Vec<u8> {
     let (method, path) = &operations[rng.usize(..operations.len())];
     let method = if rng.u8(..20) == 0 {

@@ -15,7 +15,8 @@ const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// What one connection sends: several streams, some of them whole, some broken off or reset.
+/// Returns the bytes of one connection: several streams, some of them whole, some broken off or
+/// reset.
 pub fn connection(rng: &mut Rng, headers: &mut dyn FnMut(&mut Rng) -> Request) -> Vec<u8> {
     let mut out = PREFACE.to_vec();
     frame(&mut out, SETTINGS, 0, 0, &settings(rng));
@@ -36,7 +37,7 @@ pub fn connection(rng: &mut Rng, headers: &mut dyn FnMut(&mut Rng) -> Request) -
     out
 }
 
-/// The headers of one request, and its body.
+/// Headers and body of one request.
 pub struct Request {
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
@@ -99,7 +100,7 @@ fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, id: u32, body: &[u8]) {
     out.extend(body);
 }
 
-/// A header field that no table keeps (RFC 7541, section 6.2.2), without Huffman's code.
+/// Appends a header field that no table keeps (RFC 7541, section 6.2.2), without Huffman coding.
 fn literal(out: &mut Vec<u8>, name: &str, value: &str) {
     out.push(0);
     for text in [name, value] {
@@ -108,7 +109,7 @@ fn literal(out: &mut Vec<u8>, name: &str, value: &str) {
     }
 }
 
-/// An integer with a prefix of seven bits (RFC 7541, section 5.1).
+/// Appends an integer with a prefix of seven bits (RFC 7541, section 5.1).
 fn integer(out: &mut Vec<u8>, value: usize) {
     if value < 127 {
         out.push(value as u8);

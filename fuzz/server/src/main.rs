@@ -1,7 +1,8 @@
-//! `snowmint-fuzz-server BINARY SECONDS [SEED]` starts a server with tokens on and sends it requests over HTTP/1.1,
-//! HTTP/2, gRPC and RESP, well-formed ones with any values and spoiled ones, from a token of many rights. An honest
-//! client asks beside them each second. It fails on a panic, on an end of the server, on an honest request or
-//! a closing connection that takes longer than [`PATIENCE`], and on memory that grows after the first tenth.
+//! `snowmint-fuzz-server BINARY SECONDS [SEED]` starts a server with tokens on. It sends requests
+//! over HTTP/1.1, HTTP/2, gRPC and RESP, with a token of many rights: well-formed ones with any
+//! values, and spoiled ones. Meanwhile an honest client sends requests each second. The run fails
+//! on a panic, on an end of the server, on an honest request or a closing connection that takes
+//! longer than [`PATIENCE`], and on memory that grows after the first tenth of the time.
 
 mod dice;
 mod grpc;
@@ -29,9 +30,9 @@ use tokio::{
     sync::Semaphore,
 };
 
-/// How long an honest request, or the end of a connection whose client ended it, may take.
+/// Time limit for an honest request, and for the end of a connection after its client ended it.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Connections that each protocol's attackers have open at once.
+/// Simultaneous connections of each protocol's attackers.
 const AT_ONCE: usize = 8;
 const PROTOCOLS: [&str; 4] = ["HTTP/1.1", "HTTP/2", "gRPC", "RESP"];
 
@@ -71,7 +72,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     report(&mut served, &counts, early_kib, slowest)
 }
 
-/// Asks as an honest client until the end; the memory after a tenth of the time, and the slowest answer.
+/// Sends honest requests until the end; returns the memory after a tenth of the time, and the time
+/// of the slowest round.
 async fn beside(
     served: &mut Served,
     counts: &Counts,
@@ -129,7 +131,7 @@ fn report(
     if !panics.is_empty() || hung > 0 {
         return Err(format!("panics {panics:?}, connections that hung {hung}").into());
     }
-    // What the allocator keeps differs by some megabytes from moment to moment.
+    // The memory that the allocator keeps varies by some megabytes.
     if now_kib > early_kib + early_kib / 4 + 16 * 1024 {
         return Err(format!("memory grew from {early_kib} to {now_kib} KiB").into());
     }
@@ -177,7 +179,7 @@ async fn attack(
     }
 }
 
-/// A request of HTTP/1.1 as one of HTTP/2, so that both have the same kinds.
+/// Returns a request of HTTP/1.1 as one of HTTP/2, so that both have the same kinds.
 fn plain(rng: &mut Rng, operations: &[(String, String)]) -> http2::Request {
     let text = http1::request(rng, operations, HOSTILE);
     let text = String::from_utf8_lossy(&text);
@@ -198,7 +200,7 @@ fn plain(rng: &mut Rng, operations: &[(String, String)]) -> http2::Request {
     http2::Request { headers, body: body.as_bytes().to_vec() }
 }
 
-/// Sends, and reads for a moment; the connection, if the server has not ended it.
+/// Sends bytes, and reads for a moment; returns the connection, if the server has not ended it.
 async fn exchange(mut stream: TcpStream, bytes: &[u8], answered: &AtomicU64) -> Option<TcpStream> {
     let mut answer = vec![0; 16 * 1024];
     let sent = tokio::time::timeout(Duration::from_secs(5), stream.write_all(bytes)).await;
@@ -220,7 +222,7 @@ async fn exchange(mut stream: TcpStream, bytes: &[u8], answered: &AtomicU64) -> 
     None
 }
 
-/// Ends the client's side and waits for the server's end of it.
+/// Ends the client's side, and waits for the server to end its side.
 async fn closes(mut stream: TcpStream, hung: &AtomicU64) {
     let mut answer = vec![0; 16 * 1024];
     let _ = stream.shutdown().await;

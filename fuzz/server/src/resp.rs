@@ -51,7 +51,7 @@ const WORDS: &[&str] = &[
     "KEY",
 ];
 
-/// A pipeline of commands, after a login.
+/// Returns a pipeline of commands, after a login.
 pub fn pipeline(rng: &mut Rng, token: &str) -> Vec<u8> {
     let mut out = Vec::new();
     if rng.u8(..10) > 0 {

@@ -1,4 +1,5 @@
-//! The server under attack: a real process with tokens on, whose memory and log are read from outside.
+//! The server under attack: a real process with tokens on; its memory and log are read from
+//! outside.
 
 use std::{io::Write as _, net::SocketAddr, path::Path, process::Stdio, time::Duration};
 
@@ -7,7 +8,7 @@ use tokio::{
     process::{Child, Command},
 };
 
-/// Secrets as people make them: long enough, and known here alone.
+/// Secrets of a usual length, known only here.
 pub const HONEST: &str = "honest-token-0123456789-abcdefghij";
 pub const HOSTILE: &str = "hostile-token-0123456789-abcdefghi";
 
@@ -48,7 +49,7 @@ impl Served {
         Ok(Self { http, resp, child, folder })
     }
 
-    /// Memory in KiB: now, and the most there was.
+    /// Returns the memory in KiB: at present, and at its peak.
     pub fn memory_kib(&self) -> Option<(u64, u64)> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()?)).ok()?;
         let field = |key: &str| {
@@ -62,7 +63,7 @@ impl Served {
         self.child.try_wait().ok().flatten().map(|status| status.to_string())
     }
 
-    /// Lines of the log that tell of a panic, and the size of the log in bytes.
+    /// Returns the lines of the log that report a panic, and the size of the log in bytes.
     pub fn log(&self) -> std::io::Result<(Vec<String>, usize)> {
         let log = std::fs::read(self.folder.path().join("log"))?;
         let text = String::from_utf8_lossy(&log);
