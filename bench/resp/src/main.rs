@@ -3,8 +3,8 @@
 //! leaves to any server.
 //!
 //! `cargo build --profile dist --bin snowmint && cd bench && cargo run --release -p
-//! snowmint-bench-resp`; `-- --test` runs everything once, small; `-- --snowmint PATH` takes
-//! another binary; `-- --apart` keeps clients off the servers' processors.
+//! snowmint-bench-resp`. Options: `-- --test` runs everything once, small; `-- --snowmint
+//! PATH` takes another binary; `-- --apart` keeps clients off the servers' processors.
 
 mod client;
 mod floor;

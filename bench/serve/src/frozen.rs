@@ -1,5 +1,5 @@
-//! Latency for callers while the store stands still: requests at an even pace, half of the highest,
-//! in turn with the store frozen in the middle and with it running.
+//! Latency for callers while the store is frozen: requests at an even pace, half of the highest, in
+//! turn with the store frozen in the middle and with it running.
 //!
 //! Each request has a due time, and its latency counts from then: waiting behind other requests
 //! counts, too, and so does a client that gets no processor. A floor (bare hyper, redis-server),

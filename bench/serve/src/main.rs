@@ -1,11 +1,12 @@
-//! Speed and steadiness of a server's responses over HTTP, gRPC and RESP: compared with bare
-//! responders on the same libraries, in turn, round after round; and latency for its callers while
-//! its store stands still, or while servers are killed.
+//! Speed and steadiness of a server's responses over HTTP, gRPC and RESP, compared in turn, round
+//! after round, with bare responders on the same libraries. Also the latency for its callers while
+//! its store is frozen, or while servers are killed.
 //!
 //! `cargo build --profile dist --bin snowmint && cd bench && cargo run --release -p
-//! snowmint-bench-serve`; `-- --only NAME` (http, grpc, outstanding, frozen, idle, three) measures
-//! one thing, `-- --test` everything once, small; `-- --seconds 60` shortens a measurement of ten
-//! minutes; `-- --snowmint PATH` takes another binary. `wrk` loads HTTP: ci/setup installs it.
+//! snowmint-bench-serve`. Options: `-- --only NAME` (http, grpc, outstanding, frozen, idle, three)
+//! measures one thing, `-- --test` everything once, small. `-- --seconds 60` shortens a measurement
+//! of ten minutes; `-- --snowmint PATH` takes another binary. `wrk` loads HTTP: ci/setup installs
+//! it.
 
 mod floor;
 mod frozen;

@@ -1,6 +1,6 @@
 //! Three servers on one store, called through the client crate for a long time. Every half minute
-//! something happens: a server is killed, the store stands still, or a server stops cleanly and
-//! starts again, as for an upgrade.
+//! something happens: a server is killed, the store freezes, or a server stops cleanly and starts
+//! again, as for an upgrade.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

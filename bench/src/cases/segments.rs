@@ -35,8 +35,8 @@ impl Worker for Shared {
     }
 }
 
-/// A loop over a handle that it gets as an argument. Reads and writes between two locked
-/// instructions wait for them, or they for it.
+/// Runs a loop over a given handle. Reads and writes between two locked instructions wait for them,
+/// or they for it.
 #[inline(never)]
 fn draw(numbers: &snowmint::blocking::Segment, n: u64) -> u64 {
     let mut sum = 0_u64;
@@ -49,7 +49,7 @@ fn draw(numbers: &snowmint::blocking::Segment, n: u64) -> u64 {
 struct Laned(Option<snowmint::NumberLane>);
 
 impl Worker for Laned {
-    /// Meanwhile the lane is a local variable of the loop, as in a generator's case.
+    /// Moves the lane into a local variable of the loop, as in a generator's case.
     #[inline(never)]
     fn run(&mut self, n: u64) -> u64 {
         let mut lane = self.0.take().expect("it was put back");

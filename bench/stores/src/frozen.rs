@@ -1,4 +1,4 @@
-//! Minting while the store stands still: callers must feel nothing.
+//! Minting while the store is frozen: callers must feel nothing.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ pub struct Tails {
     pub ratio: f64,
 }
 
-/// Mints for `seconds` with the store running, then for as long with it standing still, in turn.
+/// Mints for `seconds` with the store running, then for as long with it frozen, in turn.
 pub async fn run(running: &Running, seconds: u64, rounds: usize) -> Tails {
     let mint = snowmint::Options::new().namespace("frozen").open(&running.url).await;
     let mint = mint.expect("a store");

@@ -1,6 +1,6 @@
 //! Cost of the stores, on real servers that this program starts: an extend compared with the bare
-//! statement that it comes down to, the time from nothing to the first ID, a thousand claims at
-//! once, the store calls of a minting process, and minting while the stores stand still.
+//! statement that it comes down to, and the time from nothing to the first ID. Also a thousand
+//! claims at once, the store calls of a minting process, and minting while the stores are frozen.
 //!
 //! `cargo run --profile stores -p snowmint-bench-stores`; `-- --test` runs everything once, small;
 //! `-- --only NAME` takes one store. Exits with 1 when a row misses its limit, except with

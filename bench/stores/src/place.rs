@@ -28,7 +28,7 @@ enum Kept {
     },
 }
 
-/// A store that stands still until this is thawed.
+/// A store that is frozen until this is thawed.
 pub enum Frozen<'a> {
     /// All its processes are stopped.
     Server(&'a Server),
@@ -37,7 +37,7 @@ pub enum Frozen<'a> {
 }
 
 impl Running {
-    /// Makes the store stand still: its callers wait.
+    /// Freezes the store: its callers wait.
     pub async fn freeze(&self) -> Frozen<'_> {
         match &self.kept {
             Kept::Server(server) => {

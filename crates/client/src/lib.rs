@@ -1,13 +1,13 @@
 //! Minting in the caller's process, through servers.
 //!
 //! The problem: a service that calls a server for every ID waits for the network each time, and
-//! stops when the server does. The easy solution, a client that fetches IDs in batches, is a second
-//! implementation of everything that can go wrong: the fate of a batch when its response is lost,
-//! the choice of the clock that counts, and fencing.
+//! stops when the server does. The easy solution is a client that fetches IDs in batches. It is a
+//! second implementation of everything that can go wrong: the fate of a batch when its response is
+//! lost, the choice of the clock that counts, and fencing.
 //!
 //! This crate's solution: [`RemoteStore`] is a [`Store`] like any other. A node on it claims a
 //! worker number, keeps windows and segments ahead of need and mints in this process, with the same
-//! code that a server runs; servers only forward verbs to their store. Several servers act as one:
+//! code that a server runs. Servers only forward verbs to their store. Several servers act as one:
 //! a call goes to the next server when one does not respond, within a deadline and a retry budget.
 //! A call with a lost response is retried only where the store recognises it, or where a repeat has
 //! the same effect. Every other call is `Unavailable`, as with any store, and any result of it is

@@ -20,7 +20,8 @@ use crate::failed::{Failed, of_store, offers_none, unavailable, why};
 use crate::handshake::advice;
 use crate::refusal::refused;
 
-/// Interval of keep-alive pings on a silent connection, which is closed without a response.
+/// Interval of keep-alive pings on a silent connection, and time limit for their response; the
+/// connection is then closed.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum length of a response: some hundred thousand slots.

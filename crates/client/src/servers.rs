@@ -217,8 +217,8 @@ impl Servers {
                         (_, Some(earlier)) => earlier,
                         (_, None) => self.not_asked(call.op, index, &why),
                     };
-                    // Only repeats need the budget: first attempts of other clients' calls must not
-                    // wait for it.
+                    // Only repeats need the budget: a call's first attempt at each server does not
+                    // hold servers in trouble down.
                     if failures >= self.all.len() {
                         self.wait_to_repeat(deadline).await.map_err(|()| why.clone())?;
                     }

@@ -1,5 +1,6 @@
 //! Common parts of the tests of several crates: the contract that every store must keep, throwaway
-//! servers to run it on, a network that fails, a simulated world, and the checker of minted IDs.
+//! servers to run it on, and a network that fails. Also a simulated world, and the checker of
+//! minted IDs.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
 pub mod children;

@@ -1,8 +1,8 @@
 //! `snowmint-fuzz-server BINARY SECONDS [SEED]` starts a server with tokens on. It sends requests
 //! over HTTP/1.1, HTTP/2, gRPC and RESP, with a token of many rights: well-formed ones with any
 //! values, and spoiled ones. Meanwhile an honest client sends requests each second. The run fails
-//! on a panic, on an end of the server, on an honest request or a closing connection that takes
-//! longer than [`PATIENCE`], and on memory that grows after the first tenth of the time.
+//! on a panic, on an end of the server, and on memory that grows after the first tenth of the time.
+//! It also fails on an honest request or a closing connection that takes longer than [`PATIENCE`].
 
 mod dice;
 mod grpc;

@@ -14,7 +14,7 @@ use snowmint_core::UnixMillis;
 
 use super::case::{definition, extend, reached};
 
-/// Time that no server's clock is before, so no mark leads.
+/// Time before every server's clock, so that no mark leads.
 const NOW: UnixMillis = UnixMillis::new(1_700_000_000_000);
 const MEMBER: Incarnation = Incarnation::new(7);
 const NUMBERS: &str = "orders";

@@ -122,7 +122,7 @@ impl<L: Like> SimKeys<L> {
         }
     }
 
-    /// The same keys without a connection.
+    /// Returns the same keys without a connection.
     fn watched(&self) -> Keyed<Self> {
         let keys = Self::new(&self.address, self.clock.clone(), None);
         at_once(Keyed::open(keys, true)).unwrap()
@@ -137,8 +137,8 @@ impl<L: Like> SimKeys<L> {
         }
     }
 
-    /// Whether the reply to a batch gets lost. The density check counts numbers of a lost reply as skipped, so replies to
-    /// those batches get lost only between node and store.
+    /// Returns whether the reply to a batch gets lost. The density check counts numbers of a lost
+    /// reply as skipped, so replies to those batches get lost only between node and store.
     fn loses_reply(&self, batch: &Batch) -> bool {
         let takes_numbers = batch.changes.keys().any(|key| name::split(key).0 == name::SOURCES);
         let is_bad = |to: &Connection| to.weather.is_bad(&to.chance) && to.chance.percent(30);
@@ -155,7 +155,7 @@ impl<L: Like> SimKeys<L> {
         }
     }
 
-    /// The state that a read sees, and the session.
+    /// Returns the state that a read sees, and the session.
     fn read(&self) -> (Keyspace, u64) {
         let address = lock(&self.address);
         let (newest, session) = (address.keyspace.clone(), address.session);
@@ -198,7 +198,7 @@ impl<L: Like> SimKeys<L> {
         }
     }
 
-    /// The state that a step reads which began at this count of changes.
+    /// Returns the state that a step reads which began at this count of changes.
     fn as_of(&self, at: u64) -> Answer<Keyspace> {
         let (newest, session) = self.read();
         if !L::SNAPSHOT || newest.0.writes == at {
@@ -210,7 +210,7 @@ impl<L: Like> SimKeys<L> {
         found.cloned().ok_or(Failure::Lost)
     }
 
-    /// The batch as far as the server compares it.
+    /// Returns the batch as far as the server compares it.
     fn compared(&self, batch: &Batch) -> Batch {
         let mut compared = batch.clone();
         // A ZooKeeper server compares versions only, and so a batch stays with its session.

@@ -3,9 +3,9 @@
 //! replayed.
 //!
 //! **Failures.** Requests and responses get lost, come late (up to minutes, when their sender is
-//! long gone), come twice, overtake each other, or stay without a response; one delays all others
-//! for a while. Reads may come from a server that lags, as ZooKeeper allows. The store dies and
-//! returns. Its address leads to another store, or to a lagging replica, and back. The store is
+//! long gone), come twice, overtake each other, or stay without a response. One request delays all
+//! others for a while. Reads may come from a server that lags, as ZooKeeper allows. The store dies
+//! and returns. Its address leads to another store, or to a lagging replica, and back. The store is
 //! restored to an older state, also under running nodes, by an operator who follows the documents.
 //! After a silent restore, each process that has seen more must reject it, until an operator
 //! recovers it, or for ever. Wall clocks drift, step, freeze and oscillate. Elapsed clocks run at

@@ -1,5 +1,5 @@
-//! Forwarding of requests for IDs of a global order, in the batches of a real server ([`Relay`]):
-//! over a network that fails, to frozen machines, for requests that no caller waits for any more.
+//! Forwarding of requests for IDs of a global order, in the batches of a real server ([`Relay`]).
+//! The network fails, machines freeze, and callers abandon their requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

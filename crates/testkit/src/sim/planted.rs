@@ -42,14 +42,14 @@ pub enum Bug {
     /// A member that looks dead by a wall clock, the store's or the acquirer's, is succeeded at
     /// once.
     TakeOverByAWallClock,
-    /// The time that measures a lease stands still while the process does.
+    /// The time that measures a lease stops while the process is frozen.
     ElapsedTimeWithoutSleep,
     /// A slot is acquired at a number below those that its last holder may have returned.
     TakenAtTheFloorBefore,
     /// A process that gives up its worker number does not write it to its journal first, and the
     /// next one continues without the store.
     ReleaseUnwritten,
-    /// Numbers that a node had prefetched when it ended return to the store, and stay in its
+    /// Numbers that a node had prefetched when it ended return to the store, and also go into its
     /// journal.
     TailReturnedAndJournalled,
     /// A holder counts its lease from the reply to a renewal, not from before it sent the renewal.

@@ -204,7 +204,7 @@ pub(super) struct ProcessTimer {
     pub(super) time: TrueTime,
     pub(super) rate: Rate,
     pub(super) gate: Gate,
-    /// Planted bug: the timer stands still while the process is frozen.
+    /// Planted bug: the timer stops while the process is frozen.
     pub(super) sleeps: bool,
     /// Planted bug: a wait of this length never ends.
     pub(super) forgets_ms: Option<u64>,
