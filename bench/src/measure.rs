@@ -1,8 +1,8 @@
 //! Samples that can be trusted on a shared machine.
 //!
 //! A sample runs a case on its threads for a short time. It counts only when the process really had
-//! its processors: CPU time over wall time. Without this filter "2 threads" silently means two threads
-//! that take turns on one core, which makes contended code look twice as fast.
+//! its processors: CPU time over wall time. Without this filter "2 threads" silently means two
+//! threads that take turns on one core, which makes contended code look twice as fast.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, Mutex};

@@ -19,7 +19,7 @@ pub(crate) enum Failed {
     Unknown(Error),
     /// The same, because the server cannot reach its store; perhaps other servers can.
     Cut(Error),
-    /// Not applied, and this server cannot do it, because it is not the right one. Another may be.
+    /// Not applied, and this server will not do it: it is not the right one. Another may be.
     Wrong(Error),
     /// Not applied, and no server will do it for this many milliseconds.
     Later(Error, u64),

@@ -351,7 +351,7 @@ impl Servers {
             let (stored, wanted) = (described.namespace.clone(), self.namespace.clone());
             return Err(Error::new(op, ErrorKind::Conflict { what, stored, wanted }));
         }
-        // The history in an identity changes with each process that joins.
+        // The newest start in an identity changes with each process that begins to write.
         let found = described.identity.as_ref().map(|identity| History::of(&identity.id).store);
         let found = found.ok_or_else(|| Error::internal(op, "a store without identity"))?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,5 @@
-//! Requests of HTTP/1.1 as text: each path of the description, with any values, then spoiled or not.
+//! Requests of HTTP/1.1 as text: each path of the description, with any values, then spoiled or
+//! not.
 
 use std::fmt::Write as _;
 

@@ -139,8 +139,8 @@ impl Server {
         while let Ok(None) = child.try_wait() {
             let waited_ms = BootTimer.elapsed().since(begun);
             if waited_ms >= asked * STOP_AGAIN_MS {
-                // Redis ignores the signal while it writes its log for the first time, and then
-                // does not stop by itself.
+                // Redis refuses to stop while it writes its log for the first time, and then does
+                // not stop by itself.
                 let name =
                     if waited_ms < READY_WITHIN_MS { self.recipe.ends_with } else { "-KILL" };
                 // It may have ended meanwhile.

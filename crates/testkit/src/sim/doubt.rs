@@ -191,7 +191,7 @@ impl World {
         self.in_doubt == Some(InDoubt::Forever)
     }
 
-    /// Recovers the store when the operator's time has come.
+    /// Recovers the store when the operator's recovery is due.
     pub(super) async fn recover_if_due(&mut self) -> Checked {
         match self.in_doubt {
             Some(InDoubt::UntilMs(until_ms)) if self.time.now_ms() >= until_ms => {

@@ -45,7 +45,8 @@ impl World {
         Ok(())
     }
 
-    /// Copies a store of keys some time before the swap: many keys have the same version in the copy.
+    /// Copies a store of keys some time before the swap: many keys have the same version in the
+    /// copy.
     async fn copied(&mut self) -> Result<Option<Content>, Violation> {
         if !self.kind.is_keyed() || self.chance.percent(50) {
             return Ok(None);

@@ -1,5 +1,6 @@
-//! Keys with versions in memory, under the steps on keys that ship. A step on rows has them to itself; a step on keys
-//! reads, decides and sends a batch, and other handles may write between these: then the step loses.
+//! Keys with versions in memory, under the steps on keys that ship. A step on rows runs alone. A
+//! step on keys reads, decides and sends a batch, and other handles may write between these: then
+//! the step loses.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;

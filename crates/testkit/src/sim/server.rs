@@ -147,7 +147,8 @@ pub(super) fn write<L: Like>(stored: &mut Stored, key: &str, value: Option<Strin
     }
 }
 
-/// Takes numbers of a source. Without `looks`, the server takes any store for the one that the request names.
+/// Takes numbers of a source. Without `looks`, the server takes any store for the one that the
+/// request names.
 pub(super) fn count(
     stored: &mut Stored,
     question: &Question<'_>,

@@ -14,9 +14,10 @@ const NAMESPACE: &str = "default";
 /// Kind of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Rows in memory: a step has them to itself.
+    /// Rows in memory: a step runs alone.
     Rows,
-    /// Keys on a server with a count of changes for each namespace, and a step of its own for numbers.
+    /// Keys on a server with a count of changes for each namespace, and a step of its own for
+    /// numbers.
     Redis,
     /// The same; each run of the server is another store.
     RedisByRun,
@@ -108,7 +109,8 @@ pub(super) trait SimStore: Store {
     fn forget_seen(&self);
     /// Copies all that the store holds.
     fn backup(&self) -> Content;
-    /// Replaces all that the store holds by a copy. This handle, unlike all others, forgets what it has seen.
+    /// Replaces all that the store holds by a copy. This handle, unlike all others, forgets what it
+    /// has seen.
     fn restore(&self, content: Content);
 }
 
