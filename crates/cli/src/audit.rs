@@ -1,5 +1,5 @@
-//! The trail of what is changed for all: what servers change is in their logs, with the target `audit`; what
-//! operators change without a server is a line in `audit.log` of the data directory.
+//! The audit trail. Servers log changes with the target `audit`; a command without a server appends
+//! a line to `audit.log` in the data directory.
 
 use std::fmt;
 use std::io::Write as _;
@@ -14,17 +14,17 @@ use snowmint_core::Rfc3339;
 use crate::exit::complain;
 use crate::when;
 
-/// Where changes of definitions are told.
+/// Destination of the record of definition changes.
 #[derive(Clone, Debug)]
 pub(crate) enum Trail {
-    /// In the log: a server's, of what its configuration says.
+    /// The log: for a server, changes that its configuration makes.
     Log,
-    /// In this data directory: a command's.
+    /// This data directory: for a command.
     File(PathBuf),
 }
 
 impl Trail {
-    /// A source was changed. When it is what it was before, nothing is told.
+    /// Records the change of a source; does nothing when the version is unchanged.
     pub(crate) fn changed(
         &self,
         how: &str,
@@ -49,7 +49,7 @@ impl Trail {
     }
 }
 
-/// A definition, as servers show it in their trail.
+/// A definition, in the form of the servers' trail.
 struct Shown<'a>(Option<&'a SourceInfo>);
 
 impl fmt::Display for Shown<'_> {
@@ -64,7 +64,8 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Leaves a line. What has been done has been done: a line that cannot be written is told, and no error.
+/// Appends a line. The change is already made, so a failed write is reported to the operator and is
+/// not an error.
 pub(crate) fn leave(
     data_dir: &Path,
     what: &str,
@@ -75,8 +76,8 @@ pub(crate) fn leave(
     let (now, who) = (Rfc3339(when::now()), who());
     let line = format!("{now} audit: {what} who={who} before={before} after={after}");
     let line = format!("{}\n", Visible(&line));
-    // The directory is the server's, which may run as somebody else: it is not made here. One write: lines of two at
-    // once do not mix.
+    // The server owns the directory and may run as another user, so it is not created here. A
+    // single write keeps concurrent lines apart.
     let opened = private::options().append(true).create(true).open(&path);
     if let Err(error) = opened.and_then(|mut file| file.write_all(line.as_bytes())) {
         complain(format_args!(
@@ -87,7 +88,7 @@ pub(crate) fn leave(
     }
 }
 
-/// Who runs this command.
+/// Returns the user of this command.
 fn who() -> String {
     let user = rustix::process::getuid().as_raw();
     let known = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -95,8 +96,8 @@ fn who() -> String {
     named(user, &known, said.as_deref())
 }
 
-/// The user's number, which nobody can make up, and the name that the machine has for it; and the name that is said
-/// in the environment, where anybody can say any, if that is another: as with sudo, whose user is root.
+/// Names a user by number, which cannot be forged, and by the machine's name for it. Adds the name
+/// in the environment, which any process can set, if it differs: with sudo the user is root.
 fn named(user: u32, known: &str, said: Option<&str>) -> String {
     let number = user.to_string();
     let name = known.lines().find_map(|line| {
@@ -149,7 +150,7 @@ mod tests {
         }
     }
 
-    /// Others choose names that stand in it, and people read it on a terminal.
+    /// Untrusted names appear in the line, and operators read it on a terminal.
     #[test]
     fn a_line_stays_one_line_whatever_stands_in_it() {
         let place = tempfile::tempdir().unwrap();

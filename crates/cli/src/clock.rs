@@ -1,4 +1,4 @@
-//! The clock that this process mints by: the system's, or for tests one that is off by a stated amount.
+//! The clock that this process mints by: the system clock, or in tests a clock with a fixed offset.
 
 use snowmint_coord::sources::{NodeClock, NodeObserver};
 use snowmint_core::clock::Reading;
@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use crate::exit::{Failure, Outcome};
 
-/// For tests only: how far the wall clock is off, in milliseconds, negative for a clock that is behind.
+/// Variable for tests only: offset of the wall clock, in milliseconds; negative for a clock that is
+/// behind.
 const OFFSET_VARIABLE: &str = "SNOWMINT_TEST_CLOCK_OFFSET_MS";
 
-/// The system's clock, moved where a test asks for it.
+/// Returns the system clock, with the offset that a test sets.
 pub(crate) fn clock() -> Outcome<NodeClock> {
     let Some(text) = std::env::var_os(OFFSET_VARIABLE) else { return Ok(Arc::new(SystemClock)) };
     let offset_ms = text.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| {
@@ -20,7 +21,7 @@ pub(crate) fn clock() -> Outcome<NodeClock> {
     Ok(Arc::new(MovedClock { offset_ms }))
 }
 
-/// Who is told of clock steps: the log.
+/// Returns the observer that logs clock steps.
 pub(crate) fn observer() -> NodeObserver {
     Arc::new(Log)
 }
@@ -34,7 +35,7 @@ impl Observer for Log {
     }
 }
 
-/// A clock that is off by the same amount at all times.
+/// A clock with a constant offset.
 #[derive(Clone, Copy, Debug)]
 struct MovedClock {
     offset_ms: i64,

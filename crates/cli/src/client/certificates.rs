@@ -1,4 +1,4 @@
-//! Whom a client trusts, and what it shows.
+//! Certificates that a client trusts and presents.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use snowmint_client::Credentials;
 
 use crate::exit::{Failure, Outcome};
 
-/// Reads what TLS needs.
+/// Builds the TLS configuration from credentials.
 pub(crate) fn rustls_config(credentials: &Credentials) -> Outcome<ClientConfig> {
-    // What cannot be read may be a key.
+    // The unreadable text may be a key, so the error does not quote it.
     let broken = |_| Failure::usage("the file of a certificate, or of a key, is broken PEM");
     let chain = |pem: &[u8]| -> Outcome<Vec<CertificateDer<'static>>> {
         CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(broken)
@@ -36,7 +36,7 @@ pub(crate) fn rustls_config(credentials: &Credentials) -> Outcome<ClientConfig> 
         .map_err(|error| Failure::usage(format!("this client's certificate: {error}")))
 }
 
-/// Names the host of a URL as certificates do: an IPv6 address without brackets.
+/// Returns the host of a URL as certificates name it: an IPv6 address without brackets.
 pub(crate) fn server_name(host: &str) -> Result<ServerName<'static>, InvalidDnsNameError> {
     ServerName::try_from(host.trim_matches(['[', ']']).to_owned())
 }

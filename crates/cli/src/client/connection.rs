@@ -1,4 +1,4 @@
-//! A connection to one server: TCP, with TLS above it where the server speaks that.
+//! A connection to one server: TCP, or TLS over TCP.
 
 use std::error::Error;
 use std::io;
@@ -21,18 +21,18 @@ use super::certificates::server_name;
 /// Longest wait for a connection, TLS included, after the host's name is resolved.
 const CONNECT_MS_MAX: u64 = 5_000;
 
-/// An open connection, which takes one request after the other.
+/// An open connection, for one request at a time.
 pub(super) type Connection = SendRequest<Full<Bytes>>;
 
 type Cause = Box<dyn Error + Send + Sync>;
 
-/// Cause of a missing answer, by what the request may have done.
+/// Cause of a missing response, by what the request may have done.
 pub(super) enum NoAnswer {
     /// No server took the connection, so the request had no effect.
     NotReached(Cause),
     /// The request may have had an effect.
     Failed(Cause),
-    /// The same, and a part of the answer came.
+    /// The request may have had an effect, and a part of the response came.
     BrokenOff(Cause),
 }
 
@@ -60,8 +60,8 @@ pub(super) async fn open(
     })
 }
 
-/// Resolves `host:port`. The thread belongs to no runtime, because a runtime's end waits for its lookups, and one
-/// may hang.
+/// Resolves `host:port` on a thread that belongs to no runtime: a runtime's end waits for its
+/// lookups, and a lookup may hang.
 async fn resolved(place: String) -> io::Result<Vec<SocketAddr>> {
     let (sender, receiver) = oneshot::channel();
     let look_up = move || {
@@ -71,7 +71,7 @@ async fn resolved(place: String) -> io::Result<Vec<SocketAddr>> {
     receiver.await.map_err(io::Error::other)?
 }
 
-/// Connects to the first address that takes the connection, and leaves time for each.
+/// Connects to the first address that accepts; each address gets an equal part of the time.
 async fn connected(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     let share_ms = CONNECT_MS_MAX / u64::try_from(addresses.len()).unwrap_or(1).max(1);
     let mut refused = io::Error::from(io::ErrorKind::ConnectionRefused);
@@ -84,7 +84,7 @@ async fn connected(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     Err(refused)
 }
 
-/// Starts HTTP on a socket. The runtime drives it.
+/// Starts HTTP on a socket; the runtime drives the connection.
 async fn started<S>(socket: S) -> io::Result<Connection>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -95,7 +95,7 @@ where
     Ok(connection)
 }
 
-/// Gives up after a time.
+/// Runs a future with a time limit.
 async fn within<T>(ms: u64, outcome: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     tokio::select! {
         biased;

@@ -1,4 +1,4 @@
-//! Talking to a running server, over the HTTP interface that everybody else uses too.
+//! Client of a running server, over its public HTTP interface.
 
 mod certificates;
 mod connection;
@@ -30,27 +30,28 @@ use self::connection::{Connection, NoAnswer};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::store;
 
-/// Where `serve` listens when nothing is given.
+/// Default listen address of `serve`.
 pub(crate) const DEFAULT_SERVER: &str = "127.0.0.1:7700";
 
-/// How long to wait for an answer.
+/// Longest wait for a response.
 const ANSWER_MS_MAX: u64 = 60_000;
-/// How long to wait for an answer where another server may be asked the same instead.
+/// Longest wait for a response while the same request can still be sent to another server.
 const ELSEWHERE_AFTER_MS: u64 = 5_000;
-/// The longest answer that is read: 100,000 IDs of 48 characters take 5 MB.
+/// Longest response that is read: 100,000 IDs of 48 characters take 5 MB.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// One server or several with the same content, of which the first that can answers.
+/// Client of one server, or of several with the same content: the first that can respond is used.
 pub(crate) struct Client {
-    /// Runs while a call does. Calls come from outside of every runtime, in which they would panic.
+    /// Runs only during calls. Calls come from outside of every runtime; inside one they would
+    /// panic.
     runtime: Runtime,
     servers: Vec<Authority>,
     tls: Option<TlsConnector>,
-    /// The server that answered last is asked first.
+    /// Index of the server that responded last, which is called first.
     first: AtomicUsize,
-    /// The connection that brought the last answer, and the index of its server.
+    /// The connection of the last response, and the index of its server.
     kept: Mutex<Option<(usize, Connection)>>,
-    /// What shows who we are.
+    /// Value of the `authorization` header.
     bearer: Option<HeaderValue>,
 }
 
@@ -60,13 +61,13 @@ impl fmt::Debug for Client {
     }
 }
 
-/// Why a call brought no answer.
+/// Error of a failed call.
 pub(crate) enum CallError {
-    /// Nobody is there: the request cannot have had any effect.
+    /// No server was reached: the request had no effect.
     NotReached(String),
-    /// The one who asks may not.
+    /// The caller is not permitted to make this call.
     Forbidden(String),
-    /// Everything else.
+    /// Any other failure.
     Failed(Failure),
 }
 
@@ -81,8 +82,8 @@ impl From<CallError> for Failure {
 }
 
 impl Client {
-    /// `http://host:port`, `host:port`, or `snowmint://host:port,host:port`; with TLS `https://` and
-    /// `snowmints://`.
+    /// Accepts `http://host:port`, `host:port` or `snowmint://host:port,host:port`; with TLS
+    /// `https://` and `snowmints://`.
     pub(crate) fn new(url: &str) -> Outcome<Self> {
         let refused = |why: &str| {
             Failure::usage(format!(
@@ -97,7 +98,7 @@ impl Client {
             Some(("https" | "snowmints", hosts)) => ("https", hosts),
             Some(_) => return Err(refused("this is no server's address")),
         };
-        // It would be shown with each error of this server.
+        // Every error of this server would show it.
         if hosts.contains('@') {
             return Err(refused("it names a user or a token, which belongs into SNOWMINT_TOKEN"));
         }
@@ -124,7 +125,7 @@ impl Client {
         })
     }
 
-    /// What the server is called in messages.
+    /// Returns the server's URL for messages.
     fn base(&self, server: &Authority) -> String {
         format!("{}://{server}", if self.tls.is_some() { "https" } else { "http" })
     }
@@ -174,11 +175,11 @@ impl Client {
         let mut left = self.servers.len();
         for (index, server) in self.servers.iter().enumerate().cycle().skip(first).take(left) {
             left -= 1;
-            // A server that is frozen still takes connections, and may for long.
+            // A frozen server still accepts connections, perhaps for long.
             let ms = if twice && left > 0 { ELSEWHERE_AFTER_MS } else { ANSWER_MS_MAX };
             match self.call_one((index, server, ms), method, path, &body) {
                 Err(CallError::NotReached(reason)) => reasons.push(reason),
-                // It has died since, or cannot now: another may.
+                // The server has died since, or is unavailable now: another may serve.
                 Err(CallError::Failed(failure @ Failure::Said { exit: Exit::Unavailable, .. })) => {
                     if !twice {
                         return Err(CallError::Failed(failure));
@@ -226,7 +227,7 @@ impl Client {
             }
         });
         let (status, bytes) = answer.map_err(|why| unanswered(&base, why))?;
-        // Readiness says no by its status, in the form in which it says yes.
+        // Readiness reports a negative result by its status, with the same body form.
         if status == 200 || status == 201 || (status == 503 && path == "/readyz") {
             return serde_json::from_slice(&bytes).map_err(|error| {
                 failed(format!("{base} answers {path} in a form not known here: {error}"))
@@ -235,7 +236,7 @@ impl Client {
         Err(refusal(&base, path, status, &bytes, self.bearer.is_some()))
     }
 
-    /// Sends a request, reads the answer to its end, and keeps the connection.
+    /// Sends a request, reads the whole response, and keeps the connection.
     async fn answer(
         &self,
         (index, server): (usize, &Authority),
@@ -249,7 +250,7 @@ impl Client {
         Ok((status, bytes))
     }
 
-    /// Sends a request: on the connection that is kept, if it leads to that server and is open.
+    /// Sends a request, on the kept connection if it leads to that server and is open.
     async fn sent(
         &self,
         (index, server): (usize, &Authority),
@@ -257,7 +258,8 @@ impl Client {
     ) -> Result<(Connection, Response<Incoming>), NoAnswer> {
         let kept = self.kept.lock().await.take();
         if let Some((_, mut connection)) = kept.filter(|(of, _)| *of == index) {
-            // The runtime stood still since the last call. It learns here that the server has closed the connection.
+            // The runtime stood still since the last call; it notices here that the server closed
+            // the connection.
             tokio::task::yield_now().await;
             match connection.try_send_request(request).await {
                 Ok(response) => return Ok((connection, response)),
@@ -275,13 +277,15 @@ impl Client {
     }
 }
 
-/// Whether a call that was done, perhaps, can be made once more: what it took is lost, or it says the same again.
+/// Returns whether a call that may have been executed can be repeated: numbers taken twice are only
+/// lost, and any other such call returns the same.
 fn may_be_done_twice(method: &Method, path: &str) -> bool {
     let takes = ["/v1/ids/", "/v1/segments/"].iter().any(|prefix| path.starts_with(prefix));
     matches!(*method, Method::GET | Method::PUT) || (*method == Method::POST && takes)
 }
 
-/// What is shown to servers: never of the command line, where others could see it.
+/// Returns the `authorization` header for servers. The token never comes from the command line,
+/// where other users could see it.
 pub(crate) fn bearer(credentials: &Credentials) -> Outcome<Option<HeaderValue>> {
     let Some(token) = credentials.read_token().map_err(Failure::usage)? else { return Ok(None) };
     let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
@@ -290,7 +294,7 @@ pub(crate) fn bearer(credentials: &Credentials) -> Outcome<Option<HeaderValue>> 
     Ok(Some(value))
 }
 
-/// What a server's refusal means for a script.
+/// Converts a server's error response to an error with an exit code.
 fn refusal(base: &str, path: &str, status: u16, bytes: &[u8], has_token: bool) -> CallError {
     let Ok(ErrorBody { error }) = serde_json::from_slice(bytes) else {
         return failed(format!(
@@ -308,13 +312,13 @@ fn refusal(base: &str, path: &str, status: u16, bytes: &[u8], has_token: bool) -
             Failure::coded(code, format!("{base} refuses: {message}; {hint}"))
         }
         Some(code) => Failure::coded(code, message),
-        // A newer server: the status still says whose turn it is.
+        // The code is a newer server's; the status still says whether the caller must act.
         None if status < 500 => Failure::usage(message),
         None => Failure::unavailable(message),
     })
 }
 
-/// Says why the server at `base` did not answer, and what to do.
+/// Describes why the server at `base` did not respond, and what to do.
 fn unanswered(base: &str, why: NoAnswer) -> CallError {
     let reason = |cause: &(dyn Error + 'static)| {
         let hint = hints::of_connection(base, cause);
@@ -334,7 +338,7 @@ fn failed(message: String) -> CallError {
     CallError::Failed(Failure::unavailable(message))
 }
 
-/// A part of a path, escaped where it must be.
+/// Escapes a path segment where necessary.
 pub(crate) fn segment(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -388,7 +392,7 @@ mod tests {
     const WELL: &str =
         "HTTP/1.1 200 OK\r\ncontent-length: 13\r\nconnection: close\r\n\r\n{\"ids\":[\"7\"]}";
 
-    /// A server that does this with each connection, one after the other, and then closes it.
+    /// Starts a server that calls `serve` for one connection after the other, and then closes it.
     fn serving(serve: impl Fn(&mut TcpStream) + Send + 'static) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -398,7 +402,7 @@ mod tests {
         address
     }
 
-    /// Reads to the end of the body, which is an empty text.
+    /// Reads to the end of the body, which is an empty JSON string.
     fn read_request(stream: &mut TcpStream) {
         let (mut byte, mut read) = ([0], Vec::new());
         while !read.ends_with(b"\"\"") && stream.read(&mut byte).is_ok_and(|read| read > 0) {
@@ -406,7 +410,8 @@ mod tests {
         }
     }
 
-    /// A server that answers every request so, or closes its connection when it was read; and how many it had.
+    /// Starts a server that sends this response to every request, or closes the connection after
+    /// reading it; counts the requests.
     fn server(answer: &'static str) -> (String, Arc<AtomicUsize>) {
         let asked = Arc::<AtomicUsize>::default();
         let counted = Arc::clone(&asked);
@@ -448,7 +453,7 @@ mod tests {
     fn client_tells_a_missing_server_from_a_lost_answer() {
         let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         let frozen = TcpListener::bind("127.0.0.1:0").unwrap();
-        // No resolver is asked for a label of 64 letters.
+        // No resolver is called for a label of 64 letters.
         let unknown = format!("{}:1", "x".repeat(64));
         let silent_tls = format!("https://{}", frozen.local_addr().unwrap());
         for url in [refusing, unknown, silent_tls] {
@@ -456,7 +461,7 @@ mod tests {
         }
 
         let closed = serving(read_request);
-        // What was not read makes it a reset.
+        // Unread bytes turn the close into a reset.
         let reset = serving(|stream| drop(stream.read(&mut [0; 16])));
         let cut = serving(|stream| {
             read_request(stream);
@@ -486,7 +491,7 @@ mod tests {
         for (scheme, answer, part) in [
             ("https", "HTTP/1.1 400 Bad Request\r\n\r\n", "write http://"),
             ("https", "", "SNOWMINT_CERT_FILE"),
-            // An alert of TLS.
+            // A TLS alert.
             ("http", "\x15\x03\x03\0\x02\x02\x32", "write https://"),
             ("http", "-ERR unknown command\r\n", "RESP has a port of its own"),
             ("http", "", "this is the port of RESP"),
@@ -513,7 +518,7 @@ mod tests {
             let client = || Client::new(&format!("snowmint://{one},{two}")).unwrap();
             let minted = mint(&client());
             assert!(minted.is_ok_and(|body| body["ids"][0] == "7"), "{ill}");
-            // What may have been done is not done again.
+            // A request that may have been executed is not sent again.
             let defined = client().post::<serde_json::Value>("/v1/sources", &"");
             assert!(matches!(defined, Err(CallError::Failed(_))), "{ill}");
             let asked = (one_asked.load(Ordering::SeqCst), two_asked.load(Ordering::SeqCst));
@@ -521,7 +526,7 @@ mod tests {
         }
     }
 
-    /// One that is stopped, or whose machine hangs, still takes connections.
+    /// A server that is stopped, or on a hung machine, still accepts connections.
     #[test]
     fn a_server_that_says_nothing_is_waited_for_once_and_not_for_long() {
         let frozen = TcpListener::bind("127.0.0.1:0").unwrap();

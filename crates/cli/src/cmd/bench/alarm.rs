@@ -1,5 +1,5 @@
-//! Waking up when a request is due. The runtime's own waits end on whole milliseconds, which would be
-//! most of what is measured.
+//! Wake-ups when a request is due. The runtime's own waits end on whole milliseconds, which would
+//! be most of the measured latency.
 
 use snowmint_coord::{BootTimer, Timer as _};
 
@@ -14,10 +14,10 @@ use rustix::time::{
 #[cfg(target_os = "linux")]
 use tokio::io::unix::AsyncFd;
 
-/// Wakes one task at times that it says.
+/// Wakes one task at given times.
 #[derive(Debug)]
 pub(super) struct Alarm {
-    /// By the clock of [`BootTimer`]; none where the system has no such timer.
+    /// Timer on the clock of [`BootTimer`]; `None` where the system has no such timer.
     #[cfg(target_os = "linux")]
     timer: Option<AsyncFd<OwnedFd>>,
 }
@@ -39,7 +39,7 @@ impl Alarm {
         Self {}
     }
 
-    /// Waits until this elapsed time; where that cannot be told precisely, up to a millisecond longer.
+    /// Waits until this elapsed time, or up to a millisecond longer without a precise timer.
     pub(super) async fn until_ns(&self, at_ns: u64) {
         #[cfg(target_os = "linux")]
         if let Some(timer) = &self.timer
@@ -52,12 +52,12 @@ impl Alarm {
     }
 }
 
-/// Waits until the timer has fired; none if it does not work.
+/// Waits until the timer has fired; `None` if it does not work.
 #[cfg(target_os = "linux")]
 async fn fires(timer: &AsyncFd<OwnedFd>, at_ns: u64) -> Option<()> {
     let at = Timespec {
         tv_sec: i64::try_from(at_ns / 1_000_000_000).ok()?,
-        // Below 10^9. A zero would disarm it.
+        // The value is below 10^9. Zero would disarm the timer.
         tv_nsec: i64::try_from(at_ns % 1_000_000_000).ok()?.max(1),
     };
     let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: at };
@@ -67,7 +67,7 @@ async fn fires(timer: &AsyncFd<OwnedFd>, at_ns: u64) -> Option<()> {
         let mut times = [0; 8];
         match ready.try_io(|timer| Ok(rustix::io::read(timer.get_ref(), &mut times)?)) {
             Ok(read) => return read.ok().map(|_| ()),
-            // Not yet.
+            // The timer has not fired yet.
             Err(_) => continue,
         }
     }

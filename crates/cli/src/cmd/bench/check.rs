@@ -1,5 +1,5 @@
-//! Are the IDs of a run all different? They are kept up to a stated number, and compared in bounded memory
-//! by what `snowmint verify` uses.
+//! Check that all IDs of a run differ. IDs are kept up to a given number, and compared in bounded
+//! memory by the sorter of `snowmint verify`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,14 +10,15 @@ use super::shared::Shared;
 use crate::exit::{Failure, Outcome};
 use crate::unique::{Key, NumberKey, Sorter, TextKey, WideKey};
 
-/// How many IDs are handed over at once.
+/// Number of IDs handed over at once.
 const CHUNK_IDS: usize = 16_384;
-/// How many chunks may wait: a comparison that falls behind slows the load down, and does not fill the memory.
+/// Number of chunks that may wait. A slow comparison slows the load down and does not fill the
+/// memory.
 const CHUNKS_WAITING: usize = 16;
-/// How many duplicates are named.
+/// Number of duplicates that are named.
 const NAMED_MAX: usize = 10;
 
-/// What IDs are compared by.
+/// Form in which IDs are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Number,
@@ -27,7 +28,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind that all of these are of.
+    /// Returns the kind that fits all of these IDs.
     pub(super) fn of(ids: &Chunk) -> Self {
         match ids {
             Chunk::Numbers(_) => Self::Number,
@@ -42,7 +43,7 @@ impl Kind {
     }
 }
 
-/// Some IDs.
+/// A group of IDs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Chunk {
     Numbers(Vec<u64>),
@@ -65,12 +66,12 @@ impl Chunk {
     }
 }
 
-/// One thread's share of what is kept.
+/// Collects the IDs that one thread keeps.
 #[derive(Debug)]
 pub(super) struct Keeper {
     kind: Kind,
     chunk: Chunk,
-    /// How many of the chunk's IDs may still be kept.
+    /// Number of IDs that this thread may still keep.
     room: u64,
     shared: Arc<Shared>,
     to: Option<SyncSender<Chunk>>,
@@ -103,7 +104,8 @@ impl Keeper {
             match (&mut self.chunk, number) {
                 (Chunk::Numbers(ids), Some(number)) => ids.push(number),
                 (Chunk::Texts(ids), _) => ids.push(id.to_owned()),
-                // The first ones were numbers: this one is handed over by itself, and refused there.
+                // The first IDs were numbers: this one is handed over alone, and the comparison
+                // rejects it.
                 (Chunk::Numbers(_), None) => self.send(Chunk::Texts(vec![id.to_owned()])),
             }
         }
@@ -128,7 +130,7 @@ impl Keeper {
 
     fn send(&self, chunk: Chunk) {
         if let Some(to) = &self.to {
-            // Nobody takes it any more when the comparison failed, which is told at the end.
+            // This fails after the comparison failed, which the end of the run reports.
             let _ = to.send(chunk);
         }
     }
@@ -138,18 +140,18 @@ impl Keeper {
     }
 }
 
-/// What the comparison says.
+/// Result of the comparison.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// How many IDs were compared.
+    /// Number of compared IDs.
     pub(super) compared: u64,
-    /// How many of them had come before.
+    /// Number of compared IDs that had come before.
     pub(super) repeated: u64,
-    /// The smallest that came more than once, and how often.
+    /// Smallest repeated IDs, with their number of occurrences.
     pub(super) duplicates: Vec<(String, u64)>,
 }
 
-/// Where kept IDs are compared.
+/// Compares kept IDs.
 #[derive(Debug)]
 pub(super) struct Checker {
     to: SyncSender<Chunk>,
@@ -173,7 +175,7 @@ impl Checker {
         self.to.clone()
     }
 
-    /// Compares all that was handed over. Every keeper must have been dropped.
+    /// Compares everything handed over. Every keeper must have been dropped.
     pub(super) fn verdict(self) -> Outcome<Verdict> {
         drop(self.to);
         match self.thread.join() {
@@ -219,7 +221,7 @@ fn compare<K: Key>(
 mod tests {
     use super::*;
 
-    /// What is said of these numbers, kept by two threads' keepers by turns.
+    /// Returns the verdict on these numbers, kept by two threads' keepers in turn.
     fn verdict_of(ids: &[u64], keep_max: u64) -> Verdict {
         let checker = Checker::start(Kind::Number, 1 << 20, std::env::temp_dir());
         let shared = Arc::new(Shared::new(None, None, keep_max));
@@ -257,7 +259,7 @@ mod tests {
         let kind =
             |ids: &[&str]| Kind::of(&Chunk::Texts(ids.iter().map(|&id| id.into()).collect()));
         assert_eq!(kind(&["1", "2"]), Kind::Number);
-        // In base 36 some have no letters.
+        // Some IDs in base 36 have no letters.
         assert_eq!(kind(&["1", "2b"]), Kind::Text);
         assert_eq!(kind(&["01ARZ3NDEKTSV4RRFFQ69G5FAV"]), Kind::Wide);
         assert_eq!(kind(&["INV-2026-000001"]), Kind::Text);

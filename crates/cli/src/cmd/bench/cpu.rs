@@ -1,38 +1,39 @@
-//! Whether this process had the processors that it needed. Where it had to wait for one, its figures say
-//! more about the machine than about what it measures.
+//! Processor time of this process. When it had to wait for a processor, its figures describe the
+//! machine more than the measured target.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde::Serialize;
 
-/// What one thread, or several, got.
+/// Processor time of one or several threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Got {
-    /// How long they ran.
+    /// Running time.
     pub(super) ran_ns: u64,
-    /// How long they could have run, and no processor was free; none where the system does not say.
+    /// Time when the threads could have run but no processor was free; `None` where the system does
+    /// not report it.
     pub(super) waited_ns: Option<u64>,
 }
 
-/// How the processors were, for people and machines.
+/// Processor use of a run, for people and machines.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Processors {
-    /// Threads that sent requests.
+    /// Number of threads that sent requests.
     pub(super) threads: usize,
-    /// How long these ran, in seconds, together.
+    /// Running time of these threads together, in seconds.
     pub(super) ran_s: f64,
-    /// The same as a part of what they could have run.
+    /// Running time as a fraction of the possible running time.
     pub(super) busy: f64,
-    /// How long they waited for a processor, as a part of the run.
+    /// Time spent waiting for a processor, as a fraction of the possible running time.
     pub(super) waited: Option<f64>,
 }
 
 impl Got {
-    /// Of this thread, since it was started.
+    /// Returns the times of this thread since its start.
     pub(super) fn by_this_thread() -> Self {
         Self { ran_ns: nanos(clock_gettime(ClockId::ThreadCPUTime)), waited_ns: waited_ns() }
     }
 
-    /// What came after `before`.
+    /// Returns the times after `before`.
     pub(super) fn since(self, before: Self) -> Self {
         let waited = self.waited_ns.zip(before.waited_ns);
         Self {
@@ -41,7 +42,7 @@ impl Got {
         }
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     pub(super) fn and(self, other: Self) -> Self {
         let waited = self.waited_ns.zip(other.waited_ns);
         Self {
@@ -50,7 +51,7 @@ impl Got {
         }
     }
 
-    /// Of so many threads in a run of this length.
+    /// Returns the processor use of this many threads in a run of this length.
     #[allow(clippy::cast_precision_loss, reason = "for people")]
     pub(super) fn in_all(self, threads: usize, run_ns: u64) -> Processors {
         let could_ns = (run_ns.max(1) as f64) * (threads.max(1) as f64);
@@ -68,7 +69,7 @@ fn nanos(time: Timespec) -> u64 {
     part(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(part(time.tv_nsec))
 }
 
-/// Linux: the second number of the thread's scheduler statistics.
+/// Reads the waiting time: on Linux, the second number of the thread's scheduler statistics.
 fn waited_ns() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split(' ').nth(1)?.parse().ok()

@@ -1,4 +1,4 @@
-//! Over gRPC: `Mint`, any number of calls at once on one connection.
+//! Load over gRPC: `Mint`, any number of concurrent calls on one connection.
 
 use std::cell::RefCell;
 use std::error::Error as _;
@@ -15,17 +15,17 @@ use super::server::Server;
 use super::target::Target;
 use super::work::Work;
 
-/// How long to wait for a server to take a connection.
+/// Longest wait for a server to accept a connection.
 const CONNECT_MAX: std::time::Duration = std::time::Duration::from_secs(5);
-/// What a call is refused with when the connection fails it.
+/// Error code of a call that failed with its connection.
 pub(super) const TRANSPORT: &str = "transport";
-/// The longest answer: a batch of a million takes 10 MB.
+/// Longest response: a batch of a million takes 10 MB.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(super) struct Grpc {
     client: MintClient<Channel>,
-    /// What `authorization` says.
+    /// Value of the `authorization` header.
     bearer: Option<MetadataValue<Ascii>>,
     source: String,
     key: Option<String>,
@@ -49,7 +49,7 @@ impl Grpc {
         Ok(Self { client, bearer, source: work.source.clone(), key: work.key.clone() })
     }
 
-    /// Calls all at once, and waits for an answer to each.
+    /// Sends all calls at once, and waits for a response to each.
     pub(super) async fn round(&self, round: &[Asked], seen: &RefCell<Seen>) {
         let calls = round.iter().map(|&asked| async move {
             let count = Some(u64::from(asked.count));
@@ -73,7 +73,7 @@ fn take(asked: Asked, answer: Result<MintResponse, Status>, seen: &mut Seen) {
             seen.answered(asked);
         }
         Err(status) => match status.source() {
-            // Said here, and not by a server.
+            // The error was raised here, not by a server.
             Some(cause) => seen.refused(TRANSPORT, &chain(cause).to_string()),
             None => seen.refused(&format!("{:?}", status.code()), status.message()),
         },

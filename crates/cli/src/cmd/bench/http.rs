@@ -1,4 +1,4 @@
-//! Over HTTP/1.1: `GET /v1/ids/{source}`, any number of requests on their way on one connection.
+//! Load over HTTP/1.1: `GET /v1/ids/{source}`, any number of requests in flight on one connection.
 
 use std::cell::RefCell;
 use std::io::Write as _;
@@ -11,18 +11,18 @@ use super::stream::Stream;
 use super::work::Work;
 use crate::client::segment;
 
-/// The most header lines of an answer.
+/// Largest number of header lines in a response.
 const HEADERS_MAX: usize = 64;
 
-/// Its `Debug` would show the token: there is none.
+/// An HTTP connection. It has no `Debug`, which would show the token.
 pub(super) struct Http {
     stream: Stream,
-    /// Everything of a request before the number of IDs, and after it.
+    /// Request text before the number of IDs, and after it.
     begin: String,
     end: String,
 }
 
-/// The head of an answer.
+/// Head of a response.
 struct Head {
     status: u16,
     bytes: usize,
@@ -46,7 +46,7 @@ impl Http {
         })
     }
 
-    /// Sends all, and reads an answer to each. `done`: how many were answered.
+    /// Sends all requests, and reads a response to each. `done` counts the responses.
     pub(super) async fn round(
         &mut self,
         round: &[Asked],
@@ -81,7 +81,7 @@ impl Http {
     }
 }
 
-/// The head that these bytes begin with, once it is complete.
+/// Parses the head at the start of these bytes, once it is complete.
 fn head_of(bytes: &[u8]) -> Result<Option<Head>, String> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut headers);
@@ -98,7 +98,7 @@ fn head_of(bytes: &[u8]) -> Result<Option<Head>, String> {
     Ok(Some(Head { status: response.code.unwrap_or(0), bytes, body_bytes, closes }))
 }
 
-/// An answer: IDs, one a line, or an error as JSON.
+/// Records a response: IDs, one a line, or an error as JSON.
 fn take(status: u16, body: &[u8], asked: Asked, seen: &mut Seen) {
     let text = String::from_utf8_lossy(body);
     if status == 200 {

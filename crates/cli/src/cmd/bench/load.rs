@@ -1,4 +1,4 @@
-//! The run: threads, each with its share of the connections, and each connection with one round of
+//! The run: each thread drives its part of the connections, and each connection sends one round of
 //! requests after the other.
 
 use std::cell::RefCell;
@@ -28,14 +28,15 @@ use super::work::{Schedule, Work};
 use crate::exit::{Failure, Outcome};
 use crate::store;
 
-/// How long a connection that broke rests before it is made anew.
+/// Pause before a broken connection is replaced.
 const REST_MS: u64 = 100;
-/// How often the end of the run is looked for.
+/// Interval of the checks for the end of the run.
 const LOOK_MS: u64 = 50;
-/// How long requests on their way are waited for after the end, and how long a run goes on without any answer.
+/// Longest wait for requests in flight after the end, and longest part of a run without any
+/// response.
 const PATIENCE_NS: u64 = 30_000_000_000;
 
-/// Who is asked.
+/// Target of the load.
 #[derive(Clone, Debug)]
 pub(super) enum Door {
     Server(Box<Server>),
@@ -43,7 +44,7 @@ pub(super) enum Door {
 }
 
 impl Door {
-    /// What to say when the first answer is of no protocol that was asked in: another port is meant, or TLS.
+    /// Returns a hint for a first response in another protocol: the port or TLS may be wrong.
     fn astray(&self) -> String {
         match self {
             Self::Server(server) => format!("; {}", server.target.astray()),
@@ -52,7 +53,7 @@ impl Door {
     }
 }
 
-/// A way to ask it.
+/// A connection to the target.
 enum Line {
     Http(Http),
     Resp(Resp),
@@ -72,8 +73,8 @@ impl Line {
         })
     }
 
-    /// Asks for all, and waits for every answer. An error: the connection is of no use any more, and only
-    /// `done` requests were answered.
+    /// Sends all requests, and waits for every response. After an error the connection is unusable,
+    /// and only `done` requests got a response.
     async fn round(
         &mut self,
         round: &[Asked],
@@ -91,20 +92,20 @@ impl Line {
     }
 }
 
-/// What all threads saw together.
+/// Sum of what all threads saw.
 #[derive(Debug)]
 pub(super) struct Sum {
     pub(super) latencies: Histogram<u64>,
     pub(super) ids: u64,
     pub(super) refused: BTreeMap<String, Refused>,
-    /// Requests that were due and were not sent before the end.
+    /// Requests that were due but not sent before the end.
     pub(super) unsent: u64,
     pub(super) got: Got,
     pub(super) run_ns: u64,
 }
 
-/// Asks once for a few IDs: whether there is anybody, whether the source is there, and what its IDs
-/// are like.
+/// Requests a few IDs once: finds out whether the server and the source exist, and the form of the
+/// IDs.
 pub(super) async fn first(door: &Door, work: &Work, count: u32) -> Outcome<Chunk> {
     let shared = Arc::new(Shared::new(None, None, u64::from(count)));
     let seen = Seen::new(Arc::clone(&shared), Keeper::new(Kind::Text, shared, None));
@@ -130,7 +131,7 @@ pub(super) async fn first(door: &Door, work: &Work, count: u32) -> Outcome<Chunk
     Ok(seen.into_first())
 }
 
-/// Everything, until the end. `look` is called now and then.
+/// Runs the load until the end. Calls `look` at intervals.
 pub(super) async fn run(
     door: &Door,
     work: &Work,
@@ -139,7 +140,7 @@ pub(super) async fn run(
     keep: &SyncSender<Chunk>,
     mut look: impl FnMut(),
 ) -> Outcome<Sum> {
-    // Once: who listens anew in each turn misses a signal that comes between two.
+    // Registered once: registering in each turn misses a signal that comes between two turns.
     let mut interrupts = signal(SignalKind::interrupt()).map_err(|error| {
         Failure::unavailable(format!("signals cannot be listened for: {error}"))
     })?;
@@ -161,14 +162,14 @@ pub(super) async fn run(
         if answered.0 != shared.answers() {
             answered = (shared.answers(), now_ns);
         }
-        // With a rate there may be nothing to answer for a second at most.
+        // With a rate, up to a second may pass without a response.
         if now_ns.saturating_sub(answered.1) > PATIENCE_NS {
             shared.stop();
         }
         look();
         tokio::select! {
             () = BootTimer.sleep_ms(LOOK_MS) => {}
-            // An interrupted run still reports what was seen.
+            // An interrupted run still reports its results.
             _ = interrupts.recv() => shared.end(),
         }
     }
@@ -204,7 +205,7 @@ impl Sum {
     }
 }
 
-/// One thread's connections, on a runtime of its own.
+/// Drives one thread's connections, on a runtime of its own.
 fn one_thread(
     door: &Door,
     work: &Work,
@@ -221,7 +222,7 @@ fn one_thread(
     if lines.is_err() || runtime.is_err() {
         shared.stop();
     }
-    // A thread that fails must not leave the others waiting.
+    // A thread that fails must not leave the other threads waiting.
     begin.wait();
     let (runtime, lines) = (runtime?, lines?);
     let before = Got::by_this_thread();
@@ -247,7 +248,7 @@ fn one_thread(
     });
     let got = Got::by_this_thread().since(before);
     let run_ns = shared.running_ns().unwrap_or(0);
-    // Requests that are still on their way have no answer.
+    // Requests still in flight have no response.
     drop(runtime);
     let Ok(seen) = Rc::try_unwrap(seen) else {
         return Err(Failure::unavailable("internal error: a connection outlived its thread"));
@@ -275,7 +276,7 @@ async fn open_all(door: &Door, work: &Work, number: usize) -> Outcome<Vec<(usize
     Ok(lines)
 }
 
-/// What drives one connection.
+/// Driver of one connection.
 struct Driver {
     door: Door,
     work: Work,
@@ -305,7 +306,7 @@ impl Driver {
         }
     }
 
-    /// Collects the requests that are due; false at the end.
+    /// Collects the requests that are due; returns false at the end.
     async fn next_round(&mut self, round: &mut Vec<Asked>) -> bool {
         round.clear();
         let end_ns = self.shared.end_ns();
@@ -330,7 +331,7 @@ impl Driver {
         !round.is_empty()
     }
 
-    /// Another connection in place of one that broke. Each try that fails is a request that failed.
+    /// Replaces a broken connection. Each failed attempt counts as a failed request.
     async fn anew(&mut self) -> Option<Line> {
         loop {
             BootTimer.sleep_ms(REST_MS).await;

@@ -1,4 +1,4 @@
-//! In this process, without a server: as an application does that embeds the library.
+//! Load in this process, without a server, as in an application that embeds the library.
 
 use std::cell::RefCell;
 
@@ -7,7 +7,7 @@ use snowmint_coord::{BootTimer, Source, Values};
 use super::seen::{Asked, Seen};
 use super::work::Work;
 
-/// How long one call may wait for the next tick or the store.
+/// Longest wait of one call for the next tick or the store.
 const WITHIN_MS: u64 = 60_000;
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl Local {
         Self { source: source.clone(), key: work.key.clone() }
     }
 
-    /// Mints for each in turn: there is nothing to wait for meanwhile.
+    /// Mints for each request in turn: there is nothing to wait for in between.
     pub(super) async fn round(&self, round: &[Asked], seen: &RefCell<Seen>) {
         for &asked in round {
             self.mint(asked, seen).await;
@@ -31,7 +31,7 @@ impl Local {
     }
 
     async fn mint(&self, asked: Asked, seen: &RefCell<Seen>) {
-        // What applications call for one ID; what it refuses is waited for below.
+        // Applications call this for one ID; requests that it rejects wait below.
         if asked.count == 1
             && self.key.is_none()
             && let Ok(id) = self.source.try_mint()

@@ -1,4 +1,4 @@
-//! `snowmint bench`: load, with latencies, IDs a second, and a look at every ID.
+//! `snowmint bench`: load, with latencies, IDs per second, and a comparison of all IDs.
 
 mod alarm;
 mod check;
@@ -37,26 +37,26 @@ use crate::exit::{Failure, Outcome};
 use crate::node::{self, Journal};
 use crate::store;
 
-/// How many IDs say what kind all are.
+/// Number of IDs that show the kind of all IDs.
 const FIRST_IDS: u32 = 32;
-/// How long a run takes when nothing is said.
+/// Default duration of a run.
 const LASTS_MS: u64 = 10_000;
 
-/// Load a server, or mint in this process, and say how fast it is.
+/// Load a server, or mint in this process, and measure the speed.
 ///
-/// Counts IDs a second, latencies (p50 to the maximum) and errors by code, and compares all IDs with each
-/// other: exit code 1 when one comes twice. The IDs are real ones, and are spent. Each connection sends a
-/// round of --pipeline requests, and the next when all of them are answered; with --rate, requests are due at
-/// fixed times instead, and latencies count from then, so that a server that stands still is seen by all
-/// requests that it kept waiting. Ctrl-C ends it early, with a report. It says for how long this process had processors: with too few of them its
-/// figures are about the machine.
+/// Reports IDs per second, latencies (p50 to the maximum) and errors by code, and compares all IDs
+/// with each other: exit code 1 if an ID comes twice. The IDs are real and are used up. Each
+/// connection sends a round of --pipeline requests, and the next round after all responses. With
+/// --rate, requests are due at fixed times, and latencies count from these times: all requests that
+/// a stalled server delays show it. Ctrl-C ends the run early, with a report. The report includes
+/// this process's processor time: with too few processors, the figures describe the machine.
 ///
-/// The token of SNOWMINT_TOKEN or SNOWMINT_TOKEN_FILE is shown, if there is one. TLS trusts whom the system
-/// trusts, or SNOWMINT_CA_FILE; SNOWMINT_CERT_FILE has this client's certificate.
+/// Sends the token of SNOWMINT_TOKEN or SNOWMINT_TOKEN_FILE, if set. TLS trusts the system's
+/// certificates, or SNOWMINT_CA_FILE; SNOWMINT_CERT_FILE has this client's certificate.
 ///
-/// HTTP asks for /v1/ids/{source} as text. RESP says INCR, or MINT with --batch. gRPC calls Mint. --local asks no
-/// server: it mints on a store in memory, or on the one that --config, --data-dir or --store says, each thread by
-/// itself.
+/// HTTP requests /v1/ids/{source} as text. RESP sends INCR, or MINT with --batch. gRPC calls Mint.
+/// --local calls no server: each thread mints by itself, on a store in memory or on the store of
+/// --config, --data-dir or --store.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint bench
@@ -66,50 +66,50 @@ const LASTS_MS: u64 = 10_000;
   snowmint bench --local --threads 2
   snowmint bench --local --store postgres://ids@db/ids --source numbers")]
 pub(crate) struct Bench {
-    /// A running server: http://host:port, redis://host:port or grpc://host:port; with TLS https, rediss,
-    /// grpcs.
+    /// Running server: http://host:port, redis://host:port or grpc://host:port; with TLS https,
+    /// rediss, grpcs.
     #[arg(value_name = "URL", conflicts_with_all = ["local", "config", "data_dir", "store", "namespace"])]
     url: Option<Target>,
     /// Mint in this process, without a server.
     #[arg(long)]
     local: bool,
-    /// The source.
+    /// Source to mint from.
     #[arg(long, value_name = "SOURCE", default_value = "default")]
     source: String,
-    /// The key of a counter, or the name that a source of UUIDs of version 3 or 5 makes them from.
+    /// Key of a counter, or the name from which a source makes UUIDs of version 3 or 5.
     #[arg(long, value_name = "K")]
     key: Option<String>,
-    /// How many connections; 8 if nothing is said.
+    /// Number of connections; default 8.
     #[arg(short, long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000), conflicts_with = "local")]
     connections: Option<u32>,
-    /// How many IDs one request asks for.
+    /// IDs per request.
     #[arg(short, long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     batch: u32,
-    /// How many requests are on their way on each connection.
+    /// Requests in flight on each connection.
     #[arg(short, long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000), conflicts_with = "local")]
     pipeline: u32,
-    /// Stop after this time; 10s if neither this nor --total is said.
+    /// Stop after this time; default 10s without --total.
     #[arg(short, long, value_name = "TIME")]
     duration: Option<Span>,
-    /// Stop when so many IDs were asked for.
+    /// Stop after requesting this number of IDs.
     #[arg(short = 'n', long, value_name = "IDS", value_parser = clap::value_parser!(u64).range(1..))]
     total: Option<u64>,
-    /// How many requests are due in a second, over all connections; without it, as many as are answered.
+    /// Requests due per second, over all connections; without it, as fast as responses come.
     #[arg(long, value_name = "PER_SECOND", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     rate: Option<u32>,
-    /// How many threads send; as many as there are processors, if nothing is said.
+    /// Number of sending threads; default: the number of processors.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
-    /// How many IDs are compared with each other at most, the first ones; 0: none.
+    /// Largest number of IDs compared with each other, counted from the first; 0: none.
     #[arg(long, value_name = "IDS", default_value_t = 10_000_000)]
     check: u64,
-    /// The most memory for comparing them, in MiB; what does not fit goes to a temporary file.
+    /// Largest memory for the comparison, in MiB; the rest goes to a temporary file.
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     memory: u32,
-    /// Where that file is.
+    /// Directory of the temporary file.
     #[arg(long, value_name = "DIR")]
     temp_dir: Option<PathBuf>,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -148,7 +148,7 @@ impl Bench {
         self.verdict(&report)
     }
 
-    /// A node of this process's own.
+    /// Opens a node of this process.
     async fn node(&self) -> Outcome<Node> {
         let forgets = [("store.url", "--local", "memory:")];
         let unless_said = if self.chosen.is_empty() { &forgets[..] } else { &[] };
@@ -199,7 +199,7 @@ impl Bench {
         self.duration.or(unless_said).map(|lasts| lasts.ms().saturating_mul(1_000_000))
     }
 
-    /// A bar on a terminal, nothing elsewhere.
+    /// Returns a progress bar, which shows on a terminal only.
     fn progress(&self) -> ProgressBar {
         let length = self.total.or(self.lasts_ns().map(|lasts| lasts / 1_000_000));
         let style = ProgressStyle::with_template("{spinner} {wide_bar} {percent} % {msg}");

@@ -1,4 +1,4 @@
-//! What a run comes to, for people and for machines.
+//! Result of a run, for people and for machines.
 
 use std::fmt;
 
@@ -12,39 +12,40 @@ use super::work::Work;
 use crate::exit::Outcome;
 use crate::output::Output;
 
-/// From how long a wait for a processor on, as a part of the run, the figures are called too low.
+/// Waiting time for a processor, as a fraction of the run, from which the figures are called too
+/// low.
 const WAITED_MUCH: f64 = 0.1;
 
-/// What a run comes to.
+/// Result of a run.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     target: String,
     source: String,
     connections: usize,
     pipeline: usize,
-    /// IDs of one request.
+    /// IDs per request.
     batch: u32,
-    /// Requests a second that were wanted.
+    /// Requested rate, in requests per second.
     rate: Option<u32>,
     seconds: f64,
-    /// Requests that were answered with IDs.
+    /// Responses with IDs.
     answers: u64,
     ids: u64,
     answers_per_s: f64,
     ids_per_s: f64,
     latency_us: Latency,
-    /// Requests that were refused or got no answer, by code.
+    /// Requests that were rejected or got no response, by code.
     errors: Vec<Errors>,
-    /// Requests that were due and were not sent before the end.
+    /// Requests that were due but not sent before the end.
     unsent: u64,
     processors: Processors,
     unique: Unique,
 }
 
-/// Of answers that brought IDs.
+/// Latency of responses with IDs.
 #[derive(Debug, Serialize)]
 struct Latency {
-    /// `sent`, or `due` when a rate was wanted.
+    /// Start of the latency: `sent`, or `due` with a rate.
     from: &'static str,
     p50: f64,
     p90: f64,
@@ -57,16 +58,16 @@ struct Latency {
 struct Errors {
     code: String,
     count: u64,
-    /// The words of the first.
+    /// Message of the first error.
     example: String,
 }
 
-/// What was looked at, and what came of it.
+/// Extent and result of the comparison.
 #[derive(Debug, Serialize)]
 struct Unique {
-    /// How many IDs were compared with each other.
+    /// Number of compared IDs.
     compared: u64,
-    /// How many of them had come before.
+    /// Number of compared IDs that had come before.
     repeated: u64,
     duplicates: Vec<Duplicate>,
 }
@@ -121,7 +122,7 @@ impl Report {
         self.unique.repeated
     }
 
-    /// What was said instead of IDs, when there were none.
+    /// Returns the first error, for a run without IDs.
     pub(super) fn first_error(&self) -> Option<String> {
         self.errors.first().map(|error| format!("{}: {}", error.code, error.example))
     }
@@ -229,7 +230,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// A length of time in the unit in which it reads best.
+/// Formats a duration in the unit that reads best.
 fn time(us: f64) -> String {
     if us < 10.0 {
         format!("{:.0} ns", us * 1e3)
@@ -251,7 +252,7 @@ fn rounded(number: f64) -> String {
     grouped(number.round() as u64)
 }
 
-/// A number with its thousands set apart.
+/// Formats a number with thousands separators.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -264,7 +265,7 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// What a server said, as one line that does not steer the terminal.
+/// Returns a server's message as one line that cannot control the terminal.
 fn shown(text: &str) -> String {
     text.chars().take(200).collect::<String>().escape_debug().to_string()
 }

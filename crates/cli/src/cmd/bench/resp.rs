@@ -1,4 +1,4 @@
-//! Over RESP: `INCR source`, or `MINT source COUNT` for several at once, in pipelines.
+//! Load over RESP: `INCR source`, or `MINT source COUNT` for several IDs, in pipelines.
 
 use std::cell::RefCell;
 use std::io::Write as _;
@@ -21,7 +21,7 @@ pub(super) struct Resp {
 /// One piece of a reply.
 #[derive(Debug, PartialEq, Eq)]
 enum Piece<'a> {
-    /// So many pieces follow.
+    /// Number of pieces that follow.
     Array(usize),
     Integer(u64),
     Text(&'a str),
@@ -41,7 +41,7 @@ impl Resp {
         Ok(line)
     }
 
-    /// Says who asks.
+    /// Authenticates the connection.
     async fn show(&mut self, token: &str) -> Result<(), String> {
         let bytes = token.len();
         // Writing to memory cannot fail.
@@ -61,7 +61,7 @@ impl Resp {
         }
     }
 
-    /// Sends all, and reads a reply to each. `done`: how many were replied to.
+    /// Sends all requests, and reads a reply to each. `done` counts the replies.
     pub(super) async fn round(
         &mut self,
         round: &[Asked],
@@ -106,7 +106,7 @@ impl Resp {
     }
 }
 
-/// What is said for `count` IDs.
+/// Writes the command for `count` IDs.
 fn command(output: &mut Vec<u8>, name: &str, count: u32) {
     let bytes = name.len();
     // Writing to memory cannot fail.
@@ -119,7 +119,7 @@ fn command(output: &mut Vec<u8>, name: &str, count: u32) {
     };
 }
 
-/// The piece that these bytes begin with and how long it is, once it is complete.
+/// Returns the piece at the start of these bytes and its length, once it is complete.
 fn next(bytes: &[u8]) -> Result<Option<(Piece<'_>, usize)>, String> {
     let Some(end) = bytes.iter().position(|&byte| byte == b'\n') else {
         return if bytes.len() > BULK_BYTES_MAX { Err(odd(bytes)) } else { Ok(None) };

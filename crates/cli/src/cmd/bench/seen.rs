@@ -1,4 +1,4 @@
-//! What one thread has seen: how long answers took, what was refused, and the IDs themselves.
+//! Observations of one thread: latencies, errors, and the IDs themselves.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,37 +9,37 @@ use snowmint_coord::BootTimer;
 use super::check::{Chunk, Keeper};
 use super::shared::Shared;
 
-/// How precise latencies are: three digits, whatever their size.
+/// Precision of latencies: three digits, at any size.
 const DIGITS: u8 = 3;
 
-/// A request that is on its way.
+/// A request in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
-    /// How many IDs it asks for.
+    /// Number of requested IDs.
     pub(super) count: u32,
-    /// When it was to be sent, as elapsed time.
+    /// Time when it was due, as elapsed time.
     pub(super) due_ns: u64,
 }
 
-/// Refusals of one code.
+/// Errors of one code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) times: u64,
-    /// The words of the first.
+    /// Message of the first error.
     pub(super) example: String,
 }
 
-/// What one thread has seen.
+/// Observations of one thread.
 pub(super) struct Seen {
-    /// Of answers that brought IDs, in nanoseconds.
+    /// Latencies of responses with IDs, in nanoseconds.
     pub(super) latencies: Histogram<u64>,
     pub(super) ids: u64,
     pub(super) refused: BTreeMap<String, Refused>,
-    /// Requests that were due and were not sent before the end.
+    /// Requests that were due but not sent before the end.
     pub(super) unsent: u64,
-    /// Requests without an answer so far.
+    /// Requests without a response so far.
     on_their_way: usize,
-    /// IDs of the answer that is being read.
+    /// IDs of the response that is being read.
     current: u32,
     keeper: Keeper,
     shared: Arc<Shared>,
@@ -59,44 +59,44 @@ impl Seen {
         }
     }
 
-    /// So many requests are sent now.
+    /// Counts requests that are sent now.
     pub(super) fn sent(&mut self, requests: usize) {
         self.on_their_way = self.on_their_way.saturating_add(requests);
     }
 
-    /// An ID arrived as a number.
+    /// Records an ID that arrived as a number.
     pub(super) fn number(&mut self, id: u64) {
         self.current = self.current.saturating_add(1);
         self.keeper.number(id);
     }
 
-    /// An ID arrived as text.
+    /// Records an ID that arrived as text.
     pub(super) fn text(&mut self, id: &str) {
         self.current = self.current.saturating_add(1);
         self.keeper.text(id);
     }
 
-    /// The answer to `asked` is complete.
+    /// Records that the response to `asked` is complete.
     pub(super) fn answered(&mut self, asked: Asked) {
         let now_ns = BootTimer.elapsed_ns();
         self.answered_at(asked, now_ns);
     }
 
-    /// The same, at a time that the caller has at hand.
+    /// Records the same at a time that the caller has read already.
     pub(super) fn answered_at(&mut self, asked: Asked, now_ns: u64) {
         let count = std::mem::take(&mut self.current);
         if count != asked.count {
             let why = format!("{count} IDs were sent where {} were asked for", asked.count);
             return self.refused("wrong_count", &why);
         }
-        // It grows as needed, so nothing is too long for it.
+        // The histogram grows as needed, so no value is too long for it.
         let _ = self.latencies.record(now_ns.saturating_sub(asked.due_ns));
         self.ids += u64::from(count);
         self.on_their_way = self.on_their_way.saturating_sub(1);
         self.shared.answered(u64::from(count));
     }
 
-    /// A request was refused, or got no answer.
+    /// Records a request that was rejected or got no response.
     pub(super) fn refused(&mut self, code: &str, message: &str) {
         self.current = 0;
         self.on_their_way = self.on_their_way.saturating_sub(1);
@@ -110,7 +110,8 @@ impl Seen {
         }
     }
 
-    /// The end: what has no answer by now gets none, and what is left goes to be compared.
+    /// Ends the run: requests without a response by now count as errors, and the remaining IDs go
+    /// to the comparison.
     pub(super) fn end(&mut self) {
         for _ in 0..self.on_their_way {
             self.refused("no_answer", "there was no answer when the run ended");
@@ -118,14 +119,14 @@ impl Seen {
         self.keeper.hand_over();
     }
 
-    /// The IDs seen so far, when they are the first ones of all.
+    /// Returns the IDs seen so far, which are the first ones of the run.
     pub(super) fn into_first(self) -> Chunk {
         self.keeper.into_chunk()
     }
 }
 
-/// An empty histogram.
+/// Returns an empty histogram.
 pub(super) fn latencies() -> Histogram<u64> {
-    // Three is a number of digits that there is; one that is not would be found by any test.
+    // Three is a valid number of digits; any test would find an invalid one.
     Histogram::new(DIGITS).unwrap_or_else(|_| unreachable!("{DIGITS} digits"))
 }

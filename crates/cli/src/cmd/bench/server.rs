@@ -1,4 +1,4 @@
-//! The server that is loaded: how a connection to it is made, and what is shown on it.
+//! The loaded server: its connections, and the credentials for it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use super::target::Target;
 use crate::client::{bearer, rustls_config, server_name};
 use crate::exit::{Failure, Outcome};
 
-/// A server, by the environment's token and certificates.
+/// A server, with the token and the certificates of the environment.
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) target: Target,
     pub(super) credentials: Credentials,
-    /// How TLS is spoken, and with whom.
+    /// TLS connector, and the server name to verify.
     tls: Option<(TlsConnector, ServerName<'static>)>,
-    /// What `authorization` says.
+    /// Value of the `authorization` header.
     bearer: Option<HeaderValue>,
 }
 
@@ -42,12 +42,12 @@ impl Server {
         self.tls.as_ref()
     }
 
-    /// What `authorization` says, as text.
+    /// Returns the value of the `authorization` header as text.
     pub(super) fn bearer(&self) -> Option<&str> {
         self.bearer.as_ref()?.to_str().ok()
     }
 
-    /// The token, by itself.
+    /// Returns the token alone.
     pub(super) fn token(&self) -> Option<&str> {
         self.bearer()?.strip_prefix("Bearer ")
     }

@@ -1,30 +1,30 @@
-//! What all threads of a run share: how much is left to do, how much is done, when it begins and ends.
+//! State that all threads of a run share: the work left, the work done, begin and end.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use snowmint_coord::BootTimer;
 
-/// Into how many parts what may still be kept is parted.
+/// Number of parts into which the IDs that may still be kept are divided.
 const KEEP_SHARES: u64 = 64;
 
-/// What all threads share. The numbers order nothing: relaxed everywhere.
+/// State that all threads share. The numbers order no other memory: all accesses are relaxed.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// IDs that may still be asked for; none: no limit.
+    /// IDs that may still be requested; `None`: no limit.
     left: Option<AtomicU64>,
     /// IDs that may still be kept for the comparison.
     to_keep: AtomicU64,
-    /// Requests that came to an end, and IDs that they brought.
+    /// Requests that ended, and IDs that they brought.
     answers: AtomicU64,
     ids: AtomicU64,
-    /// When the first request was sent or due, as elapsed time.
+    /// Time when the first request was sent or due, as elapsed time.
     start_ns: OnceLock<u64>,
-    /// How long requests are sent; none: until nothing is left.
+    /// Time for which requests are sent; `None`: until no work is left.
     lasts_ns: Option<u64>,
-    /// Nothing more is sent.
+    /// Whether sending has ended.
     ended: AtomicBool,
-    /// Nothing more is waited for.
+    /// Whether waiting for responses has ended.
     stopped: AtomicBool,
 }
 
@@ -42,7 +42,7 @@ impl Shared {
         }
     }
 
-    /// How many IDs the next request asks for: none when nothing is left.
+    /// Returns the number of IDs for the next request; `None` when no work is left.
     pub(super) fn take(&self, batch: u32) -> Option<u32> {
         let Some(left) = &self.left else { return Some(batch) };
         let rest = |left: u64| left.saturating_sub(u64::from(batch));
@@ -52,8 +52,8 @@ impl Shared {
         before.ok().map(|left| u32::try_from(left).map_or(batch, |left| left.min(batch)))
     }
 
-    /// How many of the next IDs may be kept, `most` at a time. Less and less towards the end: what a thread has left
-    /// when the run ends is kept by nobody.
+    /// Returns how many of the next IDs may be kept, `most` at a time. The number shrinks towards
+    /// the end, because IDs that a thread may still keep at the end of the run are lost.
     pub(super) fn keep(&self, most: u64) -> u64 {
         let share = |left: u64| (left / KEEP_SHARES).min(most).max(1);
         let taken = self.to_keep.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
@@ -62,7 +62,7 @@ impl Shared {
         taken.map_or(0, share)
     }
 
-    /// A request came to an end.
+    /// Records a request that ended.
     pub(super) fn answered(&self, ids: u64) {
         self.answers.fetch_add(1, Ordering::Relaxed);
         self.ids.fetch_add(ids, Ordering::Relaxed);
@@ -76,27 +76,27 @@ impl Shared {
         self.ids.load(Ordering::Relaxed)
     }
 
-    /// The start of the run, the same for all.
+    /// Returns the start of the run, the same for all threads.
     pub(super) fn start_ns(&self) -> u64 {
         *self.start_ns.get_or_init(|| BootTimer.elapsed_ns())
     }
 
-    /// How long the run has been going on; none before its start.
+    /// Returns the time since the start of the run; `None` before the start.
     pub(super) fn running_ns(&self) -> Option<u64> {
         self.start_ns.get().map(|start| BootTimer.elapsed_ns().saturating_sub(*start))
     }
 
-    /// When no more requests are sent.
+    /// Returns the time from which no more requests are sent.
     pub(super) fn end_ns(&self) -> u64 {
         self.lasts_ns.map_or(u64::MAX, |lasts| self.start_ns().saturating_add(lasts))
     }
 
-    /// Whether it is the time that ends the run, and nothing else.
+    /// Returns whether the time alone ends the run.
     pub(super) const fn has_end(&self) -> bool {
         self.lasts_ns.is_some() && self.left.is_none()
     }
 
-    /// Ends the run early: what is on its way is waited for, and the second time it is not.
+    /// Ends the run early: the first call lets requests in flight finish, the second does not.
     pub(super) fn end(&self) {
         if self.ended.swap(true, Ordering::Relaxed) {
             self.stop();

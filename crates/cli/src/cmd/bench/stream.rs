@@ -1,5 +1,4 @@
-//! A connection over TCP, or TLS over it: bytes out, and answers in, which are read by whoever knows their
-//! form.
+//! A connection over TCP or TLS. It sends bytes and buffers responses, which each protocol parses.
 
 use snowmint_coord::{BootTimer, Timer as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -8,11 +7,11 @@ use tokio_rustls::client::TlsStream;
 
 use super::server::Server;
 
-/// How much is read at once.
+/// Number of bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
-/// The longest answer that is held before it is complete.
+/// Longest response that is buffered before it is complete.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// How long to wait for a server to take a connection.
+/// Longest wait for a server to accept a connection.
 const CONNECT_MS_MAX: u64 = 5_000;
 
 #[derive(Debug)]
@@ -21,7 +20,7 @@ enum Socket {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// A connection, and what was read and not yet used.
+/// A connection, with the bytes read and not yet used.
 #[derive(Debug)]
 pub(super) struct Stream {
     socket: Socket,
@@ -32,7 +31,7 @@ pub(super) struct Stream {
 
 impl Stream {
     /// # Errors
-    /// Why there is no connection, in words.
+    /// Text that says why there is no connection.
     pub(super) async fn open(server: &Server) -> Result<Self, String> {
         let socket = tokio::select! {
             socket = Socket::open(server) => socket,
@@ -43,7 +42,7 @@ impl Stream {
         Ok(Self { socket, input: Vec::new(), used: 0, output: Vec::new() })
     }
 
-    /// Sends what was written to `output`.
+    /// Sends the bytes of `output`.
     pub(super) async fn send(&mut self) -> Result<(), String> {
         let sent = match &mut self.socket {
             Socket::Plain(socket) => socket.write_all(&self.output).await,
@@ -56,12 +55,12 @@ impl Stream {
         sent.map_err(|error| error.to_string())
     }
 
-    /// What was read and not used yet.
+    /// Returns the bytes read and not yet used.
     pub(super) fn unused(&self) -> &[u8] {
         self.input.get(self.used..).unwrap_or_default()
     }
 
-    /// The first bytes of it are used now.
+    /// Marks the first bytes as used.
     pub(super) fn use_up(&mut self, bytes: usize) {
         self.used = self.used.saturating_add(bytes).min(self.input.len());
     }

@@ -1,4 +1,4 @@
-//! What is loaded, and how it is spoken to.
+//! The loaded target, and its protocol.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,11 +13,11 @@ pub(super) enum Speaks {
     Grpc,
 }
 
-/// A server, and the protocol that it is spoken to in.
+/// A server, and its protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) speaks: Speaks,
-    /// Whether in TLS.
+    /// Whether TLS is used.
     pub(super) tls: bool,
     /// `host:port`.
     pub(super) address: String,
@@ -30,7 +30,7 @@ impl Default for Target {
 }
 
 impl Speaks {
-    /// Without TLS, and with it.
+    /// Returns the schemes without TLS and with it.
     const fn schemes(self) -> [&'static str; 2] {
         match self {
             Self::Http => ["http", "https"],
@@ -39,7 +39,7 @@ impl Speaks {
         }
     }
 
-    /// Where `serve` listens when nothing is given.
+    /// Returns the default port of `serve`.
     const fn port(self) -> u16 {
         match self {
             Self::Http | Self::Grpc => 7700,
@@ -64,12 +64,12 @@ impl FromStr for Target {
             return Err(format!("this is spoken to in no protocol known here; {forms}"));
         };
         let odd = || format!("this is no server's address; {forms}");
-        // The same grammar for all three.
+        // All three protocols have the same grammar.
         let uri: Uri = format!("http://{rest}").parse().map_err(|_| odd())?;
         let (Some(authority), Some(host)) = (uri.authority(), uri.host()) else {
             return Err(odd());
         };
-        // A name and a password are of no use here, and a port that is no number is none.
+        // A user name and a password have no use here, and a port must be a number.
         let no_port = uri.port().is_none() && authority.as_str() != host;
         let odd_authority = no_port || authority.as_str().contains('@');
         if host.is_empty() || odd_authority || uri.path() != "/" || uri.query().is_some() {
@@ -81,7 +81,7 @@ impl FromStr for Target {
 }
 
 impl Target {
-    /// What may be wrong where nobody speaks this protocol.
+    /// Returns a hint for a server that does not speak this protocol.
     pub(super) fn astray(&self) -> String {
         let [plain, tls] = self.speaks.schemes();
         let (asked, without) = if self.tls { (tls, "with") } else { (plain, "without") };
