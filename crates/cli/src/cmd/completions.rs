@@ -1,4 +1,4 @@
-//! `snowmint completions`: what a shell needs to complete commands and options.
+//! `snowmint completions`: scripts with which a shell completes commands and options.
 
 use clap::{Args, CommandFactory as _, ValueEnum};
 use clap_complete::Shell;
@@ -9,19 +9,19 @@ use crate::output::Output;
 
 /// Print the completions of a shell.
 ///
-/// They complete commands and options; names of sources are not asked for anywhere.
+/// Covers commands and options, but not the names of sources.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint completions bash > ~/.local/share/bash-completion/completions/snowmint
   snowmint completions zsh > \"${fpath[1]}/_snowmint\"
   snowmint completions fish > ~/.config/fish/completions/snowmint.fish")]
 pub(crate) struct Completions {
-    /// The shell.
+    /// Shell to complete for.
     #[arg(value_enum)]
     shell: Of,
 }
 
-/// The shells.
+/// Supported shells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Of {
     Bash,

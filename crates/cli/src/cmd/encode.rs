@@ -1,4 +1,4 @@
-//! `snowmint encode`: from times to the IDs of these times.
+//! `snowmint encode`: the IDs of given times.
 
 use clap::Args;
 use serde::Serialize;
@@ -11,41 +11,42 @@ use crate::when::Zone;
 
 /// Show the lowest and the highest ID of an instant or a span.
 ///
-/// For `WHERE id BETWEEN lowest AND highest`.
+/// The result fits `WHERE id BETWEEN lowest AND highest`.
 ///
-/// An instant is the whole tick that it lies in. A span goes from the first time up to, and not
-/// including, --until.
+/// An instant stands for its whole tick. A span lasts from the first time up to, and not including,
+/// --until.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint encode 2026-11-20T12:00:00Z
   snowmint encode 2026-11-20 --until 2026-11-21 --zone Asia/Shanghai --layout twitter
   snowmint encode 2026-11-20T12:00:00Z --json | jq -r .lowest")]
 pub(crate) struct Encode {
-    /// RFC 3339, a date with or without a time of day (in --zone), @ and Unix milliseconds, or now.
+    /// Start: RFC 3339, a date with or without a time of day (in --zone), @ and Unix milliseconds,
+    /// or now.
     #[arg(value_name = "TIME")]
     time: String,
-    /// The first time that no longer counts.
+    /// End of the span, exclusive.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// The layout: a name, a name with overrides, or its fields in written order.
+    /// Layout: a name, a name with overrides, or its fields in written order.
     #[arg(long, value_name = "L", default_value = "time=41,worker=10,sequence=12")]
     layout: Layout,
-    /// The zone of times without an offset.
+    /// Zone of times without an offset.
     #[arg(long, value_name = "Z", default_value = "UTC", allow_hyphen_values = true)]
     zone: Zone,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-/// What is printed.
+/// Output of the command.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Range {
     lowest: String,
     highest: String,
-    /// When the first tick of the range begins.
+    /// Start of the first tick of the range.
     from: String,
-    /// When its last tick has ended.
+    /// End of the last tick.
     until: String,
     layout: String,
 }
@@ -85,7 +86,7 @@ impl Encode {
     }
 }
 
-/// The first and the last tick of a span, or of the tick that an instant lies in.
+/// Returns the first and the last tick of a span, or the tick of an instant twice.
 fn ticks(layout: &Layout, from: UnixMillis, until: Option<UnixMillis>) -> Outcome<(Tick, Tick)> {
     let first = layout.tick_at(from).map_err(refused)?;
     let Some(until) = until else { return Ok((first, first)) };

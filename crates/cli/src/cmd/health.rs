@@ -1,4 +1,4 @@
-//! `snowmint health`: can a server mint? For health checks in images that have no other client.
+//! `snowmint health`: checks whether a server can mint, for images that have no other client.
 
 use clap::Args;
 use snowmint_wire::http::ReadyBody;
@@ -9,16 +9,16 @@ use crate::output::Output;
 
 /// Ask a server whether it is ready to mint.
 ///
-/// Exit code 0 when it is, 1 when it says that it is not, and why, 4 when nobody answers.
+/// Exit code 0 if it is ready, 1 with the reasons if it is not, 4 without a response.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint health
   snowmint health --server http://ids.example:7700 --json")]
 pub(crate) struct Health {
-    /// A running server: http://host:port.
+    /// Running server: http://host:port.
     #[arg(long, value_name = "URL", default_value = DEFAULT_SERVER)]
     server: String,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -34,7 +34,7 @@ impl Health {
                 None => out.line("ready")?,
             },
             (false, false) => {
-                // Without a right only the codes are told.
+                // Without the permission, the server sends the codes only.
                 let why = if answer.reasons.is_empty() { &answer.codes } else { &answer.reasons };
                 out.line(format_args!("not ready: {}", why.join("; ")))?;
             }

@@ -1,4 +1,4 @@
-//! `snowmint layout`: what layouts can do, and which one would do.
+//! `snowmint layout`: capacities of layouts, and proposals of layouts.
 
 use clap::Args;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::exit::{Failure, Outcome};
 use crate::output::Output;
 use crate::when::{self, Zone};
 
-/// Show what layouts can do, or propose layouts.
+/// Show the capacities of layouts, or propose layouts.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint layout
@@ -21,10 +21,10 @@ A layout in full has its fields in written order, from the highest bits to the l
   time=41,clock=3,worker=7,sequence=12,unit=1ms,epoch=2024-01-01T00:00:00+08:00
 `worker=5+5` shows the worker in two parts; epochs may be Unix milliseconds.")]
 pub(crate) struct Layout {
-    /// A layout: a name, a name with overrides, or its fields in written order.
+    /// Layout: a name, a name with overrides, or its fields in written order.
     #[arg(value_name = "L")]
     layout: Option<IdLayout>,
-    /// Propose layouts for this many workers.
+    /// Propose layouts for this number of workers.
     #[arg(
         long,
         value_name = "N",
@@ -33,18 +33,18 @@ pub(crate) struct Layout {
         conflicts_with = "layout"
     )]
     workers: Option<u64>,
-    /// How many IDs a second each worker must be able to mint.
+    /// Rate that each worker must reach, in IDs per second.
     #[arg(long, value_name = "PER_SECOND", requires = "workers")]
     rate: Option<u64>,
-    /// For how many years from now.
+    /// Lifetime from now, in years.
     #[arg(long, value_name = "Y", requires = "workers")]
     years: Option<u32>,
-    /// JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// What a layout can do.
+/// Capacities of a layout.
 #[derive(Debug, Serialize)]
 struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ struct Facts {
     ids_per_second_per_worker: u128,
     ids_per_second: u128,
     can_mint: bool,
-    /// How long it lasts, in words.
+    /// Remaining lifetime, in words.
     lifetime: String,
 }
 
@@ -103,7 +103,7 @@ impl Layout {
 
     fn list(&self, now: UnixMillis, out: &mut Output) -> Outcome {
         if self.json {
-            // A layout may have two names; each line has its own.
+            // A layout may have two names; each gets a line.
             for preset in &PRESETS {
                 let facts = Facts::of(&preset.layout(), now);
                 out.json(&Facts {
@@ -195,7 +195,7 @@ impl Layout {
     }
 }
 
-/// The widths from the highest field to the lowest: `t41 w10 s12`.
+/// Returns the widths from the highest field to the lowest: `t41 w10 s12`.
 fn shape(layout: &IdLayout) -> String {
     let initial = |field| match field {
         Field::Time => "t",
@@ -218,7 +218,7 @@ fn unit(layout: &IdLayout) -> String {
     }
 }
 
-/// The date of a time as it is shown.
+/// Returns the date of a formatted time.
 fn day(time: &str) -> &str {
     time.split('T').next().unwrap_or(time)
 }

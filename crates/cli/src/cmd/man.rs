@@ -1,4 +1,4 @@
-//! `snowmint man`: manual pages, made from what `--help` says.
+//! `snowmint man`: manual pages, made from the text of `--help`.
 
 use std::path::PathBuf;
 
@@ -9,24 +9,24 @@ use super::Snowmint;
 use crate::exit::{Failure, Outcome};
 use crate::output::Output;
 
-/// Print a manual page, or write them all.
+/// Print a manual page, or write all of them.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint man | man -l -
   snowmint man source define | man -l -
   snowmint man --dir /usr/local/share/man/man1")]
 pub(crate) struct Man {
-    /// The command that it is about; none: all of them, in short.
+    /// Command to describe; none: all commands, in short.
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]
     command: Vec<String>,
-    /// Write a page for each command into this directory, which is made if it is not there.
+    /// Directory to write a page for each command into; created if missing.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
 impl Man {
     pub(crate) fn run(self) -> Outcome {
-        // Names of sub-commands, as they stand at the head of their pages, are made by building.
+        // Building makes the names of sub-commands in the heads of their pages.
         let mut root = Snowmint::command().disable_help_subcommand(true);
         root.build();
         if let Some(dir) = self.dir {
@@ -48,7 +48,7 @@ impl Man {
     }
 }
 
-/// The command with this name, or with these names one within the other.
+/// Returns the command with this name, or this path of names.
 fn find<'a>(root: &'a Command, names: &[String]) -> Outcome<&'a Command> {
     names.iter().try_fold(root, |command, name| {
         command.find_subcommand(name).ok_or_else(|| {

@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    /// Those that print files, or nothing but a first line.
+    /// Commands that print files, or only a first line.
     const WITHOUT_JSON: [&str; 4] = ["serve", "config", "completions", "man"];
 
     fn check(command: &clap::Command, path: &str) {

@@ -1,21 +1,21 @@
-//! The work of a run: its requests, its connections, and when each request is due.
+//! What is to be done: which requests, on how many connections, and when each is due.
 
-/// The work of a run.
+/// What is to be done.
 #[derive(Clone, Debug)]
 pub(super) struct Work {
     pub(super) source: String,
     pub(super) key: Option<String>,
-    /// IDs per request.
+    /// IDs of one request.
     pub(super) batch: u32,
     pub(super) connections: usize,
-    /// Requests in flight on one connection.
+    /// Requests on their way on one connection.
     pub(super) pipeline: usize,
     pub(super) threads: usize,
-    /// Requests per second, over all connections; `None`: as fast as responses come.
+    /// Requests a second, over all connections; none: as fast as answers come.
     pub(super) rate: Option<u32>,
 }
 
-/// Due times of the requests of one connection.
+/// When the requests of one connection are due.
 #[derive(Debug)]
 pub(super) struct Schedule {
     paced: Option<Paced>,
@@ -24,7 +24,7 @@ pub(super) struct Schedule {
 #[derive(Debug)]
 struct Paced {
     start_ns: u64,
-    /// Number of the next request, counted over all connections, which take turns.
+    /// The number of the next request among those of all connections, which take turns.
     next: u64,
     connections: u64,
     rate: u64,
@@ -42,14 +42,14 @@ impl Schedule {
         Self { paced }
     }
 
-    /// Returns when the next request is due: now, where responses set the pace.
+    /// When the next request is due: now, where answers set the pace.
     pub(super) fn next_due_ns(&self, now_ns: u64) -> u64 {
         let Some(Paced { start_ns, next, rate, .. }) = &self.paced else { return now_ns };
         let after_ns = u128::from(*next) * 1_000_000_000 / u128::from((*rate).max(1));
         start_ns.saturating_add(u64::try_from(after_ns).unwrap_or(u64::MAX))
     }
 
-    /// Returns the number of requests due before this time and not sent.
+    /// How many requests are due before this time, and not on their way.
     pub(super) fn unsent(&self, end_ns: u64) -> u64 {
         let Some(Paced { start_ns, next, connections, rate }) = &self.paced else { return 0 };
         let lasts_ns = u128::from(end_ns.saturating_sub(*start_ns));
@@ -58,7 +58,7 @@ impl Schedule {
         u64::try_from(unsent).unwrap_or(u64::MAX)
     }
 
-    /// Records that the next request is sent.
+    /// That request is on its way.
     pub(super) fn sent(&mut self) {
         if let Some(Paced { next, connections, .. }) = &mut self.paced {
             *next = next.saturating_add(*connections);
@@ -84,7 +84,8 @@ mod tests {
         let mut due: Vec<u64> = (0..3)
             .flat_map(|connection| {
                 let mut schedule = Schedule::new(&work, connection, 500);
-                // Of 12 ms, 4 for each; and of one more tick of the clock, one for the first.
+                // Each connection has 4 due requests in 12 ms; the first connection has another one
+                // a nanosecond later.
                 assert_eq!(schedule.unsent(500 + 12_000_000), 4);
                 assert_eq!(schedule.unsent(501 + 12_000_000), 4 + u64::from(connection == 0));
                 (0..4).map(move |_| {

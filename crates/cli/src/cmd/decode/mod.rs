@@ -1,4 +1,4 @@
-//! `snowmint decode`: what an ID says.
+//! `snowmint decode`: the content of an ID.
 
 mod number;
 mod source;
@@ -18,11 +18,11 @@ use crate::input;
 use crate::output::Output;
 use crate::when::{self, Age, Zone};
 
-/// Show what is inside IDs: time, age, worker, sequence.
+/// Show the content of IDs: time, age, worker, sequence.
 ///
-/// Of UUIDs: version, variant, time, and whether a real MAC address shows. Of ULIDs: time.
+/// For UUIDs: version, variant, time, and whether they show a real MAC address. For ULIDs: time.
 ///
-/// Without a layout or a source, shows what each known layout would read, the plausible ones first.
+/// Without a layout or a source, shows the reading of each known layout, the plausible ones first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint decode 175928847299117063 --layout discord
@@ -32,45 +32,45 @@ use crate::when::{self, Age, Zone};
   snowmint decode 3RsPZs4yMtx --source orders
   psql -Atc 'select id from orders' | snowmint decode --json | jq -r .time")]
 pub(crate) struct Decode {
-    /// IDs; without any, or for `-`, one a line from standard input.
+    /// IDs; without any, or for `-`, standard input, one ID a line.
     #[arg(value_name = "ID", allow_negative_numbers = true)]
     ids: Vec<String>,
-    /// The layout: a name, a name with overrides, or its fields in written order.
+    /// Layout: a name, a name with overrides, or its fields in written order.
     #[arg(long, value_name = "L")]
     layout: Option<Layout>,
-    /// The source: a server reads the IDs, with the source's layout, text form and disguise.
+    /// Source of the IDs; a server reads them with the source's layout, text form and disguise.
     #[arg(long, value_name = "S", conflicts_with_all = ["layout", "format"])]
     source: Option<String>,
-    /// The server that knows the source.
+    /// Server that has the source.
     #[arg(long, value_name = "URL", requires = "source", default_value = DEFAULT_SERVER)]
     server: String,
-    /// The form of the IDs as text: decimal, hex, base36, base62, base32, base58 or friendly, or
-    /// one of these with `-padded`.
+    /// Text form of the IDs: decimal, hex, base36, base62, base32, base58 or friendly, or one of
+    /// these with `-padded`.
     #[arg(long, value_name = "F")]
     format: Option<Format>,
-    /// Show times in this zone: UTC, local, an offset such as +08:00, or a name such as
+    /// Time zone of the output: UTC, local, an offset such as +08:00, or a name such as
     /// Asia/Shanghai.
     #[arg(long, value_name = "Z", default_value = "UTC", allow_hyphen_values = true)]
     zone: Zone,
-    /// One JSON object a line.
+    /// Print one JSON object a line.
     #[arg(long)]
     json: bool,
 }
 
-/// What decoding depends on besides the ID.
+/// Inputs of decoding besides the ID.
 struct View<'a> {
     zone: &'a Zone,
     now: UnixMillis,
 }
 
-/// One line of JSON: the body that the HTTP interface answers, and what only this command adds.
+/// One line of JSON: the body of the HTTP response, and the fields that only this command adds.
 #[derive(Debug, Default, Serialize)]
 struct Line {
     #[serde(flatten)]
     body: DecodedBody,
     #[serde(skip_serializing_if = "Option::is_none")]
     age_ms: Option<i64>,
-    /// What each layout would read, when none was named.
+    /// Readings of all layouts, if no layout was given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     readings: Vec<number::Reading>,
     #[serde(flatten)]
@@ -92,7 +92,7 @@ impl Decode {
         let mut one = |text: &str, out: &mut Output| {
             seen += 1;
             match self.decode(text, client.as_ref(), out) {
-                // The others may still be good.
+                // The other IDs may still be valid.
                 Err(Failure::Said { exit: Exit::Usage, message }) => {
                     unread += 1;
                     out.flush()?;
@@ -161,7 +161,7 @@ fn ulid_line(text: &str, ulid: Ulid, view: &View<'_>) -> Line {
     }
 }
 
-/// For people: the ID, and under it a line for each thing it says.
+/// Writes an ID for people, and below it a line for each of its fields.
 fn write_line(line: &Line, out: &mut Output) -> Outcome {
     let body = &line.body;
     out.line(&body.id)?;

@@ -1,4 +1,4 @@
-//! Numbers of 64 bits: read with one layout, or with every layout that has a name.
+//! Numbers of 64 bits, read with one layout or with every named layout.
 
 use serde::Serialize;
 use snowmint_core::layout::{EPOCH_DEFAULT, PRESETS};
@@ -10,17 +10,17 @@ use crate::exit::{Failure, Outcome};
 use crate::output::Output;
 use crate::when::Age;
 
-/// A clock may be this far ahead before an ID's time counts as a misreading.
+/// Largest time by which an ID may be ahead of the clock before its reading counts as a misreading.
 const AHEAD_MS_MAX: u64 = 24 * 3_600_000;
 
-/// Times in this first part of a layout's past, one in so many, count as a misreading: IDs read with too
-/// many bits below the time fall there.
+/// Divisor of a layout's past. Times in the first of this many parts count as misreadings: IDs read
+/// with too many bits below the time fall there.
 const YOUNG_SHARE: u64 = 100;
 
-/// What one layout reads.
+/// Reading of one layout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Reading {
-    /// The layout's name.
+    /// Name of the layout.
     layout: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<String>,
@@ -34,12 +34,12 @@ pub(super) struct Reading {
     sequence: Option<u64>,
     /// Whether an ID of this layout could have been minted by now.
     plausible: bool,
-    /// Why not.
+    /// Reason why it could not.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
 }
 
-/// The ID read with one layout.
+/// Reads the ID with one layout.
 pub(super) fn with_layout(text: &str, id: u64, layout: &Layout, view: &View<'_>) -> Outcome<Line> {
     let parts = layout.unpack(id).map_err(|error| refused(text, &error))?;
     let time = layout.start_of(parts.tick);
@@ -68,7 +68,7 @@ fn refused(text: &str, error: &OutOfRange) -> Failure {
     Failure::usage(format!("`{}` is no ID of this layout: {error}", text.escape_debug()))
 }
 
-/// What every layout with a name would read, the plausible ones first.
+/// Reads the ID with every named layout, the plausible ones first.
 pub(super) fn with_every_layout(text: &str, id: u64, view: &View<'_>) -> Line {
     let own = default_layout().map(|layout| ("default", layout));
     let named = PRESETS.iter().map(|preset| (preset.name(), preset.layout()));
@@ -86,7 +86,7 @@ pub(super) fn with_every_layout(text: &str, id: u64, view: &View<'_>) -> Line {
     }
 }
 
-/// The layout of the source `default`.
+/// Returns the layout of the source `default`.
 fn default_layout() -> Option<Layout> {
     Layout::new(41, 10, 12).ok()
 }
@@ -117,13 +117,14 @@ fn read(name: &'static str, id: u64, layout: &Layout, view: &View<'_>) -> Readin
     reading
 }
 
-/// Why nobody can have minted an ID of this time by now, if so.
+/// Returns the reason why an ID of this time cannot have been minted by now, if there is one.
 fn implausible(time: UnixMillis, layout: &Layout, now: UnixMillis) -> Option<String> {
     if time.since(now) > AHEAD_MS_MAX {
         return Some(Age::at(time, now).to_string());
     }
     let young_ms = now.since(layout.epoch()) / YOUNG_SHARE;
-    // Nothing is known of who counts from the default epoch, and since when: only its first day is odd.
+    // Systems on the default epoch are unknown, as is the date since which they mint: only the
+    // first day is implausible.
     let young_ms =
         if layout.epoch() == EPOCH_DEFAULT { young_ms.min(AHEAD_MS_MAX) } else { young_ms };
     if time.since(layout.epoch()) < young_ms {
@@ -132,7 +133,7 @@ fn implausible(time: UnixMillis, layout: &Layout, now: UnixMillis) -> Option<Str
     None
 }
 
-/// The readings as a table, if there are any.
+/// Writes the readings as a table, if there are any.
 pub(super) fn write_readings(readings: &[Reading], out: &mut Output) -> Outcome {
     if readings.is_empty() {
         return Ok(());
@@ -188,7 +189,7 @@ mod tests {
         let names = plausible(175_928_847_299_117_063, "2026-11-20T00:00:00Z");
         assert!(names.contains(&"discord"), "{names:?}");
         assert!(!names.contains(&"yitter"), "{names:?}");
-        // A row number is no snowflake.
+        // A row number is not a snowflake.
         assert_eq!(plausible(12_345, "2026-11-20T00:00:00Z"), [] as [&str; 0]);
     }
 

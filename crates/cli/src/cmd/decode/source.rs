@@ -1,4 +1,4 @@
-//! IDs read as their source reads them, by a server, which knows layout, text form and disguise.
+//! IDs decoded by a server, which knows their source's layout, text form and disguise.
 
 use snowmint_core::Rfc3339;
 use snowmint_wire::http::DecodedBody;

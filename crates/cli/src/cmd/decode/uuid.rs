@@ -1,4 +1,4 @@
-//! UUIDs of any version, also of those that are recognised only.
+//! UUIDs of any version, including versions that are only recognised.
 
 use serde::Serialize;
 use snowmint_wire::http::DecodedBody;
@@ -8,32 +8,32 @@ use super::{Line, View};
 use crate::exit::Outcome;
 use crate::when::Age;
 
-/// From 1582-10-15T00:00:00Z, where versions 1, 2 and 6 count from, to 1970, in steps of 100 ns.
+/// Time from 1582-10-15T00:00:00Z, the origin of versions 1, 2 and 6, to 1970, in steps of 100 ns.
 const GREGORIAN_STEPS_TO_1970: i128 = 0x01b2_1dd2_1381_4000;
-/// Steps of 100 ns in a millisecond.
+/// Number of 100 ns steps in a millisecond.
 const STEPS_PER_MS: i128 = 10_000;
 
-/// What a UUID says besides its time.
+/// Content of a UUID besides its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Facts {
     #[serde(skip)]
     version: &'static str,
-    /// Who laid out the bits.
+    /// Standard that defines the layout of the bits.
     variant: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     clock_sequence: Option<u16>,
-    /// The node, as a MAC address is written.
+    /// Node, in the notation of MAC addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<String>,
-    /// Whether the node is somebody's network card: its multicast bit is clear.
+    /// Whether the node is a real network card's address: its multicast bit is clear.
     #[serde(skip_serializing_if = "Option::is_none")]
     mac_shows: Option<bool>,
-    /// What version 2 has in place of the low bits of the time.
+    /// Content of version 2 in place of the low bits of the time.
     #[serde(skip_serializing_if = "Option::is_none")]
     dce: Option<Dce>,
 }
 
-/// The domain and number of a UUID of version 2.
+/// Domain and number of a UUID of version 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Dce {
     domain: u8,
@@ -57,14 +57,14 @@ pub(super) fn line(text: &str, uuid: Uuid, view: &View<'_>) -> Line {
     }
 }
 
-/// When it was made, as far as it says.
+/// Returns the time when the UUID was made, as far as it contains it.
 fn unix_ms(uuid: Uuid, version: usize) -> Option<i64> {
     let bytes = uuid.as_bytes();
     let (high, _) = uuid.as_u64_pair();
     let time_high = u64::from(u16::from_be_bytes([bytes[6] & 0x0f, bytes[7]]));
     let steps = match version {
         1 => time_high << 48 | (high >> 16 & 0xffff) << 32 | high >> 32,
-        // The low 32 bits of the time are somebody's number: the time is only known to 7 minutes.
+        // The low 32 bits of the time hold a local number: the time is known to 7 minutes only.
         2 => time_high << 48 | (high >> 16 & 0xffff) << 32,
         6 => (high >> 16) << 12 | time_high,
         7 => return i64::try_from(high >> 16).ok(),
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_examples_of_the_standard_say_what_it_says_of_them() {
-        // RFC 9562, appendices A.1, A.5 and A.6: all of 2022-02-22T14:22:22-05:00.
+        // RFC 9562, appendices A.1, A.5 and A.6; all have the time 2022-02-22T14:22:22-05:00.
         for (text, version) in [
             ("C232AB00-9414-11EC-B3C8-9F6BDECED846", 1),
             ("1EC9414C-232A-6B00-B3C8-9F6BDECED846", 6),
@@ -178,7 +178,7 @@ mod tests {
             assert_eq!(line.body.uuid_version, Some(version));
             assert_eq!(line.body.time.as_deref(), Some("2022-02-22T19:22:22.000Z"), "{text}");
         }
-        // A.2 to A.4 and A.8: no time in them.
+        // Appendices A.2 to A.4 and A.8; they contain no time.
         for (text, version) in [
             ("5df41881-3aed-3515-88a7-2f4a814cf09e", 3),
             ("919108f7-52d1-4320-9bac-f847db4148a8", 4),
@@ -227,7 +227,7 @@ mod tests {
             let facts = decoded(text).uuid.unwrap();
             assert_eq!((facts.version, facts.variant), (version, variant), "{text}");
         }
-        // Long before 1970.
+        // This time is long before 1970.
         assert_eq!(
             decoded("00000000-0000-1000-8000-000000000000").body.time.as_deref(),
             Some("1582-10-15T00:00:00.000Z")

@@ -1,4 +1,4 @@
-//! Whether strangers are kept out, by files that can be used.
+//! Access checks: whether unauthenticated callers are rejected, by usable files.
 
 use snowmint_core::UnixMillis;
 
@@ -10,11 +10,12 @@ use crate::when::Zone;
 
 const ABOUT: &str = "access";
 
-/// A token that expires within this time is named: time enough to make another and to move its clients.
+/// Days before expiry from which a token is reported: enough to make another and to change its
+/// clients.
 const SOON_DAYS: u64 = 30;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
-/// Looks at tokens and certificates.
+/// Checks tokens and certificates.
 pub(super) fn look(config: &Config, now: UnixMillis) -> Vec<Finding> {
     let checked =
         Security::load(config).and_then(|security| check_public_texts(config).map(|()| security));
@@ -42,7 +43,7 @@ fn guarded(config: &Config) -> Finding {
     if config.server.insecure { warning(ABOUT, said) } else { good(ABOUT, said) }
 }
 
-/// A token that has expired, or soon does.
+/// Reports a token that has expired or soon expires.
 fn expiry(name: &str, expires: UnixMillis, now: UnixMillis) -> Option<Finding> {
     let left_ms = expires.since(now);
     if left_ms > SOON_DAYS * DAY_MS {

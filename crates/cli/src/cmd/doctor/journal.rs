@@ -1,4 +1,4 @@
-//! The journal of the data directory: whether `serve` would take it, and the store with it.
+//! Check of the data directory's journal: whether `serve` would accept it, and the store with it.
 
 use std::path::Path;
 
@@ -9,17 +9,17 @@ use super::{Finding, good, warning, wrong};
 
 const ABOUT: &str = "journal";
 
-/// What there is to say of it before the store was met.
+/// Result of the check before the store is reached.
 pub(super) enum Journal {
-    /// There is none, or all is said.
+    /// No journal, or a complete result.
     Said(Option<Finding>),
-    /// It can be used, if the store is the one that it knows.
+    /// Usable journal, if the store is the one that it knows.
     Usable(Box<Past>),
 }
 
-/// Looks at the journal of a data directory, for a namespace.
+/// Checks the journal of a data directory, for a namespace.
 pub(super) fn look(dir: &Path, namespace: &str) -> Journal {
-    // Where there is none, no lock is made either.
+    // Without a journal, no lock file is created either.
     if !journal::is_in(dir).unwrap_or(false) {
         return Journal::Said(None);
     }
@@ -52,22 +52,22 @@ fn unusable(dir: &Path, kind: &ErrorKind) -> Finding {
     }
 }
 
-/// What the store said.
+/// Result of reading the store.
 pub(super) enum Store<'a> {
-    /// Nothing.
+    /// The store cannot be read.
     Silent,
-    /// It is not made yet.
+    /// The store does not exist yet.
     None,
-    /// Whether it has all that the journal has seen, and its sources.
+    /// Whether the store has everything that the journal has seen, and its sources.
     Is(&'a snowmint_coord::Result<Recalled>, &'a [Definition]),
 }
 
-/// What a journal has seen of its store.
+/// Returns the state of the store as the journal last saw it.
 pub(super) fn seen(past: &Past) -> StoreIdentity {
     StoreIdentity { id: past.record.store.clone(), writes: past.record.writes }
 }
 
-/// Whether a journal and the store belong together.
+/// Checks whether a journal and the store belong together.
 pub(super) fn against(past: &Past, store: &Store<'_>) -> Finding {
     let record = &past.record;
     let (recalled, definitions) = match store {
@@ -103,7 +103,7 @@ pub(super) fn against(past: &Past, store: &Store<'_>) -> Finding {
     )
 }
 
-/// The first source whose numbers the journal saw handed out further than the store says.
+/// Describes the first source with a higher mark in the journal than in the store.
 fn above(past: &Past, definitions: &[Definition]) -> Option<String> {
     past.record.segments.iter().find_map(|(name, end)| {
         let source = definitions.iter().find(|source| source.name == *name);

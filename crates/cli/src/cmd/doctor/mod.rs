@@ -1,4 +1,4 @@
-//! `snowmint doctor`: is everything as it must be, in sentences.
+//! `snowmint doctor`: checks of clock, store, data directory, ports and layouts, in sentences.
 
 mod access;
 mod journal;
@@ -24,9 +24,9 @@ use crate::store;
 use crate::when::{self, Zone};
 use journal::{Journal, Store};
 
-/// Check clock, store, data directory, ports and layouts, and say in sentences what is found.
+/// Check clock, store, data directory, ports and layouts, and report the results in sentences.
 ///
-/// Changes nothing. Exit code 1 when something is wrong.
+/// Changes nothing. Exit code 1 if a check fails.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint doctor
@@ -34,12 +34,12 @@ use journal::{Journal, Store};
 pub(crate) struct Doctor {
     #[command(flatten)]
     chosen: Chosen,
-    /// One JSON object a line.
+    /// Print one JSON object a line.
     #[arg(long)]
     json: bool,
 }
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Grade {
@@ -48,7 +48,7 @@ enum Grade {
     Wrong,
 }
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Debug, Serialize)]
 struct Finding {
     grade: Grade,
@@ -118,7 +118,7 @@ fn clock(now: UnixMillis) -> Finding {
     good("clock", format!("It says {shown}."))
 }
 
-/// What the kernel knows of the clock: `adjtimex(2)`.
+/// Checks the kernel's state of the clock: `adjtimex(2)`.
 fn kernel_clock() -> Finding {
     let mut timex = Timex::new();
     match adjtimex(&mut timex) {
@@ -130,17 +130,17 @@ fn kernel_clock() -> Finding {
     }
 }
 
-/// In sentences: the state that `adjtimex` answers, the status bits, and the largest error in
+/// Describes the state that `adjtimex` returns, the status bits, and the largest error in
 /// microseconds. <https://man7.org/linux/man-pages/man2/adjtimex.2.html>
 fn kernel_says(state: i32, status: i32, error_us_max: i64) -> Finding {
     /// `STA_UNSYNC`.
     const UNSYNCHRONISED: i32 = 0x40;
     let leap = match state {
-        // TIME_INS, TIME_DEL, TIME_OOP.
+        // The states TIME_INS, TIME_DEL and TIME_OOP.
         1 => "A leap second is added at the end of this UTC day",
         2 => "A leap second is left out at the end of this UTC day",
         3 => "A leap second is being added now",
-        // TIME_ERROR says the same as the bit, and more.
+        // TIME_ERROR covers the bit, and more.
         _ if state == 5 || status & UNSYNCHRONISED != 0 => {
             return warning(
                 "clock",
@@ -165,7 +165,7 @@ fn kernel_says(state: i32, status: i32, error_us_max: i64) -> Finding {
     warning("clock", format!("{leap}: {what}."))
 }
 
-/// The clock against the time server that is configured.
+/// Compares the clock with the configured time server.
 async fn time_server(config: &Config) -> Option<Finding> {
     let ntp = Ntp::at(&config.clock.ntp)?;
     let name = ntp.name();
@@ -179,7 +179,7 @@ async fn time_server(config: &Config) -> Option<Finding> {
     })
 }
 
-/// How far our clock is from another.
+/// Reports the difference between our clock and another.
 fn apart(name: &str, ours: UnixMillis, theirs: UnixMillis, limit_ms: u64) -> Finding {
     let apart_ms = ours.since(theirs).max(theirs.since(ours));
     let sentence = format!("It is {apart_ms} ms from that of {name}.");
@@ -210,7 +210,7 @@ fn data_dir(dir: &Path) -> Finding {
     }
 }
 
-/// Whether `serve` could listen there now.
+/// Checks whether `serve` could listen on this address now.
 fn port((about, address): (&'static str, &String)) -> Finding {
     let mut addresses = match address.to_socket_addrs() {
         Ok(addresses) => addresses,
@@ -227,7 +227,7 @@ fn port((about, address): (&'static str, &String)) -> Finding {
     }
 }
 
-/// How long the layouts of the sources last that the configuration would define.
+/// Reports how long the layouts of the sources last that the configuration would define.
 fn layouts(config: &Config, now: UnixMillis) -> Vec<Finding> {
     let builtin = config.sources.builtin.then(|| ("default".to_owned(), SourceSpec::default()));
     let defined = config.defined.iter().map(|(name, source)| (name.clone(), source.spec.clone()));
@@ -239,9 +239,9 @@ fn layouts(config: &Config, now: UnixMillis) -> Vec<Finding> {
     .collect()
 }
 
-/// Whether the store is in doubt, and whose reports are missing.
+/// Reports whether the store is in doubt, and which reports are missing.
 async fn in_doubt(store: &dyn snowmint_coord::Store) -> Outcome<Option<Finding>> {
-    // Through servers it is not told: they refuse for themselves.
+    // Servers do not report this to clients: they check it themselves.
     if store.owners().is_some() {
         return Ok(None);
     }
@@ -260,7 +260,7 @@ async fn in_doubt(store: &dyn snowmint_coord::Store) -> Outcome<Option<Finding>>
     }))
 }
 
-/// The store, its clock against ours, what it holds, and what the journal knows of it.
+/// Checks the store, its clock against ours, its content, and what the journal knows of it.
 async fn the_store(config: &Config, now: UnixMillis, past: Option<&Past>) -> Vec<Finding> {
     let shown = store::shown(config);
     match look_into(&shown, config, now, past).await {
@@ -337,7 +337,8 @@ async fn look_into(
     Ok(findings)
 }
 
-/// Why the first start cannot make the missing file of a store that is one. It makes the data directory, and no other.
+/// Returns the reason why the first start cannot create the missing file of a store. It creates the
+/// data directory, but no other.
 fn cannot_be_made(config: &Config) -> Option<String> {
     let file = store::file(config.store_url().text()).filter(|file| !file.exists())?;
     let directory = match file.parent()? {
@@ -345,7 +346,7 @@ fn cannot_be_made(config: &Config) -> Option<String> {
         directory => directory,
     };
     if directory == config.server.data_dir {
-        // It is a finding of its own.
+        // The data directory has a finding of its own.
         return None;
     }
     let shown = directory.display();
@@ -388,14 +389,14 @@ mod tests {
             (1, 0x2011, Grade::Warning, "added at the end"),
             (2, 0x2021, Grade::Warning, "left out"),
             (3, 0x2011, Grade::Warning, "added now"),
-            // TIME_WAIT: it was, and nobody has cleared the flag.
+            // The state is TIME_WAIT: the leap second is over, and the flag was not cleared.
             (4, 0x2001, Grade::Good, "synchronised"),
         ] {
             let finding = kernel_says(state, status, 2_500);
             assert_eq!(finding.grade, grade, "{finding:?}");
             assert!(finding.sentence.contains(said), "{finding:?}");
         }
-        // Whatever it is here, it is said.
+        // The result depends on the machine; it always has a sentence.
         assert!(!kernel_clock().sentence.is_empty());
     }
 

@@ -1,4 +1,4 @@
-//! Showing a plan, and carrying it out.
+//! Display and execution of a plan.
 
 use std::collections::BTreeMap;
 
@@ -22,21 +22,21 @@ use crate::output::Output;
 use crate::store;
 use crate::when;
 
-/// What there is here, before anything is done.
+/// State of this deployment before the import.
 #[derive(Debug)]
 pub(super) struct Around {
     pub(super) config: Config,
     pub(super) runtime: Runtime,
     /// All sources, by name.
     pub(super) stored: BTreeMap<String, Definition>,
-    /// All slots that were ever claimed or avoided.
+    /// All slots that were ever claimed or excluded.
     pub(super) slots: Vec<SlotInfo>,
-    /// The later of this clock and the store's.
+    /// Later of this clock's and the store's time.
     pub(super) now: UnixMillis,
 }
 
 impl Around {
-    /// Looks, and makes nothing.
+    /// Reads the state and creates nothing.
     pub(super) fn look(common: &Common) -> Outcome<Self> {
         let config = common.chosen.load(Vec::new())?;
         let runtime = store::runtime()?;
@@ -55,7 +55,8 @@ impl Around {
         Ok(around)
     }
 
-    /// The layouts of the sources that mint by worker numbers, and of those that the next server defines.
+    /// Returns the layouts of the sources with worker numbers, including sources that the next
+    /// server defines.
     pub(super) fn layouts(&self) -> Vec<(String, Layout)> {
         let builtin = self.config.sources.builtin.then(|| {
             let name = snowmint_coord::node::BUILTIN_DEFAULT;
@@ -67,7 +68,7 @@ impl Around {
             let spec = SourceSpec::from_json(&stored.spec).ok()?;
             (stored.state != SourceState::Deleted).then(|| (stored.name.clone(), spec))
         });
-        // What is stored under a name stands over what is built in.
+        // A stored definition replaces a built-in one of the same name.
         let builtin = builtin.filter(|(name, _)| !self.stored.contains_key(name));
         let all = builtin.into_iter().chain(defined).chain(stored);
         all.filter_map(|(name, spec)| match spec.check() {
@@ -78,7 +79,7 @@ impl Around {
     }
 }
 
-/// None where there is no such table.
+/// Returns `None` where there is no such table.
 pub(super) fn present<T>(read: snowmint_coord::Result<T>) -> Outcome<Option<T>> {
     match read {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => Ok(None),
@@ -86,17 +87,17 @@ pub(super) fn present<T>(read: snowmint_coord::Result<T>) -> Outcome<Option<T>> 
     }
 }
 
-/// Everything that an origin comes to.
+/// Plan of a whole import.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) keys: Vec<Item>,
     pub(super) workers: Option<Workers>,
-    /// The tables that are drawn from or cut over.
+    /// Tables to allocate from or to cut over.
     pub(super) cuts: Cuts,
 }
 
 impl Whole {
-    /// Shows the plan and, unless it is only to be shown, carries it out.
+    /// Shows the plan and, unless it is a dry run, carries it out.
     pub(super) fn finish(&self, common: &Common, around: &Around) -> Outcome {
         let mut out = Output::new();
         self.show(common.json, &mut out)?;
@@ -159,7 +160,7 @@ impl Whole {
         Ok(node.end(END_MS).await?)
     }
 
-    /// One that is broken off may have changed a source, too.
+    /// Records an interrupted action, too: it may have changed a source.
     async fn act(&self, node: &Node, item: &Item, trail: &Trail) -> snowmint_coord::Result<()> {
         let how = match &item.action {
             Action::Define { .. } => "defined (import)",
@@ -195,7 +196,7 @@ async fn act(node: &Node, item: &Item, cuts: &Cuts) -> snowmint_coord::Result<()
     }
 }
 
-/// What cannot be made undone by raising a source.
+/// Warns of overlaps, which raising a source does not undo.
 fn warn_of_overlaps(items: &[Item]) -> Outcome {
     let both: Vec<_> = items
         .iter()

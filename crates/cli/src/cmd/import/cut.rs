@@ -1,4 +1,5 @@
-//! Drawing and its end: of the very table that a source draws from.
+//! Start and end of allocation from another system's table, always the very table that a source
+//! allocates from.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +12,14 @@ use crate::config::Config;
 use crate::exit::{Failure, Outcome};
 use crate::origins;
 
-/// The tables that are drawn from or cut over, by the names under which sources draw from them.
+/// Tables to allocate from or to cut over, by upstream name.
 #[derive(Debug, Default)]
 pub(super) struct Cuts(BTreeMap<String, Shared>);
 
 impl Cuts {
-    /// Those of the items that draw from `draw`, or are to be cut over. Whoever drew from a copy of the table, or
-    /// ended one, would have both hand out the same numbers, so it is opened where the configuration says that
-    /// servers draw from it, and the plan has to have been read from there.
+    /// Opens the tables of the items that allocate from `draw` or are cut over. With a copy of the
+    /// table, both systems would issue the same numbers. So each table is opened where the
+    /// configuration's upstream is, and the plan must have been read there.
     pub(super) fn of(
         items: &[Item],
         peer: Peer,
@@ -51,9 +52,10 @@ impl Cuts {
         Ok(Self(tables))
     }
 
-    /// While the row is locked nobody draws, so what it says then is the end. The store is told of it, then the
-    /// row is left as nobody can use it, and only then the source has numbers of its own: a command that is cut
-    /// off leaves both to draw, or neither until it is given again.
+    /// Ends a table. No server allocates while its row is locked, so the row's state is final. The
+    /// store records it, the row then becomes unusable, and only then the source gets numbers of
+    /// its own. An interrupted command leaves allocation to both systems, or to neither until the
+    /// command runs again.
     pub(super) async fn end(
         &self,
         node: &Node,
@@ -70,7 +72,7 @@ impl Cuts {
     }
 }
 
-/// The origin whose table an item is about, if it is about one that sources draw from.
+/// Returns the upstream of an item that concerns a table which sources allocate from.
 fn origin_of<'a>(action: &'a Action, draw: Option<&'a str>) -> Option<&'a str> {
     match action {
         Action::CutOver { origin, .. } | Action::Finish { origin, .. } => Some(origin),

@@ -1,39 +1,39 @@
-//! One key in several databases, as Tinyid has them: each with a stripe of the numbers.
+//! Merge of a key that several databases hold, as with Tinyid: each has a stripe of the numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use snowmint_stores::foreign::{Numbers, Sequence, Standing};
 
-/// What one database says.
+/// Content of one database.
 #[derive(Debug)]
 pub(super) struct Read {
-    /// What it is called.
+    /// Name of the database in messages.
     pub(super) label: String,
     pub(super) sequences: Vec<Sequence>,
 }
 
-/// A key, put together from what all databases say of it.
+/// A key, merged from all databases.
 #[derive(Debug)]
 pub(super) struct Merged {
     pub(super) sequence: Sequence,
-    /// How far it has come in each of them, where there are several.
+    /// State of the key in each database, if there are several.
     pub(super) parts: Vec<Part>,
 }
 
-/// How far a key has come in one of several databases.
+/// State of a key in one of several databases.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Part {
-    /// Where.
+    /// Label of the database.
     pub(super) from: String,
-    /// No number above was handed out there.
+    /// Bound: that database has issued no higher number.
     pub(super) highest: u64,
-    /// Its stripe.
+    /// Stripe of the database.
     pub(super) offset: u64,
     pub(super) increment: u64,
 }
 
-/// The keys of all databases, each once, by name.
+/// Returns the keys of all databases, each once, by name.
 pub(super) fn merged(all: Vec<Read>) -> Vec<Merged> {
     let labels: Vec<String> = all.iter().map(|read| read.label.clone()).collect();
     let mut by_key: BTreeMap<String, Vec<(usize, Standing)>> = BTreeMap::new();
@@ -61,7 +61,7 @@ fn one(key: String, standings: Vec<(usize, Standing)>, labels: &[String]) -> Mer
     let lacking = labels.iter().enumerate().filter(|(number, _)| !there.contains(number));
     let lacking: Vec<&str> = lacking.map(|(_, label)| label.as_str()).collect();
     let mut standing = joined(standings.into_iter().map(|(_, standing)| standing).collect());
-    // Somebody who names a database in vain may have named the wrong one.
+    // A database without the key may be the wrong one.
     if matches!(standing, Standing::At(Numbers { increment: 2.., .. })) && !lacking.is_empty() {
         standing = Standing::Senseless(format!(
             "it has stripes, and there is none of it in {}: name the databases that have them all, or \
@@ -96,7 +96,8 @@ fn joined(standings: Vec<Standing>) -> Standing {
     together(&numbers).map_or_else(Standing::Senseless, Standing::At)
 }
 
-/// What lies above the numbers of all: in their stripe, or in all stripes when all are here.
+/// Returns the numbers above those of all databases: in their stripe, or in all stripes when all
+/// are present.
 fn together(all: &[Numbers]) -> Result<Numbers, String> {
     let highest = all.iter().map(|one| one.highest).max();
     let (Some(first), Some(highest)) = (all.first(), highest) else {
@@ -171,7 +172,7 @@ mod tests {
         let lacking = merged(both);
         let Standing::Senseless(why) = &lacking[0].sequence.standing else { panic!("{lacking:?}") };
         assert!(why.contains("none of it in two"), "{why}");
-        // One that has all numbers is in one of them only.
+        // A key without stripes is in one database only.
         let whole = vec![read("one", vec![sequence(7, 1, 1)]), read("two", Vec::new())];
         let whole = merged(whole);
         assert!(matches!(whole[0].sequence.standing, Standing::At(_)));

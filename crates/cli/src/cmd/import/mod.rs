@@ -1,8 +1,8 @@
-//! `snowmint import`: a move from another system, so that no ID of it comes again.
+//! `snowmint import`: a move from another system, so that none of its IDs comes again.
 //!
-//! Each origin is read into a plan, which is shown; without `--dry-run` it is then carried out. A plan
-//! with anything in it that makes no sense is carried out by nobody. The same command again finds
-//! everything done, and nothing is ever lowered.
+//! Each other system is read into a plan, which is shown and, without `--dry-run`, carried out. A
+//! plan with an invalid entry is never carried out. The same command again finds everything done,
+//! and nothing is ever lowered.
 
 mod apply;
 mod cut;
@@ -22,9 +22,10 @@ use crate::secret;
 
 /// Begin above every ID of another system.
 ///
-/// Stop all that draw from it first, clients with segments of their own included, or see that they
-/// take nothing new: what is read is how far it has come now. A plan is shown before anything is done;
-/// --dry-run ends there. The same command again changes nothing, and nothing is ever lowered.
+/// First stop everything that allocates from the other system, including clients with segments of
+/// their own, or make sure that they take nothing new: the import reads its current state. A plan
+/// is shown before anything changes; --dry-run ends there. The same command again changes nothing,
+/// and nothing is ever lowered.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint import leaf --from env:LEAF --dry-run
@@ -53,19 +54,19 @@ enum Origin {
     Redis(redis::Redis),
 }
 
-/// What every origin takes.
+/// Options of every import.
 #[derive(Debug, Args)]
 struct Common {
     #[command(flatten)]
     chosen: Chosen,
-    /// Where the other system keeps what it remembers: a URL, or where one is kept (file:PATH or env:NAME),
-    /// for one with a password, since others can read command lines.
+    /// Database of the other system: a URL, or the place of one (file:PATH or env:NAME) for a URL
+    /// with a password, since other users can read command lines.
     #[arg(long, value_name = "URL", required = true, value_parser = url)]
     from: Vec<String>,
-    /// Only show the plan.
+    /// Show the plan only.
     #[arg(long)]
     dry_run: bool,
-    /// One JSON object a line.
+    /// Print one JSON object a line.
     #[arg(long)]
     json: bool,
 }
@@ -83,7 +84,7 @@ impl Import {
     }
 }
 
-/// The URL itself, or the one that is kept there.
+/// Returns the URL, or reads it from its file or variable.
 fn url(text: &str) -> Result<String, String> {
     match text.split_once(':') {
         Some(("file" | "env", _)) => Ok(secret::at(&text.into())?.trim().to_owned()),

@@ -1,4 +1,4 @@
-//! The origins: what each is asked for, and what it comes to.
+//! The other systems: the options of each, and its plan.
 
 use clap::Args;
 use snowmint_coord::spec::StepRule;
@@ -13,29 +13,29 @@ use super::tokens;
 use super::workers::{BAIDU, COSID, Here, Keeping, LEAF, System, Workers};
 use crate::exit::{Failure, Outcome, complain};
 
-/// The keys of Meituan Leaf's table `leaf_alloc` become segment sources.
+/// Turn the keys of Meituan Leaf's table `leaf_alloc` into segment sources.
 #[derive(Debug, Args)]
 pub(super) struct Leaf {
     #[command(flatten)]
     keys: Keys,
 }
 
-/// The business types of Didi Tinyid's table `tiny_id_info` become segment sources.
+/// Turn the business types of Didi Tinyid's table `tiny_id_info` into segment sources.
 ///
-/// Name every database, each with a --from of its own: a source of all of them has all numbers, a
-/// source of one has its stripe.
+/// Give every database with a --from of its own: a source from all databases has all numbers, a
+/// source from one has its stripe.
 #[derive(Debug, Args)]
 pub(super) struct Tinyid {
     #[command(flatten)]
     keys: Keys,
-    /// Only print [compat.tinyid.tokens] for the configuration, from the table `tiny_id_token`: the hash of each
-    /// token, and the business types that it may ask for. Nothing is changed.
+    /// Only print [compat.tinyid.tokens] for the configuration, from the table `tiny_id_token`: the
+    /// hash of each token, and its business types. Changes nothing.
     #[arg(long, conflicts_with_all = ["only", "except", "name", "draw", "cut_over", "dry_run"])]
     tokens: bool,
 }
 
-/// The names of CosId's table `cosid` become segment sources, and the numbers of its table
-/// `cosid_machine` are avoided: whichever of them there is.
+/// Turn the names in CosId's table `cosid` into segment sources, and exclude the worker numbers in
+/// its table `cosid_machine`; either table may be missing.
 #[derive(Debug, Args)]
 pub(super) struct Cosid {
     #[command(flatten)]
@@ -44,10 +44,10 @@ pub(super) struct Cosid {
     keeping: Keeping,
 }
 
-/// The worker numbers in the ZooKeeper tree of Meituan Leaf, or of an application that keeps /servers and
-/// /instances (as Twitter's and its heirs do), are avoided.
+/// Exclude the worker numbers in the ZooKeeper tree of Meituan Leaf, or of an application that
+/// keeps /servers and /instances (as Twitter's and its heirs do).
 ///
-/// The path of the URL is that of the application, or of all of them; without one it is /snowflake.
+/// The path of the URL is the application's, or that of all applications; default /snowflake.
 #[derive(Debug, Args)]
 pub(super) struct LeafSnowflake {
     #[command(flatten)]
@@ -56,12 +56,12 @@ pub(super) struct LeafSnowflake {
     keeping: Keeping,
 }
 
-/// The worker numbers of Baidu's uid-generator, up to the highest in its table `WORKER_NODE`, are
-/// avoided.
+/// Exclude the worker numbers of Baidu's uid-generator, up to the highest in its table
+/// `WORKER_NODE`.
 ///
-/// A process of it that borrowed time may have minted far ahead of any clock: mind that before you
-/// say --stopped, which is refused as long as --layout does not say what its IDs counted from: its own epoch has
-/// come to its end, and what counts from a later one comes to its IDs again.
+/// A process that borrowed time may have minted far ahead of any clock: consider this before giving
+/// --stopped. --stopped is rejected until --layout gives the epoch of its IDs: the shipped epoch
+/// has run out, and a layout with a later epoch repeats its IDs.
 #[derive(Debug, Args)]
 pub(super) struct UidGenerator {
     #[command(flatten)]
@@ -82,7 +82,7 @@ fn keys_of(keys: &Keys, peer: Peer, step: StepRule, table: &str) -> Outcome {
 }
 
 fn cuts(items: &[Item], peer: Peer, keys: &Keys, around: &Around) -> Outcome<Cuts> {
-    // Connections are of a runtime.
+    // Connections belong to a runtime.
     let _entered = around.runtime.enter();
     Cuts::of(items, peer, (&keys.common, keys.draw.as_deref()), &around.config)
 }
@@ -141,7 +141,7 @@ impl UidGenerator {
     }
 }
 
-/// The worker numbers of all databases; none where none of them has a table of these.
+/// Returns the worker numbers of all databases; `None` if no database has such a table.
 async fn crew(common: &Common, crew: Crew) -> Outcome<Option<Vec<Worker>>> {
     let mut all: Option<Vec<Worker>> = None;
     let mut without = Vec::new();
@@ -156,7 +156,7 @@ async fn crew(common: &Common, crew: Crew) -> Outcome<Option<Vec<Worker>>> {
         }
     }
     match &all {
-        // Somebody who names a database in vain may have named the wrong one.
+        // A database without the table may be the wrong one.
         Some(_) if !without.is_empty() => {
             let without = without.join(", ");
             Err(Failure::no(format!(

@@ -1,5 +1,4 @@
-//! What is to become of the sources, given where another system stands: worked out without asking
-//! anybody.
+//! The plan for sources, given the state of another system. Planning does no I/O.
 
 use serde::Serialize;
 use snowmint_coord::catalog::{Definition, SourceState, check_name};
@@ -9,19 +8,19 @@ use snowmint_stores::foreign::{Numbers, Peer, Sequence, Standing};
 
 use super::merge::{Merged, Part};
 
-/// What is to become of one key.
+/// Plan for one key.
 #[derive(Debug, Serialize)]
 pub(super) struct Item {
-    /// What the other system calls it.
+    /// Name in the other system.
     pub(super) key: String,
-    /// What it is called here.
+    /// Name of the source here.
     pub(super) source: String,
     #[serde(flatten)]
     pub(super) action: Action,
-    /// Numbers that the source has handed out, and that the other system may have handed out too.
+    /// Numbers that the source has issued and the other system may have issued, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) overlap: Option<[u64; 2]>,
-    /// What each of several databases says.
+    /// State in each of several databases.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) parts: Vec<Part>,
 }
@@ -29,50 +28,51 @@ pub(super) struct Item {
 #[derive(Debug, Serialize)]
 #[serde(tag = "action", rename_all = "kebab-case")]
 pub(super) enum Action {
-    /// There is no such source yet.
+    /// Defines a source that does not exist yet.
     Define {
-        /// Its first number.
+        /// First number of the source.
         first: u64,
         #[serde(skip)]
         spec: Box<SourceSpec>,
     },
-    /// It would come to numbers of the other system.
+    /// Raises a source that would reach numbers of the other system.
     Raise {
-        /// Its next number, so far.
+        /// Next number before the raise.
         next: u64,
-        /// Its next number, from then on.
+        /// Next number after the raise.
         first: u64,
         #[serde(skip)]
         stripe: RaiseTo,
     },
-    /// It draws from the other system, which is to end there.
+    /// Cuts over a source that allocates from the other system, which ends there.
     CutOver {
-        /// No number above was handed out so far.
+        /// Bound: no higher number was issued so far.
         highest: u64,
-        /// What the configuration calls it.
+        /// Name of the upstream in the configuration.
         #[serde(skip)]
         origin: String,
     },
-    /// The other system was ended, by a command that did not come further: it goes on by itself.
+    /// Finishes an interrupted cut-over: the other system has ended, and the source gets numbers of
+    /// its own.
     Finish {
-        /// Its next number.
+        /// Next number of the source.
         next: u64,
         #[serde(skip)]
         origin: String,
     },
-    /// It is above all.
+    /// Keeps a source that is above all numbers already.
     Keep {
-        /// Its next number.
+        /// Next number of the source.
         next: u64,
     },
-    /// Nothing is done, about the others neither.
+    /// Rejects the key, and with it the whole plan.
     Refuse {
-        /// Why.
+        /// Reason of the rejection.
         reason: String,
     },
 }
 
-/// Where and under which version a source is raised.
+/// Stripe to raise a source in, and the version of its definition.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RaiseTo {
     pub(super) offset: u64,
@@ -80,20 +80,20 @@ pub(super) struct RaiseTo {
     pub(super) version: u64,
 }
 
-/// How sources go on.
+/// Options for all keys.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How<'a> {
-    /// Whose keys they are.
+    /// System of the keys.
     pub(super) peer: Peer,
-    /// By which rule a new source takes its numbers.
+    /// Rule by which a new source sizes its segments.
     pub(super) step: StepRule,
-    /// From which origin it draws them.
+    /// Upstream from which the source allocates.
     pub(super) draw: Option<&'a str>,
-    /// Whether drawing is to end.
+    /// Whether allocation from the other system is to end.
     pub(super) cut_over: bool,
 }
 
-/// What a key becomes, by the definition of its source, if there is one.
+/// Plans one key, by the definition of its source, if there is one.
 pub(super) fn item(
     merged: Merged,
     source: String,
@@ -167,14 +167,14 @@ fn decide(
     Ok((action, overlap))
 }
 
-/// A source that draws, and from what.
+/// Returns a source that allocates from another system, and its upstream.
 fn origin(stored: Option<&Definition>) -> Option<(&Definition, OriginPlan)> {
     let stored = stored.filter(|stored| stored.state != SourceState::Deleted)?;
     let origin = SourceSpec::from_json(&stored.spec).ok()?.origin?.parse().ok()?;
     Some((stored, origin))
 }
 
-/// A source that draws from an origin.
+/// Plans the key of a source that allocates from an upstream.
 fn drawing(
     stored: &Definition,
     origin: &OriginPlan,
@@ -199,7 +199,7 @@ fn drawing(
     }
 }
 
-/// Refuses a key that cannot be cut over.
+/// Rejects a key that cannot be cut over.
 fn check_ends(key: &str, how: How<'_>) -> Result<(), String> {
     let length = key.chars().count();
     match how.peer.key_chars_max() {
@@ -211,8 +211,8 @@ fn check_ends(key: &str, how: How<'_>) -> Result<(), String> {
     }
 }
 
-/// Refuses a row that has not come as far as the source has drawn from it. A cut-over that was broken off may have
-/// gone a little ahead of the row.
+/// Rejects a row that is behind the numbers allocated from it. An interrupted cut-over may be a
+/// little ahead of the row.
 fn check_drawn(stored: &Definition, highest: u64) -> Result<(), String> {
     let mark = stored.segment.mark.get();
     let begun = SourceSpec::from_json(&stored.spec).ok().and_then(|spec| spec.first_at);
@@ -227,7 +227,7 @@ fn check_drawn(stored: &Definition, highest: u64) -> Result<(), String> {
     ))
 }
 
-/// A key from which nobody can draw any more.
+/// Plans a key from which no numbers can be allocated any more.
 fn moved(key: &str, source: &str, stored: Option<&Definition>, how: How<'_>) -> Decided {
     if how.draw.is_some() {
         return Err("it was cut over: there is nothing to draw from".into());
@@ -245,7 +245,7 @@ fn moved(key: &str, source: &str, stored: Option<&Definition>, how: How<'_>) -> 
         Some((_, origin)) if origin.key != key => {
             Err(format!("source {source} draws from {origin}"))
         }
-        // As it is left by somebody else's hand, who knows how far it had come.
+        // Without `first_at`, the row was ended outside of this command, at a number unknown here.
         Some(_) if spec.first_at.is_none() => {
             Err(format!("it was ended there by others, and source {source} draws from it still"))
         }
@@ -258,13 +258,13 @@ fn moved(key: &str, source: &str, stored: Option<&Definition>, how: How<'_>) -> 
     }
 }
 
-/// A source that takes its numbers where the other system does.
+/// Returns the definition of a source that allocates from the other system.
 fn drawn(numbers: Numbers, origin: &str, rule: StepRule) -> SourceSpec {
     let spec = new(numbers, 1, rule);
     SourceSpec { first: None, origin: Some(origin.to_owned()), ..spec }
 }
 
-/// The numbers of a source that there is.
+/// Returns the stripe and the definition of an existing source.
 fn segment(source: &str, stored: &Definition) -> Result<(Stripe, SourceSpec), String> {
     let other = |why: &str| format!("source {source} {why}: take another by --name KEY=SOURCE");
     if stored.state == SourceState::Deleted {
@@ -282,7 +282,7 @@ fn segment(source: &str, stored: &Definition) -> Result<(Stripe, SourceSpec), St
     }
 }
 
-/// A source that goes on as the other system did.
+/// Returns the definition of a source that continues as the other system did.
 fn new(numbers: Numbers, first: u64, rule: StepRule) -> SourceSpec {
     let sized = |size| StepSpec { rule: Some(rule), size: Some(size), ..StepSpec::default() };
     SourceSpec {
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn numbers_that_both_may_have_handed_out_are_named() {
-        // 1001 to 1100 were handed out here.
+        // Numbers 1001 to 1100 were issued here.
         let stored = stored(&from(1001), 101);
         for (highest, overlap) in [
             (1000, None),
@@ -401,7 +401,7 @@ mod tests {
         let moved = || read(Standing::Moved);
         assert!(matches!(of_own(cuts, moved()), Action::Keep { next: 2001 }));
         assert!(matches!(of(cuts, moved()), Action::Refuse { .. }), "ended by others");
-        // As a command leaves it that was cut off when the table had ended.
+        // A command leaves this state if it is interrupted after the table ended.
         let begun = |origin: &str| {
             let (first, first_at) = (Some(700), Some(700));
             let origin = Some(origin.to_owned());
@@ -428,7 +428,7 @@ mod tests {
         let Action::Refuse { reason } = named(58, how(Peer::Tinyid)) else { panic!("defined") };
         assert!(reason.contains("58 characters"), "{reason}");
         assert!(matches!(named(58, how(Peer::Leaf)), Action::Define { .. }));
-        // Without an end there is no need of room.
+        // Without a cut-over no space for a longer name is needed.
         assert!(matches!(named(63, How { peer: Peer::Tinyid, ..HOW }), Action::Define { .. }));
         let long = "k".repeat(58);
         let spec = drawn(NUMBERS, &format!("old:{long}"), StepRule::Fixed);

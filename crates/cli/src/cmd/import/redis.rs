@@ -1,4 +1,4 @@
-//! `snowmint import redis`: what was counted by INCR goes on here, above every number that it came to.
+//! `snowmint import redis`: counters of INCR continue here, above every number that they reached.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,43 +17,43 @@ use crate::node::{self, Journal};
 use crate::output::Output;
 use crate::store;
 
-/// How long the store may take for one counter.
+/// Longest time for one counter in the store.
 const RAISE_MS: u64 = 10_000;
 
-/// The counters of an application that counts by INCR go on here.
+/// Move the counters of an application that counts by INCR.
 ///
-/// Each moves by one script, which leaves the text `moved:snowmint:NUMBER` in its place: whoever still
-/// counts there is refused from then on. Keys that are counted for the first time while this runs are named at
-/// its end (exit code 1): so take the right to count from the application first, and change its address
-/// afterwards. With --margin nothing is changed in Redis, and the application must have moved before it has
-/// counted that much further. Given again, the command finishes what was cut off.
+/// A script moves each counter and leaves the text `moved:snowmint:NUMBER` in its place: INCR on it
+/// fails from then on. Keys that are first counted during the import are listed at its end (exit
+/// code 1). So first remove the application's permission to count, and then change its address.
+/// With --margin nothing changes in Redis, and the application must move before it has counted that
+/// much further. The same command again finishes an interrupted import.
 ///
-/// When servers of the store run, name one by --server: they hold the counters.
+/// If servers of the store run, give one by --server: they hold the counters.
 #[derive(Debug, Args)]
 pub(super) struct Redis {
     #[command(flatten)]
     common: Common,
-    /// Which keys, as in SCAN: `seq:*`.
+    /// Pattern of the keys, as in SCAN: `seq:*`.
     #[arg(long = "match", value_name = "PATTERN")]
     pattern: String,
-    /// Not this key; may be given several times.
+    /// Leave this key out; may be given several times.
     #[arg(long, value_name = "KEY")]
     except: Vec<String>,
-    /// The counter source that they become keys of.
+    /// Counter source whose keys they become.
     #[arg(long, value_name = "SOURCE", default_value = snowmint_coord::node::BUILTIN_COUNTERS)]
     source: String,
-    /// What is left out at the beginning of their names.
+    /// Prefix to remove from their names.
     #[arg(long, value_name = "PREFIX", default_value = "")]
     strip: String,
-    /// Leave Redis as it is, and begin so far above its numbers.
+    /// Leave Redis unchanged, and begin this far above its numbers.
     #[arg(long, value_name = "NUMBER")]
     margin: Option<u64>,
-    /// A running server: http://host:port, or several as snowmint://host:port,host:port.
+    /// Running server: http://host:port, or several as snowmint://host:port,host:port.
     #[arg(long, value_name = "URL")]
     server: Option<String>,
 }
 
-/// What is to become of one counter.
+/// Plan for one counter.
 #[derive(Debug, Serialize)]
 struct Item {
     #[serde(skip)]
@@ -67,17 +67,17 @@ struct Item {
 #[derive(Debug, Serialize)]
 #[serde(tag = "action", rename_all = "kebab-case")]
 enum Action {
-    /// It counts there, and shall count here.
+    /// Moves a counter that counts in Redis.
     Move { value: u64 },
-    /// It was moved; whether it counts here is made sure of.
+    /// Finishes a moved counter: makes sure that it counts here.
     Finish { value: u64 },
-    /// It stays, and counts here above a number that it has not come to.
+    /// Leaves the counter in Redis, and counts here above a number that it has not reached.
     Raise { value: u64, above: u64 },
-    /// Nothing is done.
+    /// Does nothing.
     Refuse { reason: String },
 }
 
-/// Where the counters go.
+/// Destination of the counters.
 enum Target {
     Server(Box<Client>),
     Own(Box<(Node, Source)>),
@@ -126,8 +126,9 @@ impl Redis {
         told(&both, &came)
     }
 
-    /// What both systems may have handed out: of keys that count in Redis now, and have been counted here already,
-    /// because the application came here before they did, or came since others of them were moved.
+    /// Returns numbers that both systems may have issued, for keys that count in Redis and were
+    /// already counted here. The application moved before its keys, or it arrived after other keys
+    /// had been moved.
     fn overlaps(&self, runtime: &Runtime, target: &Target, items: &[Item]) -> Outcome<Vec<String>> {
         let mut both = Vec::new();
         for item in items {
@@ -152,8 +153,8 @@ impl Redis {
         ));
     }
 
-    /// The keys that count in Redis, although all that did have been dealt with: they came meanwhile, and numbers
-    /// of theirs would come again here.
+    /// Returns the keys that still count in Redis after the import: they are new, and their numbers
+    /// would come again here.
     async fn came(&self, counters: &Counters, items: &[Item]) -> Outcome<Vec<String>> {
         let stay = self.margin.is_some();
         let known: BTreeSet<&[u8]> =
@@ -260,7 +261,7 @@ impl Redis {
             Action::Finish { value } => raise(value),
             Action::Raise { above, .. } => raise(above),
             Action::Move { value } => {
-                // If this is not possible, the counter must not be taken away there.
+                // If this fails, the counter must stay in Redis.
                 raise(value)?;
                 match runtime.block_on(counters.take_away(&item.name))? {
                     CounterAt::Moved(value) => raise(value),
@@ -272,8 +273,8 @@ impl Redis {
         }
     }
 
-    /// The highest number of a counter, or of another of its section, that anybody may have got here; none when
-    /// whoever may move counters may not ask for that.
+    /// Returns the bound of a counter, or of another key of its section; `None` when the caller may
+    /// move counters but not read bounds.
     fn counted(&self, runtime: &Runtime, target: &Target, counter: &str) -> Outcome<Option<u64>> {
         match target {
             Target::Server(client) => {
@@ -295,7 +296,7 @@ impl Redis {
         format!("/v1/counters/{}/{}", segment(&self.source), segment(counter))
     }
 
-    /// Every later number of a counter is greater.
+    /// Makes every later number of a counter greater than `highest`.
     fn raise(&self, runtime: &Runtime, target: &Target, counter: &str, highest: u64) -> Outcome {
         match target {
             Target::Server(client) => {
@@ -314,7 +315,7 @@ impl Redis {
     }
 }
 
-/// What was not known when the plan was made.
+/// Reports what was unknown when the plan was made.
 fn told(both: &[String], came: &[String]) -> Outcome {
     let mut told = Vec::new();
     if !both.is_empty() {

@@ -1,4 +1,4 @@
-//! Numbers of other systems' tables, which become segment sources above them.
+//! Numbers of other systems' tables; segment sources begin above them.
 
 use std::collections::BTreeMap;
 
@@ -13,26 +13,27 @@ use super::merge::{self, Merged, Read};
 use super::plan::{Action, How, Item, item};
 use crate::exit::{Failure, Outcome, complain};
 
-/// Which keys, and what they are called here.
+/// Selection of keys, and their names here.
 #[derive(Debug, Args)]
 pub(super) struct Keys {
     #[command(flatten)]
     pub(super) common: Common,
-    /// Only this key; may be given several times.
+    /// Import only this key; may be given several times.
     #[arg(long, value_name = "KEY")]
     only: Vec<String>,
-    /// Not this key; may be given several times.
+    /// Leave this key out; may be given several times.
     #[arg(long, value_name = "KEY")]
     except: Vec<String>,
-    /// Both systems go on serving: sources draw their numbers from the other system's table, as its own
-    /// servers do, until --cut-over. NAME is the entry in the section origins by which servers here reach it.
+    /// Keep both systems serving: sources allocate from the other system's table, as its own
+    /// servers do, until --cut-over. NAME is the entry in the section origins by which servers here
+    /// reach the table.
     #[arg(long, value_name = "NAME", conflicts_with = "cut_over")]
     pub(super) draw: Option<String>,
-    /// End that: nobody can draw from the other system's table any more, its servers get errors, and
-    /// sources have numbers of their own above all that was ever drawn.
+    /// End the shared allocation: the other system's table becomes unusable, its servers get
+    /// errors, and sources continue with numbers of their own above all numbers ever allocated.
     #[arg(long)]
     cut_over: bool,
-    /// What a key is called here, if not as there; may be given several times.
+    /// Name of a key's source here, if it differs; may be given several times.
     #[arg(long, value_name = "KEY=SOURCE", value_parser = named)]
     name: Vec<(String, String)>,
 }
@@ -42,14 +43,14 @@ fn named(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), source.to_owned()))
 }
 
-/// What is said when not all databases can be read.
+/// Returns the error text for databases that cannot be read.
 fn missing(labels: &[String], of: usize) -> String {
     let (count, labels) = (labels.len(), labels.join(", "));
     format!("all databases are needed, and {count} of {of} cannot be read, {labels}")
 }
 
 impl Keys {
-    /// What is to become of the keys of a system; none where it has no table of them.
+    /// Plans the keys of a system; `None` if it has no table of keys.
     pub(super) fn plan(
         &self,
         peer: Peer,
@@ -61,7 +62,7 @@ impl Keys {
         Ok(Some(self.items(self.chosen(found)?, how, &around.stored)))
     }
 
-    /// What all databases say: of some of them alone nobody knows what lies above all.
+    /// Reads all databases: a part of them does not show which numbers lie above all.
     async fn read(&self, peer: Peer) -> Outcome<Option<Vec<Merged>>> {
         let opened = self.common.from.iter().map(|url| Ok(Foreign::open(url)?));
         let databases: Vec<Foreign> = opened.collect::<Outcome<_>>()?;
@@ -95,7 +96,7 @@ impl Keys {
         Ok(Some(merge::merged(all)))
     }
 
-    /// Those that were asked for.
+    /// Returns the selected keys.
     fn chosen(&self, all: Vec<Merged>) -> Outcome<Vec<Merged>> {
         let named = self.name.iter().map(|(key, _)| key);
         for key in self.only.iter().chain(&self.except).chain(named) {

@@ -1,4 +1,5 @@
-//! `snowmint import tinyid --tokens`: the tokens of Tinyid's clients, as the configuration has them.
+//! `snowmint import tinyid --tokens`: the tokens of Tinyid's clients, in the form of the
+//! configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +14,8 @@ use crate::exit::{Failure, Outcome, complain};
 use crate::output::Output;
 use crate::store;
 
-/// Prints what each token of `tiny_id_token` may ask for: under its hash, since the file is copied, printed and
-/// shown to people.
+/// Prints the business types of each token in `tiny_id_token`, under the token's hash, since the
+/// file is copied, printed and shown to people.
 pub(super) fn print(common: &Common) -> Outcome {
     let mut out = Output::new();
     let table = table(store::runtime()?.block_on(read(common))?)?;
@@ -45,7 +46,7 @@ async fn read(common: &Common) -> Outcome<Vec<Grant>> {
     Ok(all)
 }
 
-/// The business types of each hash.
+/// Returns the business types of each hash.
 fn table(grants: Vec<Grant>) -> Outcome<BTreeMap<String, BTreeSet<String>>> {
     let (mut table, mut guessed) = (BTreeMap::<_, BTreeSet<_>>::new(), BTreeSet::new());
     for Grant { token, key } in grants {

@@ -1,4 +1,4 @@
-//! Worker numbers of another system, which nobody shall have here.
+//! Worker numbers of another system, which are excluded here.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,35 +20,36 @@ use crate::exit::{Failure, Outcome};
 use crate::output::Output;
 use crate::when::{self, Zone};
 
-/// How worker numbers are kept away.
+/// Options of the exclusion of worker numbers.
 #[derive(Debug, Args)]
 pub(super) struct Keeping {
-    /// The layout of the other system's IDs, whose worker numbers these are; with the time that it counted from
-    /// (epoch=TIME), if that was not the one that it is shipped with.
+    /// Layout of the other system's IDs; with the epoch that it counted from (epoch=TIME), if that
+    /// is not the shipped one.
     #[arg(long, value_name = "LAYOUT")]
     layout: Option<String>,
-    /// Every process of the other system has ended, and none will start again: their numbers can be
-    /// taken once the clock has passed all of their IDs. Needs --margin. Refused where sources here count from a
-    /// later time than the other system, since their IDs come to all of its own.
+    /// Assign the excluded worker numbers again once the clock has passed all of their IDs: every
+    /// process of the other system has ended, and none will start again. Needs --margin. Rejected
+    /// if sources here have a later epoch than the other system, since their IDs would repeat all
+    /// of its own.
     #[arg(long, requires = "margin")]
     stopped: bool,
-    /// How far IDs of the other system can lie ahead of this clock: how wrong their clocks may have been,
-    /// and how far ahead of them they minted.
+    /// Furthest that IDs of the other system can lie ahead of this clock: the error of their
+    /// clocks, plus the time that they minted ahead of them.
     #[arg(long, value_name = "TIME", requires = "stopped")]
     margin: Option<Span>,
-    /// Not this worker number; may be given several times.
+    /// Leave this worker number out; may be given several times.
     #[arg(long, value_name = "NUMBER")]
     except_worker: Vec<u64>,
 }
 
-/// A system that gives out worker numbers.
+/// A system that assigns worker numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct System {
-    /// What `import` calls it.
+    /// Name in `import`.
     name: &'static str,
-    /// A layout with its worker bits.
+    /// Layout with its worker bits.
     layout: &'static str,
-    /// The layout that it is shipped with.
+    /// Layout that it is shipped with.
     shipped: Layout,
 }
 
@@ -58,14 +59,14 @@ pub(super) const BAIDU: System =
     System { name: "uid-generator", layout: "baidu", shipped: Layout::BAIDU_2016 };
 pub(super) const COSID: System = System { name: "cosid", layout: "cosid", shipped: Layout::COSID };
 
-/// What is to become of one worker number.
+/// Plan for one worker number.
 #[derive(Debug, Serialize)]
 pub(super) struct Item {
-    /// None when what stands there is no number.
+    /// Worker number; `None` if the stored text is not a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     worker: Option<u64>,
     pool: String,
-    /// Who has it there.
+    /// Holder in the other system.
     holder: String,
     #[serde(flatten)]
     action: Action,
@@ -74,18 +75,18 @@ pub(super) struct Item {
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "kebab-case")]
 enum Action {
-    /// Nobody shall have it, or not before a time.
+    /// Excludes the number, for ever or until a time.
     Avoid {
         #[serde(skip_serializing_if = "Option::is_none")]
         until: Option<String>,
     },
-    /// It is so already.
+    /// Keeps an existing exclusion.
     Keep,
-    /// Nothing is done.
+    /// Does nothing.
     Refuse { reason: String },
 }
 
-/// What is to become of all of them.
+/// Plan for all worker numbers.
 #[derive(Debug)]
 pub(super) struct Workers {
     origin: &'static str,
@@ -93,24 +94,24 @@ pub(super) struct Workers {
     parts: Vec<Part>,
 }
 
-/// What is to become of those of one pool.
+/// Plan for the worker numbers of one pool.
 #[derive(Debug)]
 struct Part {
     pool: Pool,
     items: Vec<Item>,
 }
 
-/// What is there already.
+/// State of this deployment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Here<'a> {
     pub(super) reuse: Reuse,
     pub(super) slots: &'a [SlotInfo],
-    /// The layouts of all sources that mint by worker numbers.
+    /// Layouts of all sources with worker numbers.
     pub(super) layouts: &'a [(String, Layout)],
     pub(super) now: UnixMillis,
 }
 
-/// Numbers, and all who have or had them.
+/// Numbers, with all their present and former holders.
 type Held = BTreeMap<u64, String>;
 
 fn add(held: &mut Held, number: u64, holder: &str) {
@@ -120,8 +121,8 @@ fn add(held: &mut Held, number: u64, holder: &str) {
 }
 
 impl Keeping {
-    /// What is to become of the workers that were found in a system: in the pool that servers here mint
-    /// from, and in those that they lend from to processes that ask in the other system's way.
+    /// Plans the workers found in a system: in the pool that servers here mint from, and in the
+    /// pools of external leases for processes that use the other system's interface.
     pub(super) fn plan(
         &self,
         system: System,
@@ -157,12 +158,12 @@ impl Keeping {
             }
         }
         if pool.reuse == Reuse::Never {
-            // Numbers only rise there: what lies above the highest is new.
+            // Numbers only rise there: those above the highest are new.
             all = all.pop_last().into_iter().collect();
         }
         let lent = by_space.into_iter().filter_map(|(space, mut held)| {
-            // Where a space can be none here, nobody asks for numbers of it. A number that is too large
-            // is refused once.
+            // A scope with an invalid name here gets no requests for numbers. A number that is too
+            // large is rejected once.
             let pool = lent_pool(&space, pool.groups().ilog2()).ok()?;
             held.retain(|number, _| *number < pool.slots);
             Some((pool, held))
@@ -181,7 +182,7 @@ impl Keeping {
         Ok(workers)
     }
 
-    /// A source of the layout that was named, or of this one.
+    /// Returns the plan of a source with the layout of the option, or with this one.
     fn named(&self, layout: &str) -> Outcome<SnowflakePlan> {
         let layout = self.layout.as_deref().unwrap_or(layout);
         let spec = SourceSpec { layout: Some(layout.to_owned()), ..SourceSpec::default() };
@@ -193,8 +194,8 @@ impl Keeping {
     }
 }
 
-/// Refuses a time after which IDs of here may still come to those of there. A mark keeps a worker's new IDs above its
-/// old ones only where both count their ticks from one time, or here from an earlier one.
+/// Rejects a time after which IDs here may still repeat IDs of the other system. A mark keeps a
+/// worker's new IDs above its old ones only if both layouts have one epoch, or ours an earlier one.
 fn check_passed(theirs: Layout, here: &[(String, Layout)], until: UnixMillis) -> Outcome {
     const WAY: &str = "leave --stopped out, so that nobody ever gets their numbers, or name by --layout what theirs \
                        counted from, if it was another time";
@@ -235,7 +236,7 @@ fn check_count(held: &Held) -> Outcome {
     )))
 }
 
-/// Numbers in order, as `0-3, 7`.
+/// Formats ordered numbers as ranges: `0-3, 7`.
 fn ranges(numbers: &[u64]) -> String {
     let runs = numbers.chunk_by(|one, next| one.saturating_add(1) == *next);
     let shown = |run: &[u64]| match run {
@@ -291,7 +292,7 @@ impl Workers {
         Action::Avoid { until }
     }
 
-    /// Why a number may be minted from here, besides there.
+    /// Returns the reason why a number may be in use here as well as there.
     fn in_use(&self, info: &SlotInfo, now: UnixMillis) -> Option<String> {
         const TWICE: &str = "so IDs may be there twice already";
         if info.live {
@@ -307,7 +308,7 @@ impl Workers {
         })
     }
 
-    /// What a number that is kept away from everybody is called by.
+    /// Returns the label of an excluded number.
     fn label(&self, holder: &str) -> String {
         format!("{}: {holder}", self.origin)
     }
@@ -335,7 +336,7 @@ impl Workers {
         Ok(())
     }
 
-    /// How many of how many are refused.
+    /// Returns the number of rejected items.
     pub(super) fn refused(&self) -> usize {
         self.items().filter(|item| matches!(item.action, Action::Refuse { .. })).count()
     }

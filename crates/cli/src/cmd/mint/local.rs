@@ -1,4 +1,4 @@
-//! IDs from a node in this process: on a store, or, for UUIDs and ULIDs, on nothing.
+//! IDs from a node in this process: with a store, or without one for UUIDs and ULIDs.
 
 use snowmint_coord::spec::{Kind, SourceSpec};
 use snowmint_coord::{END_MS, MemoryStore, Node, NodeSettings, Parts, Source, Values};
@@ -10,21 +10,21 @@ use crate::exit::{Failure, Outcome};
 use crate::node::{self, Journal};
 use crate::store;
 
-/// How long one chunk may take: a slow layout mints few IDs a second.
+/// Longest time for one chunk: a slow layout mints few IDs per second.
 const WITHIN_MS: u64 = 60_000;
 
-/// The name of a source that exists for one command.
+/// Name of a source that exists for one command.
 const ONCE: &str = "once";
 
 impl Mint {
-    /// From a source of the configured store.
+    /// Mints from a source of the configured store.
     pub(super) fn mint_from_store(
         &self,
         config: &Config,
         done: &mut u64,
         out: &mut Printed,
     ) -> Outcome {
-        // A store that was named may be anywhere; the data directory belongs to its own store.
+        // A configured store may be anywhere; the data directory belongs to its own store.
         let journal = if config.store.url.is_empty() { Journal::IfFree } else { Journal::Without };
         store::runtime()?.block_on(async {
             let node = node::open(config, journal).await?;
@@ -37,7 +37,7 @@ impl Mint {
         })
     }
 
-    /// UUIDs and ULIDs need nobody's permission.
+    /// Mints UUIDs or ULIDs, which need no store.
     pub(super) fn mint_alone(
         &self,
         spec: &SourceSpec,
@@ -88,7 +88,7 @@ async fn close(node: &Node) -> Outcome {
     Ok(node.end(END_MS).await?)
 }
 
-/// The source that `uuid:v7` or `ulid` stands for; none for any other name.
+/// Returns the definition of `uuid:v7`, `ulid` and the like; `None` for any other name.
 pub(super) fn alone(source: &str, namespace: Option<&str>) -> Outcome<Option<SourceSpec>> {
     if source == "ulid" {
         return Ok(Some(SourceSpec::of(Kind::Ulid)));

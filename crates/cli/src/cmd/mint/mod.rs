@@ -18,18 +18,18 @@ use crate::output::Output;
 use crate::store;
 use printed::Printed;
 
-/// How many IDs are asked for at once, so that the first are printed while others are minted, and no
-/// server's limit for one request is met.
+/// Number of IDs requested at once: the first IDs are printed while others are minted, and no
+/// server's limit for one request is reached.
 const CHUNK: u64 = 10_000;
 
 /// Mint IDs.
 ///
-/// With --server, asks a running server. With --store, takes part in minting as a server does. With
-/// --layout or --worker, needs neither: you say the worker's number, and its mark is kept in a locked file, so
-/// that many such commands at once make no duplicate. With nothing given, asks the server on
-/// 127.0.0.1:7700, and when there is none, uses the store in ./snowmint-data.
+/// With --server, calls a running server. With --store, joins the store and mints as a server does.
+/// With --layout and --worker, needs neither: the worker number is given, and a locked file keeps
+/// its mark, so that concurrent commands make no duplicate. Without these, calls the server on
+/// 127.0.0.1:7700 or, if none runs, uses the store in ./snowmint-data.
 ///
-/// Prints exactly as many IDs as were asked for, or says how many it printed and why no more.
+/// Prints exactly the requested number of IDs, or reports how many it printed and why it stopped.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint mint
@@ -42,43 +42,42 @@ const CHUNK: u64 = 10_000;
   snowmint mint ulid -n 3
   snowmint mint -n 3 --json")]
 pub(crate) struct Mint {
-    /// The source; or uuid:v1, uuid:v3 to uuid:v8, or ulid, which are made here. With a server or a store that is
-    /// named, ulid is a source there.
+    /// Source; or uuid:v1, uuid:v3 to uuid:v8, or ulid, which are made here. With a server or a
+    /// store, ulid is a source there.
     #[arg(value_name = "SOURCE", default_value = "default")]
     source: String,
-    /// How many.
+    /// Number of IDs.
     #[arg(short = 'n', long, value_name = "COUNT", default_value = "1", value_parser = count, allow_negative_numbers = true)]
     count: u64,
-    /// The key of a counter, or the name that a source of UUIDs of version 3 or 5 makes them from.
+    /// Key of a counter, or the name from which a source makes UUIDs of version 3 or 5.
     #[arg(long, value_name = "K")]
     key: Option<String>,
-    /// The form of the IDs instead of the source's own: decimal, hex, base36, base62, base32,
+    /// Text form of the IDs instead of the source's own: decimal, hex, base36, base62, base32,
     /// base58 or friendly, or one of these with `-padded`.
     #[arg(long, value_name = "F")]
     format: Option<Format>,
-    /// A running server: http://host:port, or several as snowmint://host:port,host:port.
+    /// Running server: http://host:port, or several as snowmint://host:port,host:port.
     #[arg(long, value_name = "URL", conflicts_with_all = ["store", "config", "data_dir", "namespace"])]
     server: Option<String>,
     #[command(flatten)]
     chosen: Chosen,
-    /// The layout of a worker that you name: a name, a name with overrides, or its fields in written
-    /// order.
+    /// Layout for --worker: a name, a name with overrides, or its fields in written order.
     #[arg(long, value_name = "L", requires = "worker", conflicts_with_all = ["server", "store"])]
     layout: Option<Layout>,
-    /// The worker's number.
+    /// Worker number.
     #[arg(long, value_name = "W", conflicts_with_all = ["source", "key", "server", "store", "config",
         "namespace", "namespace_of_name", "name"])]
     worker: Option<u64>,
-    /// Keep no mark and take no lock for the named worker.
+    /// Keep no mark and take no lock for --worker.
     #[arg(long, requires = "worker")]
     no_state: bool,
-    /// For uuid:v3 and uuid:v5: what the name is a name in: dns, url, oid, x500 or a UUID.
+    /// Namespace of the name for uuid:v3 and uuid:v5: dns, url, oid, x500 or a UUID.
     #[arg(long = "in", value_name = "NAMESPACE", requires = "name")]
     namespace_of_name: Option<String>,
-    /// For uuid:v3 and uuid:v5: the name.
+    /// Name for uuid:v3 and uuid:v5.
     #[arg(long, value_name = "NAME", requires = "namespace_of_name")]
     name: Option<String>,
-    /// As one JSON object, {"ids":["…"]}, as the server answers it.
+    /// Print one JSON object, {"ids":["…"]}, as in the server's response.
     #[arg(long)]
     json: bool,
 }
@@ -95,7 +94,7 @@ impl Mint {
         let mut out = Printed::new(Output::new(), self.json);
         let mut done = 0;
         let outcome = self.mint(&mut done, &mut out);
-        // What was minted is printed, whatever came after.
+        // Minted IDs are printed even if minting failed later.
         out.end()?;
         outcome.map_err(|failure| self.counted(failure, done))
     }
@@ -123,14 +122,14 @@ impl Mint {
         self.mint_from_store(&config, done, out)
     }
 
-    /// What is made here, without anybody; none for a source.
+    /// Returns the definition of IDs made here without a store; `None` for a source.
     fn alone(&self) -> Outcome<Option<SourceSpec>> {
         let elsewhere = self.server.is_some() || !self.chosen.is_empty();
         let made = match self.source.as_str() {
             "ulid" if elsewhere => None,
             source => local::alone(source, self.namespace_of_name.as_deref())?,
         };
-        // What would be passed over is refused: it asks for something else.
+        // An option that would be ignored is rejected, because it requests something else.
         match made {
             Some(_) if elsewhere => Err(Failure::usage(format!(
                 "{} is made here: leave out what names a server or a store",
@@ -146,7 +145,7 @@ impl Mint {
         }
     }
 
-    /// A failure that says how many IDs were printed before it.
+    /// Adds the number of IDs printed before to a failure.
     fn counted(&self, failure: Failure, done: u64) -> Failure {
         match failure {
             Failure::Said { exit, message } if done > 0 => Failure::Said {

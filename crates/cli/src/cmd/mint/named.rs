@@ -1,4 +1,4 @@
-//! IDs of a worker that the caller names, with its mark in a locked file.
+//! IDs of a worker number that the caller gives, with its mark in a locked file.
 
 use snowmint::Snowflake;
 

@@ -1,19 +1,19 @@
-//! IDs on their way to standard output: one a line, or all in one JSON object, as HTTP has them.
+//! Output of IDs: one a line, or all in one JSON object, as in HTTP.
 
 use std::fmt;
 
 use crate::exit::Outcome;
 use crate::output::{Output, json};
 
-/// What `mint` prints. [`Printed::end`] before the command ends.
+/// Output of `mint`. The command calls [`Printed::end`] before it ends.
 #[derive(Debug)]
 pub(super) struct Printed {
     out: Output,
-    /// What stands before the next ID of a JSON object; none for lines.
+    /// Text before the next ID of a JSON object; `None` for lines.
     before: Option<&'static str>,
 }
 
-/// What stands before the first ID, and before each other one.
+/// Text before the first ID, and before each later one.
 const FIRST: &str = "{\"ids\":[";
 const NEXT: &str = ",";
 
@@ -22,20 +22,20 @@ impl Printed {
         Self { out, before: json.then_some(FIRST) }
     }
 
-    /// One ID.
+    /// Writes one ID.
     pub(super) fn id(&mut self, id: impl fmt::Display) -> Outcome {
         let Some(before) = self.before.replace(NEXT) else {
             self.before = None;
             return self.out.line(id);
         };
-        // A serial may have any sign in it.
+        // A serial may contain any character.
         let quoted = json(&id.to_string())?;
         self.out.text(before)?;
         self.out.text(&quoted)
     }
 
-    /// Closes the object, if there is one, and hands everything over. Without any ID nothing is printed:
-    /// what went wrong is said elsewhere.
+    /// Closes the object, if there is one, and flushes. Without any ID it prints nothing: the error
+    /// is reported elsewhere.
     pub(super) fn end(&mut self) -> Outcome {
         if self.before == Some(NEXT) {
             self.out.line("]}")?;

@@ -8,7 +8,7 @@ use crate::client::{CallError, Client, segment};
 use crate::exit::Failure;
 
 impl Mint {
-    /// Asks until the count is reached, and prints as it goes.
+    /// Requests IDs until the count is reached, and prints them as they come.
     pub(super) fn ask_server(
         &self,
         client: &Client,

@@ -1,4 +1,4 @@
-//! What of a configuration is looked at before anything is started.
+//! Checks of a configuration before anything starts.
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
@@ -8,11 +8,11 @@ use crate::exit::{Failure, Outcome};
 use crate::node;
 use crate::store;
 
-/// What the log may be told to say, from nothing to everything.
+/// Levels of the log, from nothing to everything.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// The log's filter, and whether everything can be read that is looked at before a start: the same then and on
-/// SIGHUP, so that a mistake is one in both.
+/// Returns the log's filter, and checks everything that can be checked before a start. SIGHUP runs
+/// the same checks, so a mistake is an error in both.
 pub(super) fn checked(config: &Config) -> Outcome<EnvFilter> {
     let filter = filter(config)?;
     store::check_url(config)?;
@@ -27,14 +27,14 @@ pub(super) fn filter(config: &Config) -> Outcome<EnvFilter> {
     let filter = &config.log.filter;
     let refused = |why: String| Failure::usage(format!("log.filter = {filter:?}: {why}"));
     check_words(filter).map_err(refused)?;
-    // The audit trail is no chatter: it is told unless somebody says otherwise by its own name.
+    // The audit trail stays on unless the filter names it itself.
     EnvFilter::try_new(format!("audit=info,{filter}")).map_err(|error| refused(error.to_string()))
 }
 
-/// Refuses words that are no levels. They would be taken for names of what speaks, and with a misspelt level
-/// nothing else would be said any more, not even errors.
+/// Rejects words that are not levels. They would count as names of log targets, and a misspelt
+/// level would silence everything else, even errors.
 fn check_words(filter: &str) -> Result<(), String> {
-    // In here are names of spans and fields, which may be any.
+    // Brackets hold names of spans and fields, which may be any.
     if filter.contains(['[', '{']) {
         return Ok(());
     }
@@ -56,9 +56,9 @@ fn check_words(filter: &str) -> Result<(), String> {
     ))
 }
 
-/// Refuses sources of the file that could not be opened here, since what they name is missing from it.
+/// Rejects sources of the file that could not be opened here, since the file lacks what they name.
 fn check_places(config: &Config) -> Outcome {
-    // Servers lead to theirs by name.
+    // Servers resolve the names to their own stores.
     if snowmint_client::is_url(config.store_url().text()) {
         return Ok(());
     }
@@ -70,7 +70,7 @@ fn check_places(config: &Config) -> Outcome {
             ))
         };
         let stores = spec.stores.iter().filter(|_| spec.is_enabled());
-        // With the worker number in its IDs, where a store mints.
+        // Where a store mints, its name has the worker number of its IDs after it.
         let stores =
             stores.flat_map(|stores| stores.split(',')).filter_map(|it| it.split('=').next());
         let mut stores = stores.map(str::trim).filter(|store| !store.is_empty());
@@ -147,7 +147,7 @@ mod tests {
         }
         let off = ("sources.a.enabled", "false");
         assert_eq!(refused(&[segment, beside, off]), None, "nobody asks it");
-        // Servers lead to theirs by name.
+        // Servers resolve the names to their own stores.
         assert_eq!(refused(&[segment, beside, ("store.url", "snowmint://h:1")]), None);
         let both = [("stores.east", "sqlite:east.db"), ("stores.west", "sqlite:west.db")];
         assert_eq!(refused(&[&[segment, beside][..], &both].concat()), None);

@@ -1,4 +1,4 @@
-//! Who follows the configuration while the server runs.
+//! The parts that reload the configuration while the server runs.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::config::{Config, is_below};
 use crate::exit::{Failure, Outcome};
 use crate::store::Beside;
 
-/// Puts another filter in place of the log's.
+/// Function that replaces the log's filter.
 pub(super) type SetFilter = Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>;
 
-/// What the log says.
+/// Filter of the log.
 pub(super) struct LogFilter(pub(super) SetFilter);
 
 #[async_trait]
@@ -31,7 +31,7 @@ impl Follows for LogFilter {
     }
 }
 
-/// What one request may ask for, and whether it gets a line in the log.
+/// Limits of a request, and whether requests get a line in the log.
 pub(super) struct Requests(pub(super) Service);
 
 #[async_trait]
@@ -47,12 +47,12 @@ impl Follows for Requests {
     }
 }
 
-/// Stores that sources may be served by: new ones. Before the sources, which may name them.
+/// New stores that may serve sources. They come before the sources, which may name them.
 pub(super) struct Stores(pub(super) Node);
 
 #[async_trait]
 impl Follows for Stores {
-    /// All at once: what is in them is not shown.
+    /// All stores are one part: the content of their URLs is not shown.
     fn part(&self, key: &str, _: &Config, _: &Config) -> Option<String> {
         (key == "stores").then(|| key.to_owned())
     }
@@ -75,16 +75,16 @@ impl Follows for Stores {
     }
 }
 
-/// Definitions of sources: what `source alter` may change, and sources that are new.
+/// Definitions of sources: new sources, and changes that `source alter` allows.
 pub(super) struct Sources(pub(super) Service);
 
 #[async_trait]
 impl Follows for Sources {
-    /// Each source by itself.
+    /// Each source is a part by itself.
     fn part(&self, key: &str, old: &Config, new: &Config) -> Option<String> {
         let key = key.strip_prefix("sources.")?;
         let names = new.defined.keys().chain(old.defined.keys());
-        // Names may have dots: the longest that fits.
+        // Names may have dots: the longest match wins.
         names.filter(|name| is_below(key, name)).max_by_key(|name| name.len()).cloned()
     }
 
@@ -99,7 +99,8 @@ impl Follows for Sources {
             (None, Some(new)) => self.0.define(name, &new.spec).await.map_err(refused)?,
             (Some(old), Some(new)) => {
                 let mut changes = patch(&old.spec.to_json(), &new.spec.to_json());
-                // The file says no more that it is on: whoever has switched it off since was not asked.
+                // The file no longer enables the source: an operator may have switched it off
+                // since, which stays.
                 if old.spec.enabled == Some(true) && new.spec.enabled.is_none() {
                     changes.remove("enabled");
                 }
@@ -111,7 +112,7 @@ impl Follows for Sources {
     }
 }
 
-/// The merge patch (RFC 7396) that makes one object of the other.
+/// Returns the merge patch (RFC 7396) that turns one object into the other.
 fn patch(old: &Map<String, Value>, new: &Map<String, Value>) -> Map<String, Value> {
     let gone = old.keys().filter(|key| !new.contains_key(*key));
     let mut patch: Map<_, _> = gone.map(|key| (key.clone(), Value::Null)).collect();
