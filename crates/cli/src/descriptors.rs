@@ -1,17 +1,17 @@
-//! The system's limit of open files: every connection takes one.
+//! The system's limit of open files: every connection uses one.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What a server opens besides connections: listeners, store, journal, runtime, standard streams, and
-/// a connection that is only accepted to be told that it is one too many. A dozen or two, rounded up.
+/// Number of files besides served connections: listeners, store, journal, runtime, standard
+/// streams, and a connection that is accepted only to be rejected over the limit. A dozen or two,
+/// rounded up.
 const OTHER_FILES: u64 = 64;
 
-/// Raises the soft limit of open files to the hard one, and answers what may be open then: none for
-/// no limit.
+/// Raises the soft limit of open files to the hard one, and returns the new limit; `None`: no
+/// limit.
 ///
-/// Shells and service managers set the soft limit low for the sake of programs that use `select`;
-/// this one does not. It is a change to the whole process, which is why it is made here, in the
-/// binary, and in no library.
+/// Shells and service managers set the soft limit low for programs that use `select`; this one does
+/// not. The change affects the whole process, so the binary makes it, and no library does.
 pub(crate) fn raise_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {
@@ -29,8 +29,8 @@ pub(crate) fn raise_limit() -> Option<u64> {
     }
 }
 
-/// What to tell the operator when `limit` open files are too few for as many connections as the
-/// configuration allows; none when they are enough.
+/// Returns a message if `limit` open files are too few for the connections that the configuration
+/// allows; `None` if they suffice.
 pub(crate) fn shortage(limit: Option<u64>, http_max: usize, resp_max: usize) -> Option<String> {
     let limit = limit?;
     let count = |max| u64::try_from(max).unwrap_or(u64::MAX);

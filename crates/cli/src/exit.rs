@@ -1,4 +1,4 @@
-//! How a command ends: the one table of exit codes, and the error that carries one.
+//! Ends of a command: the table of exit codes, and the error that carries one.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -11,31 +11,31 @@ use snowmint_wire::error::Code;
 
 use crate::secret::{NOT_SHOWN, TOKEN_PREFIX, may_be_token};
 
-/// What a command comes to.
+/// Result of a command.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
-/// What scripts see. The numbers are those of [`snowmint_wire::error`]'s table, so that a refusal
-/// ends a command in the same way wherever it was made.
+/// Exit codes for scripts. The numbers are those of [`snowmint_wire::error`]'s table, so an error
+/// ends a command in the same way wherever it was raised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The question was fine, and the answer is no.
+    /// The request was valid, and the result is negative.
     No = 1,
     /// Wrong usage, or wrong configuration.
     Usage = 2,
-    /// Refused, because going on could make duplicates.
+    /// Rejected, because continuing could make duplicates.
     Unsafe = 3,
-    /// Something needed does not answer; a retry may help.
+    /// A required service does not respond; a retry may help.
     Unavailable = 4,
 }
 
-/// Why a command did not end well.
+/// Reason of a command's failure.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Nobody reads standard output any more. That is no error: `snowmint mint -n 9 | head -1`.
+    /// Closed standard output. It is not an error: `snowmint mint -n 9 | head -1`.
     ClosedPipe,
-    /// The result is on standard output already, and it is a no.
+    /// Negative result that is on standard output already.
     SaidNo,
-    /// What to say on standard error, and how to end.
+    /// Message for standard error, with an exit code.
     Said {
         /// The exit code.
         exit: Exit,
@@ -61,7 +61,7 @@ impl Failure {
         Self::Said { exit: Exit::Unavailable, message: message.into() }
     }
 
-    /// The same end, said after something else.
+    /// Returns the same failure with a prefix.
     pub(crate) fn after(self, first: &str) -> Self {
         match self {
             Self::Said { exit, message } => {
@@ -71,7 +71,7 @@ impl Failure {
         }
     }
 
-    /// What a code of the table says, wherever it was said.
+    /// Returns the failure of a code in the table, whatever raised it.
     pub(crate) fn coded(code: Code, message: impl Into<String>) -> Self {
         let exit = match code.row().exit {
             1 => Exit::No,
@@ -83,7 +83,7 @@ impl Failure {
     }
 }
 
-/// Says what is left to say, on standard error, and gives the process its exit code.
+/// Prints the message on standard error, and returns the exit code.
 pub(crate) fn code(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
@@ -95,8 +95,8 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
     }
 }
 
-/// What is wrong with a command line, said without what may be a secret in it: the password of a URL, a token, and
-/// whatever a command about tokens does not take.
+/// Removes possible secrets from an error about the command line: the password of a URL, a token,
+/// and whatever a command about tokens does not accept.
 pub(crate) fn unparsed(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let of_tokens = arguments.iter().any(|argument| argument == "token");
     let shown: Vec<_> = error
@@ -120,14 +120,14 @@ pub(crate) fn unparsed(mut error: clap::Error, arguments: &[OsString]) -> clap::
     for (kind, text) in shown {
         error.insert(kind, ContextValue::String(text));
     }
-    // In place of what says it once more.
+    // The tip replaces suggestions that would repeat the text.
     let tip = "what may be a secret is not shown, and others can read a command line: give a token on standard input \
                (snowmint token hash < FILE) or in SNOWMINT_TOKEN_FILE, and a password in the configuration file";
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
     error
 }
 
-/// What is shown in place of a text; none where it can be shown itself.
+/// Returns the replacement for a text; `None` if the text itself may be shown.
 fn without_secret(text: &str, is_secret: bool) -> Option<String> {
     if is_secret {
         return Some(NOT_SHOWN.to_owned());
@@ -136,7 +136,7 @@ fn without_secret(text: &str, is_secret: bool) -> Option<String> {
     is_url.then(|| snowmint_stores::shown(text))
 }
 
-/// One line on standard error. Nobody may be reading it, which is no error either.
+/// Prints one line on standard error. A closed standard error is not an error.
 pub(crate) fn complain(message: impl fmt::Display) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "snowmint: {}", Visible(&message.to_string()));

@@ -1,4 +1,4 @@
-//! An ID as somebody wrote it: a number in one of the text forms, a UUID or a ULID.
+//! IDs as text: a number in one of the text forms, a UUID or a ULID.
 
 use snowmint_core::Layout;
 use snowmint_core::text::{Format, Radix};
@@ -7,21 +7,21 @@ use uuid::Uuid;
 
 use crate::exit::{Failure, Outcome};
 
-/// What a text can be.
+/// Kinds of IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Id {
     /// A number of 64 bits.
     Number(u64),
-    /// 128 bits with a version and a variant.
+    /// 128 bits, with a version and a variant.
     Uuid(Uuid),
-    /// 48 bits of milliseconds and 80 of randomness.
+    /// 48 bits of milliseconds, and 80 of randomness.
     Ulid(Ulid),
 }
 
-/// Letters that a ULID has and that Crockford's base32 takes for digits are not among these.
+/// Length of a ULID. Its letters do not include those that Crockford's base32 reads as digits.
 const ULID_LENGTH: usize = ulid::ULID_LEN;
 
-/// Reads an ID. Without a format, only forms that cannot be taken for each other are: decimal
+/// Reads an ID. Without a format, accepts only forms that are distinct from each other: decimal
 /// numbers, UUIDs and ULIDs.
 pub(crate) fn read(text: &str, format: Option<Format>, layout: Option<&Layout>) -> Outcome<Id> {
     let refused = |why: &dyn std::fmt::Display| {
@@ -47,14 +47,14 @@ pub(crate) fn read(text: &str, format: Option<Format>, layout: Option<&Layout>) 
     ))
 }
 
-/// Reads a ULID, in upper or lower case, and refuses those past the end of its time, which the
-/// crate would cut to 128 bits.
+/// Reads a ULID in upper or lower case. Rejects ULIDs beyond the end of their time, which the crate
+/// would cut to 128 bits.
 pub(crate) fn read_ulid(text: &str) -> Option<Ulid> {
     if text.len() != ULID_LENGTH || !matches!(text.as_bytes().first(), Some(b'0'..=b'7')) {
         return None;
     }
     let ulid = Ulid::from_string(text).ok()?;
-    // One text for an ID: letters that are read as digits are not taken.
+    // Each ID has one text: letters that stand for digits are rejected.
     let mut buffer = [0; ULID_LENGTH];
     ulid.array_to_str(&mut buffer).eq_ignore_ascii_case(text).then_some(ulid)
 }

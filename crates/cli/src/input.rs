@@ -6,10 +6,10 @@ use std::path::Path;
 
 use crate::exit::{Failure, Outcome};
 
-/// The longest line that is still looked at. An ID has at most 48 characters.
+/// Longest line that is read. An ID has at most 48 characters.
 pub(crate) const LINE_BYTES_MAX: u64 = 4_096;
 
-/// Lines of unknown length, read without trusting that they end.
+/// Lines of unknown length, read without relying on an end.
 pub(crate) struct Lines<R> {
     reader: BufReader<R>,
     name: String,
@@ -24,10 +24,10 @@ impl<R> std::fmt::Debug for Lines<R> {
     }
 }
 
-/// Where lines come from.
+/// Lines from any input.
 pub(crate) type AnyLines = Lines<Box<dyn Read>>;
 
-/// Lines of standard input for `-`, else of the file.
+/// Opens standard input for `-`, else the file.
 pub(crate) fn open(path: &Path) -> Outcome<AnyLines> {
     if path.as_os_str() == "-" {
         return Ok(stdin());
@@ -38,7 +38,7 @@ pub(crate) fn open(path: &Path) -> Outcome<AnyLines> {
     Ok(Lines::new(Box::new(file), name))
 }
 
-/// Lines of standard input.
+/// Returns the lines of standard input.
 pub(crate) fn stdin() -> AnyLines {
     Lines::new(Box::new(io::stdin()), "standard input".into())
 }
@@ -54,27 +54,27 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// How many lines have been read, empty ones included.
+    /// Returns the number of lines read, including empty ones.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// How many bytes have been read.
+    /// Returns the number of bytes read.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether the next line has yet to arrive: a good moment to hand over results.
+    /// Returns whether the next line has not arrived yet: a good moment to flush results.
     pub(crate) fn would_wait(&self) -> bool {
         self.reader.buffer().is_empty()
     }
 
-    /// The next line that is not empty, without blanks around it; none at the end.
+    /// Returns the next line that is not empty, trimmed; `None` at the end.
     pub(crate) fn next(&mut self) -> Outcome<Option<&str>> {
         Ok(self.next_numbered()?.map(|(_, line)| line))
     }
 
-    /// As [`Lines::next`], with the line's number.
+    /// Returns the same as [`Lines::next`], with the line's number.
     pub(crate) fn next_numbered(&mut self) -> Outcome<Option<(u64, &str)>> {
         loop {
             self.line.clear();

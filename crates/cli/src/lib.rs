@@ -1,5 +1,6 @@
-//! The `snowmint` command: one file a command, and this one, which only chooses among them. A library for its binary
-//! alone: a library is compiled while the server's code is still generated, a binary after it.
+//! The `snowmint` command: one file a command, and this one, which chooses among them. It is a
+//! library only for its binary: a library compiles while the server's code is still being
+//! generated, a binary only after it.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod audit;
@@ -27,10 +28,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Does what the command line says, and returns the exit code.
+/// Runs the command line, and returns the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
-    // Redis's driver takes it from here. All others are given theirs.
+    // Redis's driver reads it from here. All other users get theirs passed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     match cmd::Snowmint::try_parse_from(&arguments) {

@@ -1,4 +1,5 @@
-//! From a configuration to a node: the one place that puts store, journal, clock and keys together.
+//! Construction of a node from a configuration: the one place that combines store, journal, clock
+//! and keys.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,27 +24,27 @@ use crate::origins;
 use crate::secret::{self, Hidden};
 use crate::store;
 
-/// How often a node that has not joined yet is looked at.
+/// Interval of the checks whether a node has joined.
 const LOOK_MS: u64 = 500;
 
-/// What a node opens besides its store.
+/// Use of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Journal {
-    /// In the data directory, which nobody else may be using.
+    /// Journal in the data directory, which no other process may be using.
     Locked,
-    /// In the data directory, unless somebody is using it.
+    /// Journal in the data directory, unless another process is using it.
     IfFree,
-    /// None.
+    /// No journal.
     Without,
 }
 
-/// Opens a node for a command as the configuration says, and defines its sources.
+/// Opens a node for a command by its configuration, and defines its sources.
 pub(crate) async fn open(config: &Config, journal: Journal) -> Outcome<Node> {
     let trail = Trail::File(config.server.data_dir.clone());
     open_told(config, journal, (String::new(), None), trail).await
 }
 
-/// The same for a server: `address` is where others reach it, `traces` get spans of what the store is asked.
+/// Opens a node for a server: peers reach it at `address`, and `traces` gets spans of store calls.
 pub(crate) async fn open_serving(
     config: &Config,
     journal: Journal,
@@ -66,7 +67,7 @@ async fn open_told(
         make_dir(data_dir)?;
     }
     let told = settings(config, journal).map_err(|failure| config.places.located(failure))?;
-    // A server says what its journal knows, and waits for an operator; a command ends.
+    // A server reports what its journal knows and waits for an operator; a command ends.
     let waits_for_recovery = matches!(trail, Trail::Log);
     let settings = NodeSettings { address, waits_for_recovery, ..told };
     let parts = || {
@@ -89,13 +90,14 @@ async fn open_told(
         Err(error)
             if journal == Journal::IfFree && matches!(error.kind(), ErrorKind::Locked { .. }) =>
         {
-            // The one that holds it has the journal; this one is another member without.
+            // The holder of the lock has the journal; this process is another member, without a
+            // journal.
             Node::open(store, NodeSettings { data_dir: None, ..settings }, parts()?).await?
         }
         opened => opened?,
     };
     match define_all(&node, &config.defined, &trail).await {
-        // An earlier process has defined them, most likely.
+        // An earlier process has most likely defined them.
         Err(Undefined { error, .. }) if is_away(&error) && !node.kept_sources().is_empty() => {
             tokio::spawn(define_later(node.clone(), config.defined.clone(), trail));
         }
@@ -107,7 +109,7 @@ async fn open_told(
     Ok(node)
 }
 
-/// A source of the configuration that is not what the store has.
+/// A source of the configuration that differs from the store's.
 struct Undefined {
     error: Error,
     name: String,
@@ -146,7 +148,7 @@ async fn define_all(
     Ok(())
 }
 
-/// Defines the sources of the configuration once the store is there.
+/// Defines the sources of the configuration once the store is reachable.
 async fn define_later(node: Node, sources: BTreeMap<String, Defined>, trail: Trail) {
     loop {
         when_joined(&node).await;
@@ -174,7 +176,7 @@ pub(crate) async fn when_joined(node: &Node) {
     }
 }
 
-/// Whether an operator must recover the store.
+/// Returns whether an operator must recover the store.
 fn is_in_doubt(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::StoreWentBack { .. })
 }
@@ -183,8 +185,8 @@ pub(crate) fn is_away(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unavailable { .. })
 }
 
-/// Defines a source, and says what was done. Which stores it has is a matter of where it runs: the list follows the
-/// configuration.
+/// Defines a source, and returns the change. The list of its stores depends on the deployment, so
+/// it follows the configuration.
 async fn define(
     node: &Node,
     name: &str,
@@ -202,7 +204,7 @@ async fn define(
     Ok(("altered", node.alter(name, &but_for_stores, Some(stored.version)).await?))
 }
 
-/// What the configuration says of windows, leads and clocks.
+/// Returns the settings of windows, leads and clocks.
 pub(crate) fn pacing(config: &Config) -> NodeSettings {
     NodeSettings {
         after_crash: config.worker.after_crash(),
@@ -214,7 +216,7 @@ pub(crate) fn pacing(config: &Config) -> NodeSettings {
     }
 }
 
-/// What the configuration tells a node.
+/// Returns the settings of a node.
 fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
     let mut settings = NodeSettings {
         builtin: config.sources.builtin,
@@ -255,15 +257,16 @@ pub(crate) fn make_dir(dir: &Path) -> Outcome {
     }
 }
 
-/// Who else can write in a data directory.
+/// Other users who can write in a data directory.
 pub(crate) enum Others {
     None,
-    /// The group, which may have this user alone.
+    /// The group, which may have this user only.
     Group(String),
     Everybody(String),
 }
 
-/// Looks at the rights of a data directory: who can write in it can take the lock, and put an older state back.
+/// Checks the permissions of a data directory: a user who can write in it can take the lock, and
+/// restore an older state.
 pub(crate) fn others_in(dir: &Path) -> Others {
     let Ok(found) = std::fs::metadata(dir) else { return Others::None };
     let (mode, shown) = (found.permissions().mode() & 0o7777, dir.display());
@@ -282,7 +285,7 @@ pub(crate) fn others_in(dir: &Path) -> Others {
     Others::None
 }
 
-/// The keys of `[disguise.keys]`, read from where they are.
+/// Reads the keys of `[disguise.keys]` from their places.
 pub(crate) fn keyrings(keys: &BTreeMap<String, Hidden>) -> Outcome<Keyrings> {
     let mut rings = Keyrings::new();
     for (number, place) in keys {

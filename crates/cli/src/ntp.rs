@@ -1,4 +1,4 @@
-//! The clock of a named NTP server, for stores that have none.
+//! Clock of an NTP server, for stores without a clock.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -11,17 +11,17 @@ use snowmint_core::{ElapsedMillis, UnixMillis};
 use tokio::net::lookup_host;
 use tokio::sync::Mutex;
 
-/// The port that NTP has everywhere.
+/// Standard port of NTP.
 const PORT: u16 = 123;
-/// A server is not asked more often: public ones turn those away who do.
+/// Shortest interval between two requests: public servers reject more frequent clients.
 const ASK_EVERY_MS: u64 = 64_000;
-/// An answer counts for so long, moved on by elapsed time, while no newer one can be had. A clock of
-/// 500 millionths error is 1.8 s off after an hour.
+/// Longest use of a response, advanced by elapsed time, while there is no newer one. A clock with
+/// an error of 500 millionths is 1.8 s off after an hour.
 const ANSWER_COUNTS_MS: u64 = 3_600_000;
-/// The longest wait for an answer; names are looked up besides.
+/// Longest wait for a response, besides the name lookup.
 const ANSWER_WITHIN_MS: u64 = 2_000;
 
-/// A server, and what it said last.
+/// An NTP server, and its last response.
 #[derive(Debug)]
 pub(crate) struct Ntp {
     host: String,
@@ -33,15 +33,15 @@ pub(crate) struct Ntp {
 #[derive(Clone, Copy, Debug, Default)]
 struct Heard {
     asked_at: Option<ElapsedMillis>,
-    /// What time it was, and when.
+    /// Time of the last response, and when it came.
     answer: Option<(UnixMillis, ElapsedMillis)>,
 }
 
 impl Ntp {
-    /// The server at `HOST` or `HOST:PORT`; none when the text is neither.
+    /// Returns the server at `HOST` or `HOST:PORT`; `None` if the text is neither.
     pub(crate) fn at(text: &str) -> Option<Self> {
         let (host, port) = match text.rsplit_once(':') {
-            // An IPv6 address stands in brackets before a port.
+            // An IPv6 address before a port has brackets.
             Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
                 (host, port.parse().ok().filter(|port| *port > 0)?)
             }
@@ -56,7 +56,7 @@ impl Ntp {
         })
     }
 
-    /// Asks the server, now.
+    /// Requests the time from the server now.
     pub(crate) async fn ask(&self) -> Result<UnixMillis> {
         match self.exchange().await {
             Ok(now) => Ok(now),
@@ -82,7 +82,7 @@ impl Ntp {
     }
 }
 
-/// Whether it is a name or an address, one of version 6 perhaps with its zone.
+/// Returns whether a text is a name or an address; an address of version 6 may have its zone.
 fn is_host(host: &str) -> bool {
     let is_known = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
     let is_word = |text: &str| !text.is_empty() && text.chars().all(is_known);
@@ -157,9 +157,10 @@ mod tests {
         }
     }
 
-    /// Answers requests on loopback, so far ahead of this machine's clock, and counts them.
+    /// Starts a responder on loopback that is this far ahead of this machine's clock, and counts
+    /// requests.
     async fn responder(ahead_secs: u32) -> (String, Arc<AtomicUsize>) {
-        /// From 1900 to 1970, in seconds: RFC 5905.
+        /// Seconds from 1900 to 1970: RFC 5905.
         const NTP_TO_UNIX_SECS: u64 = 2_208_988_800;
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap().to_string();
@@ -172,7 +173,7 @@ mod tests {
                 let secs = SystemClock.unix_ms().get() / 1000 + NTP_TO_UNIX_SECS;
                 let secs = u32::try_from(secs).unwrap() + ahead_secs;
                 let mut answer = [0; 48];
-                // Version 4, a server; stratum 1.
+                // Version 4, mode server, stratum 1.
                 answer[..2].copy_from_slice(&[0b0010_0100, 1]);
                 answer[12..16].copy_from_slice(b"LOCL");
                 answer[24..32].copy_from_slice(&packet[40..48]);
@@ -189,7 +190,8 @@ mod tests {
     async fn an_answer_is_moved_on_and_the_server_left_in_peace() {
         let (address, asked) = responder(3600).await;
         let begun = BootTimer.elapsed();
-        // One that heard the answer in time: a machine that stands still gives it too late.
+        // The loop ends with a client that got its response in time: on a machine that stands still
+        // it comes too late.
         let (ntp, questions) = loop {
             let (ntp, before) = (Ntp::at(&address).unwrap(), asked.load(Ordering::SeqCst));
             if ntp.now().await.is_ok() {
@@ -212,7 +214,7 @@ mod tests {
         assert_eq!(ntp.now().await.unwrap_err().kind().code(), "unavailable");
         let waited_ms = BootTimer.elapsed().since(begun);
         assert!((ANSWER_WITHIN_MS - 100..30_000).contains(&waited_ms), "{waited_ms}");
-        // Not asked again at once.
+        // A second request is not sent at once.
         assert!(ntp.now().await.is_err());
         let mut packet = [0; 48];
         let mut questions = 0;

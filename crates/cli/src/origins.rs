@@ -13,7 +13,7 @@ use crate::exit::{Failure, Outcome};
 use crate::secret;
 use crate::secret::Hidden;
 
-/// The tables of `[origins]`.
+/// Returns the tables of `[origins]`.
 #[cfg(feature = "import")]
 pub(crate) fn all(named: &BTreeMap<String, Hidden>) -> Outcome<Origins> {
     let mut origins = Origins::new();
@@ -23,7 +23,7 @@ pub(crate) fn all(named: &BTreeMap<String, Hidden>) -> Outcome<Origins> {
     Ok(origins)
 }
 
-/// A program that reads no other system rejects a configuration that names one.
+/// Rejects a configuration with upstreams, which this program cannot read.
 #[cfg(not(feature = "import"))]
 pub(crate) fn all(named: &BTreeMap<String, Hidden>) -> Outcome<Origins> {
     match named.keys().next() {
@@ -34,10 +34,10 @@ pub(crate) fn all(named: &BTreeMap<String, Hidden>) -> Outcome<Origins> {
     }
 }
 
-/// The table of another system that is called so, at this `SYSTEM+URL` or at the one that is kept there.
+/// Opens an upstream by name, at this `SYSTEM+URL` or at the one in this place.
 #[cfg(feature = "import")]
 pub(crate) fn table(name: &str, place: &Hidden) -> Outcome<Shared> {
-    // What it says may show a password.
+    // The error may show a password.
     let refused = |why: String| Failure::usage(format!("origins.{name}: {why}"));
     let text = match place.is_place() {
         true => secret::at(place).map_err(refused)?,

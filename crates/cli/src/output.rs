@@ -8,11 +8,11 @@ use snowmint_coord::label::{Visible, is_control};
 
 use crate::exit::{Failure, Outcome};
 
-/// Standard output, buffered. [`Output::flush`] before the command ends: errors of a write must
-/// not get lost in a drop.
+/// Standard output, buffered. Call [`Output::flush`] before the command ends: a drop would lose
+/// errors of writes.
 pub(crate) struct Output {
     inner: BufWriter<StdoutLock<'static>>,
-    /// The line that is being made.
+    /// Line under construction.
     line: String,
 }
 
@@ -28,7 +28,7 @@ impl Output {
         Self { inner, line: String::new() }
     }
 
-    /// One line, whoever wrote what is in it: control characters and ends of lines are made visible.
+    /// Writes one line of any origin: control characters and line ends are made visible.
     pub(crate) fn line(&mut self, line: impl fmt::Display) -> Outcome {
         self.line.clear();
         // Writing to a string cannot fail.
@@ -36,29 +36,29 @@ impl Output {
         writeln!(self.inner, "{}", Visible(&self.line)).map_err(failure)
     }
 
-    /// One line of JSON.
+    /// Writes one line of JSON.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Outcome {
         let json = json(value)?;
         writeln!(self.inner, "{json}").map_err(failure)
     }
 
-    /// Lines as they are: of this program's own, with nothing in them that others wrote.
+    /// Writes lines unchanged: they are this program's own, without foreign text.
     pub(crate) fn text(&mut self, text: &str) -> Outcome {
         self.inner.write_all(text.as_bytes()).map_err(failure)
     }
 
-    /// Hands everything over.
+    /// Flushes the buffer.
     pub(crate) fn flush(&mut self) -> Outcome {
         self.inner.flush().map_err(failure)
     }
 }
 
-/// A value as JSON, in which no control character stands as it is: JSON asks for less.
+/// Returns a value as JSON without raw control characters: JSON itself escapes fewer.
 pub(crate) fn json(value: &impl Serialize) -> Outcome<String> {
     let mut json = serde_json::to_string(value)
         .map_err(|error| Failure::unavailable(format!("internal error: {error}")))?;
     if json.contains(is_control) {
-        // They stand in texts, and none is beyond 16 bits.
+        // They occur only in texts, and none is beyond 16 bits.
         let written = json.chars().map(|c| match is_control(c) {
             true => format!("\\u{:04x}", u32::from(c)),
             false => c.to_string(),

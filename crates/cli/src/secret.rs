@@ -1,4 +1,4 @@
-//! Secrets: values that nothing prints, and the places where they are kept.
+//! Secrets: values that are never printed, and the places that hold them.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -8,27 +8,28 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use snowmint_coord::private::read_trusted;
 
-/// What is printed in place of a secret.
+/// Replacement for a secret in output.
 pub(crate) const NOT_SHOWN: &str = "(not shown)";
-/// What every token begins with, so that programs that look for lost secrets find it.
+/// Prefix of every token, so that scanners for leaked secrets find it.
 pub(crate) const TOKEN_PREFIX: &str = "smt_";
-/// Tokens that others have made are no shorter: `token hash` refuses them.
+/// Shortest foreign token: `token hash` rejects shorter ones.
 const TOKEN_CHARS_MIN: usize = 32;
 
-/// Whether a text in the wrong place may be a token. No path is taken for one, so that it can be pointed at.
+/// Returns whether a text in the wrong place may be a token. A path never counts as one, so that
+/// errors can name it.
 pub(crate) fn may_be_token(text: &str) -> bool {
     text.contains(TOKEN_PREFIX) || text.len() >= TOKEN_CHARS_MIN && !text.contains(['/', ' '])
 }
 
-/// A value that is a secret, names the place of one, or has one in it; in a wrong form it may be any of these. It has
-/// no `Display`, and its `Debug` does not show it. Layers of the configuration are merged in its serialized form,
-/// which goes nowhere else.
+/// A secret, the place of one, or a value that contains one; a value in a wrong form may be any of
+/// these. It has no `Display`, and its `Debug` does not show it. Its serialized form is used only
+/// to merge the layers of the configuration.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Hidden(String);
 
 impl Hidden {
-    /// The text itself, for what has to use it.
+    /// Returns the text itself, for its user.
     pub(crate) fn text(&self) -> &str {
         &self.0
     }
@@ -37,12 +38,12 @@ impl Hidden {
         self.0.is_empty()
     }
 
-    /// The file that it names, if it names one.
+    /// Returns the file that it names, if any.
     pub(crate) fn file(&self) -> Option<&str> {
         self.0.strip_prefix("file:")
     }
 
-    /// Whether it names a place, and is no secret itself.
+    /// Returns whether it names a place, and is not a secret itself.
     pub(crate) fn is_place(&self) -> bool {
         ["file:", "env:"].iter().any(|scheme| self.0.starts_with(scheme))
     }
@@ -74,8 +75,8 @@ impl fmt::Debug for Hidden {
     }
 }
 
-/// What is at `file:PATH` or `env:NAME`. Errors show neither it nor the place, which may be a secret that was written
-/// in the wrong form.
+/// Reads the secret at `file:PATH` or `env:NAME`. Errors show neither the secret nor the place,
+/// which may be a secret in a wrong form.
 pub(crate) fn at(place: &Hidden) -> Result<String, String> {
     match place.text().split_once(':') {
         Some(("file", path)) => {

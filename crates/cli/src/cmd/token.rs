@@ -11,16 +11,16 @@ use crate::exit::{Failure, Outcome};
 use crate::output::Output;
 use crate::secret::TOKEN_PREFIX;
 
-/// The longest token that is read.
+/// Longest token that is read.
 const TOKEN_BYTES_MAX: u64 = 4_096;
-/// The longest file of certificates that is read.
+/// Longest file of certificates that is read.
 const CERTIFICATE_BYTES_MAX: u64 = 1 << 20;
 
-/// Make tokens, and what servers know them by.
+/// Make tokens, and the hashes by which servers know them.
 ///
-/// A server's file of tokens (tokens.file) has the hash. The token itself is kept by whoever uses it: in
-/// SNOWMINT_TOKEN or in the file that SNOWMINT_TOKEN_FILE names, for this command. A certificate may stand
-/// for a token, by one of its names.
+/// A server's file of tokens (tokens.file) has the hash. The client keeps the token itself: this
+/// command reads it from SNOWMINT_TOKEN or from the file in SNOWMINT_TOKEN_FILE. A certificate can
+/// replace a token, by one of its names.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint token new
@@ -35,21 +35,20 @@ pub(crate) struct Token {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a random token of 256 bits. It is shown this once.
+    /// Make a random token of 256 bits. It is shown only once.
     New {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Print the hash of a token, which is read from standard input: on the command line others could
-    /// see it.
+    /// Print the hash of a token on standard input; on the command line other users could see it.
     Hash {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Print the names of a client's certificate (PEM), which is read from standard input, as the file of
-    /// tokens has them under `certificates`. Of several that stand for tokens the first counts.
+    /// Print the names of a client's certificate (PEM) on standard input, in the form of
+    /// `certificates` in the file of tokens. If several names stand for tokens, the first counts.
     Names {
         /// Print JSON.
         #[arg(long)]

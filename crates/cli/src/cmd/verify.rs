@@ -1,4 +1,4 @@
-//! `snowmint verify`: are these IDs all different?
+//! `snowmint verify`: checks that IDs are all different.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,18 +13,18 @@ use crate::input::{self, AnyLines};
 use crate::output::Output;
 use crate::unique::{Key, NumberKey, Sorter, TextKey, WideKey};
 
-/// How many duplicates are named.
+/// Number of duplicates that are named.
 const NAMED_MAX: usize = 10;
 
-/// How many lines pass between two looks at the progress bar.
+/// Number of lines between two updates of the progress bar.
 const PROGRESS_LINES: u64 = 65_536;
 
 /// Check that IDs are all different.
 ///
-/// Reads them one a line. Exit code 1 on a duplicate, which is named.
+/// Reads one ID a line. Exit code 1 on a duplicate, which is printed.
 ///
 /// Memory stays below --memory: sorted runs go to temporary files, 8 bytes for each decimal ID.
-/// UUIDs and ULIDs are compared as numbers, and other text as it is, up to 48 characters.
+/// UUIDs and ULIDs are compared as numbers, and other text unchanged, up to 48 characters.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint verify ids.txt
@@ -32,37 +32,37 @@ const PROGRESS_LINES: u64 = 65_536;
   cat client-*.txt | snowmint verify - --json
   snowmint verify short.txt --format base62")]
 pub(crate) struct Verify {
-    /// A file, or - for standard input.
+    /// File of IDs, or - for standard input.
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
     /// Also check that each ID is greater than the one before it.
     #[arg(long)]
     increasing: bool,
-    /// The form of the IDs as text, where it is not decimal, UUID or ULID: `text` compares them as
-    /// they are, others as the numbers they say.
+    /// Text form of the IDs, unless decimal, UUID or ULID: `text` compares them unchanged, other
+    /// forms as numbers.
     #[arg(long, value_name = "F")]
     format: Option<String>,
-    /// The most memory for sorting, in MiB.
+    /// Largest memory for sorting, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     memory: u32,
-    /// Where sorted runs go that do not fit the memory.
+    /// Directory for sorted runs that exceed the memory.
     #[arg(long, value_name = "DIR")]
     temp_dir: Option<PathBuf>,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-/// The verdict.
+/// Result of the check.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 struct Report {
-    /// How many IDs were read.
+    /// Number of IDs read.
     ids: u64,
-    /// How many of them had come before.
+    /// Number of IDs that had come before.
     repeated: u64,
-    /// The smallest IDs that come more than once, at most [`NAMED_MAX`].
+    /// Smallest repeated IDs, at most [`NAMED_MAX`].
     duplicates: Vec<Duplicate>,
-    /// Only with `--increasing`: the first ID that is not greater than the one before it.
+    /// First ID that is not greater than the one before it; only with `--increasing`.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_increasing: Option<Fall>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -74,7 +74,7 @@ struct Report {
 struct Duplicate {
     id: String,
     times: u64,
-    /// The first lines it stands on; only where the input is a file, which can be read again.
+    /// First lines of the ID; only if the input is a file, which can be read again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lines: Vec<u64>,
 }
@@ -104,7 +104,7 @@ impl Verify {
                 }
                 self.check::<NumberKey>(&mut lines, None, Some(format), &progress)
             }
-            // The first ID says what kind all of them are.
+            // The first ID determines the kind of all IDs.
             None => match lines.next()?.map(str::to_owned) {
                 None => Ok(Report { increasing: self.increasing, ..Report::default() }),
                 Some(first) if NumberKey::read(&first, None).is_ok() => {
@@ -121,7 +121,7 @@ impl Verify {
         self.say(&report)
     }
 
-    /// A bar on a terminal, nothing elsewhere.
+    /// Returns a progress bar, which shows on a terminal only.
     fn progress(&self) -> ProgressBar {
         let size = std::fs::metadata(&self.file).ok().filter(std::fs::Metadata::is_file);
         match size {
@@ -191,7 +191,7 @@ impl Verify {
         Ok(report)
     }
 
-    /// Where the duplicates stand, if the input can be read a second time.
+    /// Returns the lines of the duplicates, if the input can be read again.
     fn places<K: Key>(
         &self,
         found: &BTreeMap<K, u64>,

@@ -1,4 +1,4 @@
-//! What differs between two configurations, key by key.
+//! Differences between two configurations, by key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +10,17 @@ use super::layers::{SECRET, flatten};
 use super::{Config, Defined};
 use crate::secret::NOT_SHOWN;
 
-/// A key that has another value.
+/// A key with another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) key: String,
-    /// As they are written; what is secret is not.
+    /// Values in their written form; secrets are not shown.
     pub(crate) old: String,
     pub(crate) new: String,
 }
 
 impl Config {
-    /// What is different in `new`, in the order of the keys.
+    /// Returns the differences to `new`, in the order of the keys.
     pub(crate) fn changes(&self, new: &Self) -> Vec<Change> {
         let in_both =
             |name: &String| self.defined.contains_key(name) && new.defined.contains_key(name);
@@ -47,7 +47,7 @@ impl Config {
         changes
     }
 
-    /// Takes over the values that `new` has for these changes.
+    /// Copies the values of `new` for these changes.
     pub(crate) fn take_over(&mut self, new: &Self, changes: &[Change]) {
         let (Ok(mut mine), Ok(theirs)) = (Table::try_from(&*self), Table::try_from(new)) else {
             return;
@@ -66,8 +66,8 @@ impl Config {
         }
     }
 
-    /// Every value as it is written, by its key. Sources are taken apart where that is wanted; others are
-    /// one value.
+    /// Returns every value in its written form, by its key. Sources that satisfy `apart` have a
+    /// value for each key; other sources are one value.
     fn values(&self, apart: impl Fn(&String) -> bool) -> BTreeMap<String, String> {
         let mut values = BTreeMap::new();
         let table = Table::try_from(self).unwrap_or_default();
@@ -89,7 +89,7 @@ impl Config {
     }
 }
 
-/// Takes over the sources that a key may be about.
+/// Copies the sources that a key may belong to.
 fn take_source(
     mine: &mut BTreeMap<String, Defined>,
     theirs: &BTreeMap<String, Defined>,
@@ -105,7 +105,7 @@ fn take_source(
     }
 }
 
-/// Whether a key is this one, or below it.
+/// Returns whether a key is this one, or below it.
 pub(crate) fn is_below(key: &str, above: &str) -> bool {
     key.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

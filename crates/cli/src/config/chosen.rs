@@ -1,4 +1,4 @@
-//! The options by which a command finds its configuration.
+//! Options by which a command finds its configuration.
 
 use std::path::PathBuf;
 
@@ -8,26 +8,27 @@ use super::{Config, Given};
 use crate::exit::{Outcome, complain};
 use crate::secret::Hidden;
 
-/// Where the configuration is, and what is said over it.
+/// Location of the configuration, and options that override it.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Chosen {
-    /// The configuration file; without it, defaults and the environment.
+    /// Configuration file; without it, defaults and the environment.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where the lock, the journal and the default store are.
+    /// Directory of the lock, the journal and the default store.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
-    /// The store: sqlite:PATH, postgres://…, mysql://…, redis://…, etcd://…, zookeeper://…, memory: (which
-    /// forgets everything), or that of servers: snowmint://HOST:PORT,HOST:PORT, with TLS snowmints://.
+    /// Store: sqlite:PATH, postgres://…, mysql://…, redis://…, etcd://…, zookeeper://…, memory:
+    /// (which forgets everything), or the store of servers: snowmint://HOST:PORT,HOST:PORT, with
+    /// TLS snowmints://.
     #[arg(long, value_name = "URL")]
     store: Option<Hidden>,
-    /// What separates two users of one store.
+    /// Namespace; isolates deployments that share a store.
     #[arg(long, value_name = "NS")]
     namespace: Option<String>,
 }
 
 impl Chosen {
-    /// Whether nothing was said.
+    /// Returns whether no option was given.
     pub(crate) fn is_empty(&self) -> bool {
         self.config.is_none()
             && self.data_dir.is_none()
@@ -35,17 +36,17 @@ impl Chosen {
             && self.namespace.is_none()
     }
 
-    /// Whether a file was named.
+    /// Returns whether a file was given.
     pub(crate) const fn has_file(&self) -> bool {
         self.config.is_some()
     }
 
-    /// The data directory, if it was said.
+    /// Returns the data directory, if it was given.
     pub(crate) fn data_dir(&self) -> Option<&str> {
         self.data_dir.as_deref()
     }
 
-    /// The configuration, with these and `more` options over it.
+    /// Loads the configuration, overridden by these and `more` options.
     pub(crate) fn load(&self, more: Vec<Given>) -> Outcome<Config> {
         if let Some(url) = &self.store {
             let instead = "give the URL as SNOWMINT_STORE__URL, or as store.url in a file";
@@ -65,7 +66,7 @@ impl Chosen {
     }
 }
 
-/// Says so when there is a password in the URL of an option, and what to do instead.
+/// Warns of a password in the URL of an option, with an alternative.
 pub(crate) fn warn_of_secret(url: &str, option: &str, instead: &str) {
     if has_secret(url) {
         complain(format_args!(
@@ -74,8 +75,8 @@ pub(crate) fn warn_of_secret(url: &str, option: &str, instead: &str) {
     }
 }
 
-/// Whether there is a password in a URL: after a colon, before the last @ of the part that names hosts, or in
-/// a parameter. What stands before the @ for servers is a token.
+/// Returns whether a URL contains a password: after a colon before the last @ of the host part, or
+/// in a parameter. For servers, the text before the @ is a token.
 pub(super) fn has_secret(url: &str) -> bool {
     let (_, rest) = url.split_once("://").unwrap_or_default();
     let (_, parameters) = rest.split_once('?').unwrap_or_default();

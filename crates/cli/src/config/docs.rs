@@ -1,9 +1,9 @@
-//! What each key means. A test holds this table to the keys that there are.
+//! Texts for all keys. A test compares this table with the existing keys.
 
-/// A section's line, and its keys with theirs.
+/// Section with its text, and its keys with theirs.
 type Section = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
-/// All sections, in the order in which they are printed.
+/// All sections, in the order of the printed file.
 pub(super) const SECTIONS: &[Section] = &[
     (
         "server",

@@ -1,5 +1,5 @@
-//! One given value after the other, each with the place it came from, so that every mistake can be
-//! pointed at.
+//! Layers of given values, applied one after the other. Each value has its origin, so that an error
+//! can name the place.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -14,13 +14,13 @@ use super::chosen::has_secret;
 use super::{Config, is_below};
 use crate::exit::{Failure, Outcome};
 
-/// What every variable of the environment starts with.
+/// Prefix of all environment variables.
 const PREFIX: &str = "SNOWMINT_";
 
-/// Keys that take a number as well as a word; their default is a word.
+/// Keys that accept a number as well as a word; their default is a word.
 const NUMBER_OR_WORD: &[&str] = &["worker.number"];
 
-/// Tables whose keys are the user's own, each with a text.
+/// Tables with keys of the operator's own, each with a text value.
 const OPEN: &[&str] = &[
     "disguise.keys",
     "origins",
@@ -31,7 +31,8 @@ const OPEN: &[&str] = &[
     "compat.cosid.keys",
 ];
 
-/// Keys whose values, and tables whose keys and values, are secrets, or may be where they are written in a wrong form.
+/// Keys with secret values, and tables with secret keys and values; also those where a value in a
+/// wrong form may be a secret.
 pub(super) const SECRET: &[&str] = &[
     "store.url",
     "store.token",
@@ -43,10 +44,10 @@ pub(super) const SECRET: &[&str] = &[
     TOKENS,
 ];
 
-/// The table whose names are secrets themselves.
+/// Table with names that are secrets themselves.
 const TOKENS: &str = "compat.tinyid.tokens";
 
-/// Where a value came from.
+/// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     File { path: String, line: usize },
@@ -67,23 +68,23 @@ impl fmt::Display for Origin {
 /// One value for one key.
 #[derive(Clone)]
 pub(crate) struct Given {
-    /// The key, cut at its dots.
+    /// Key, split at its dots.
     pub(super) path: Vec<String>,
     pub(super) value: Raw,
     pub(super) origin: Origin,
 }
 
-/// A value as it was written. [`Given::shown`] shows it.
+/// Value in its written form. [`Given::shown`] shows it.
 #[derive(Clone)]
 pub(super) enum Raw {
-    /// With a type, in a file.
+    /// Typed value of a file.
     Typed(Value),
-    /// As a text that has to become the key's type.
+    /// Text that must be converted to the key's type.
     Text(String),
 }
 
 impl Given {
-    /// A value from the command line.
+    /// Returns a value from the command line.
     pub(crate) fn flag(key: &str, name: &'static str, text: impl Into<String>) -> Self {
         Self {
             path: key.split('.').map(str::to_owned).collect(),
@@ -96,10 +97,10 @@ impl Given {
         self.path.join(".")
     }
 
-    /// The value, if it may be shown.
+    /// Returns the value, if it may be shown.
     pub(super) fn shown(&self) -> String {
         let key = self.key();
-        // Also where a table should stand that has a secret below it.
+        // A value in place of a table with a secret below it is not shown, either.
         if SECRET.iter().any(|secret| is_below(&key, secret) || is_below(secret, &key)) {
             return "what is written there".to_owned();
         }
@@ -110,7 +111,8 @@ impl Given {
         }
     }
 
-    /// A message that names the place and the key, as far as the key may not be a secret itself.
+    /// Returns an error that names the place and the key, as far as the key cannot be a secret
+    /// itself.
     pub(super) fn refused(&self, why: impl fmt::Display) -> Failure {
         let (key, is_whole) = self.shown_key();
         let key = key.escape_debug();
@@ -123,8 +125,9 @@ impl Given {
         }
     }
 
-    /// The key up to what may be a secret, and whether that is all of it. Below the table of tokens every name is one;
-    /// below others what is no name, as when name and value are in each other's place; below a single value all.
+    /// Returns the key up to a possible secret, and whether that is the whole key. Below the table
+    /// of tokens every name is a secret. Below other tables a text that is not a valid name may be
+    /// one, as when name and value are swapped. Below a single value everything may be one.
     fn shown_key(&self) -> (String, bool) {
         let key = self.key();
         let above = SECRET.iter().find(|secret| key != **secret && is_below(&key, secret));
@@ -143,7 +146,8 @@ impl Given {
         if is_name { (key, true) } else { ((*above).to_owned(), false) }
     }
 
-    /// The key, as far as it may be shown, if its value or its name has a secret in it: a URL with a password, or a token.
+    /// Returns the key, as far as it may be shown, if its value or its name contains a secret: a
+    /// URL with a password, or a token.
     pub(super) fn key_of_secret(&self) -> Option<String> {
         let key = self.key();
         let text = match &self.value {
@@ -156,7 +160,7 @@ impl Given {
         (is_secret || is_token && !is_hash).then(|| self.shown_key().0)
     }
 
-    /// The value in the type that `schema` has.
+    /// Converts the value to the type in `schema`.
     fn typed(&self, schema: &Value) -> Outcome<Value> {
         let wanted = match schema {
             Value::String(_) => "a text",
@@ -182,13 +186,13 @@ impl Given {
     }
 }
 
-/// A list as it is written in one text, with commas.
+/// Parses a list from a text with commas.
 fn list(text: &str) -> Value {
     let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
     Value::Array(items.map(|item| Value::String(item.to_owned())).collect())
 }
 
-/// The values of a TOML file, in the order of their keys.
+/// Returns the values of a TOML file, in the order of their keys.
 pub(super) fn of_file(text: &str, path: &str) -> Outcome<Vec<Given>> {
     let wrong = |error: toml::de::Error| {
         let line = error.span().map_or(1, |span| line_at(text, span.start));
@@ -207,7 +211,7 @@ pub(super) fn of_file(text: &str, path: &str) -> Outcome<Vec<Given>> {
     Ok(given)
 }
 
-/// Calls `leaf` with everything that is no table, and with empty tables.
+/// Calls `leaf` with everything that is not a table, and with empty tables.
 pub(super) fn flatten(
     path: &mut Vec<String>,
     table: Table,
@@ -243,8 +247,8 @@ fn line_at(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|&byte| byte == b'\n').count() + 1
 }
 
-/// The values of `SNOWMINT_SECTION__KEY`. Variables without `__` are none of these: orchestrators
-/// make such up from a service's name (`SNOWMINT_SERVICE_HOST`).
+/// Returns the values of `SNOWMINT_SECTION__KEY`. Variables without `__` do not count:
+/// orchestrators make them up from a service's name (`SNOWMINT_SERVICE_HOST`).
 pub(super) fn of_environment(
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> Outcome<Vec<Given>> {
@@ -261,12 +265,12 @@ pub(super) fn of_environment(
         let path = key.to_ascii_lowercase().split("__").map(str::to_owned).collect();
         given.push(Given { path, value: Raw::Text(value.to_owned()), origin });
     }
-    // The environment has no order of its own.
+    // The environment has no order.
     given.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(given)
 }
 
-/// The configuration with one value changed.
+/// Returns the configuration with one value changed.
 pub(super) fn apply(config: &Config, given: &Given) -> Outcome<Config> {
     let internal =
         |error: &dyn fmt::Display| given.refused(format_args!("internal error: {error}"));
@@ -310,13 +314,13 @@ pub(super) fn apply(config: &Config, given: &Given) -> Outcome<Config> {
     })
 }
 
-/// Every key with its default.
+/// Returns every key with its default.
 pub(super) fn schema() -> Table {
     // Plain data with text keys always becomes a table.
     Table::try_from(Config::default()).unwrap_or_default()
 }
 
-/// Every key of a table, with dots.
+/// Returns every key of a table, with dots.
 pub(super) fn keys(table: &Table) -> Vec<String> {
     let mut keys = Vec::new();
     flatten(&mut Vec::new(), table.clone(), &mut |path: &[String], _| keys.push(path.join(".")));
@@ -338,7 +342,7 @@ fn unknown(given: &Given, schema: &Table) -> Failure {
     }
 }
 
-/// How many letters must be changed, added or taken away to make one word of the other.
+/// Returns the number of letters to change, add or remove to turn one word into the other.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

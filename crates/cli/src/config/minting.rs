@@ -1,5 +1,5 @@
-//! `[worker]`, `[counters]` and `[clock]`: which worker numbers a node takes, how it keeps what it
-//! holds, and which clocks it believes.
+//! `[worker]`, `[counters]` and `[clock]`: the worker numbers that a node claims, how it keeps
+//! them, and the clocks that it trusts.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use snowmint_coord::spec::Span;
@@ -8,7 +8,7 @@ use snowmint_coord::{AfterCrash, NodeSettings, Reuse};
 use crate::exit::{Failure, Outcome};
 use crate::ntp::Ntp;
 
-/// Of 64 bits, one at least is the time's and one the sequence's.
+/// Largest worker number: of 64 bits, at least one each is for time and sequence.
 const NUMBER_MAX: u64 = (1 << 62) - 1;
 const SECOND_MS: u64 = 1_000;
 const MINUTE_MS: u64 = 60 * SECOND_MS;
@@ -20,29 +20,30 @@ const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 pub(crate) struct WorkerSection {
     pub(crate) number: Number,
     pub(crate) reuse: Again,
-    /// How far ahead the store's mark is kept. A shorter one than a second would ask the store all the
-    /// time; one of more than a day would keep a number from others for as long after a crash.
+    /// Length of the window. Below a second the node would call the store all the time; above a day
+    /// a crash would keep its number from others for as long.
     #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
     pub(crate) window: Span,
-    /// A shorter one than a second would rest between two requests of a quiet minute.
+    /// Time without minting until idle. Below a second a source would be idle between two requests
+    /// of a quiet minute.
     #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
     pub(crate) rest_after: Span,
     pub(crate) start_without_store: bool,
     pub(crate) after_crash: Then,
-    /// How far IDs may lead the clock when `after_crash` is `lead`.
+    /// Longest time that IDs may lead the clock when `after_crash` is `lead`.
     #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
     pub(crate) lead_max: Span,
 }
 
-/// Which worker number is taken.
+/// Choice of the worker number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub(crate) enum Number {
-    /// One that is free.
+    /// Any free number.
     Any,
-    /// The one that the host's name ends in.
+    /// The number at the end of the host name.
     Ordinal,
-    /// This one and no other.
+    /// This number only.
     Exactly(u64),
 }
 
@@ -78,7 +79,7 @@ impl TryFrom<String> for Number {
     }
 }
 
-/// Whether a worker number is used again.
+/// Whether worker numbers are used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Again {
@@ -86,7 +87,7 @@ pub(crate) enum Again {
     Never,
 }
 
-/// What happens when a crash left the mark of this owner's number ahead of the clock.
+/// Reaction when a crash left the mark of this owner's number ahead of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Then {
@@ -100,13 +101,14 @@ pub(crate) enum Then {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ClockSection {
-    /// Shorter than 100 ms and slow answers of the store look like a wrong clock.
+    /// Largest clock difference; below 100 ms slow responses of the store look like a wrong clock.
     #[serde(deserialize_with = "from_to::<100, DAY_MS, _>")]
     pub(crate) skew_max: Span,
-    /// The limit keeps a clock that is years ahead from being believed by configuration.
+    /// Largest clock step; the limit keeps a configuration from trusting a clock that is years
+    /// ahead.
     #[serde(deserialize_with = "from_to::<SECOND_MS, { 30 * DAY_MS }, _>")]
     pub(crate) jump_max: Span,
-    /// A time server, for stores without a clock. Empty: none.
+    /// Time server for stores without a clock; empty: none.
     #[serde(deserialize_with = "time_server")]
     pub(crate) ntp: String,
 }
@@ -119,15 +121,15 @@ fn time_server<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::
     Err(serde::de::Error::custom("write HOST or HOST:PORT"))
 }
 
-/// A server that dies is succeeded within 5 s, as PD's leader is. Programs answer for nobody, and say less often
-/// that they are there.
+/// Default lease. A peer takes the place of a dead server within 5 s, as with PD's leader. Embedded
+/// clients are never section owners, and renew less often.
 const LEASE_MS: u64 = 3_000;
 
 /// `[counters]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct CountersSection {
-    /// Also how long a worker number stays held by a process that is gone.
+    /// Lease of sections; a dead process also holds its worker number for this time.
     #[serde(deserialize_with = "from_to::<SECOND_MS, { 5 * MINUTE_MS }, _>")]
     pub(crate) lease: Span,
     pub(crate) memory_max_bytes: usize,
@@ -149,8 +151,8 @@ impl Default for WorkerSection {
             rest_after: Span::from_ms(10 * SECOND_MS),
             start_without_store: false,
             after_crash: Then::OtherSlot,
-            // A crash without a journal leaves a mark at most a window ahead, and half of one more
-            // while it was being moved.
+            // A crash without a journal leaves a mark at most a window ahead, plus half a window
+            // while the mark is being moved.
             lead_max: Span::from_ms(MINUTE_MS),
         }
     }
@@ -166,7 +168,7 @@ impl Default for ClockSection {
 }
 
 impl WorkerSection {
-    /// The one number that a node on `host` takes, if it is not to take any.
+    /// Returns the worker number that a node on `host` must have, unless any will do.
     pub(crate) fn number_on(&self, host: &str) -> Outcome<Option<u64>> {
         match self.number {
             Number::Any => Ok(None),
@@ -180,7 +182,7 @@ impl WorkerSection {
         }
     }
 
-    /// Whether numbers are used again.
+    /// Returns whether numbers are used again.
     pub(crate) const fn reuse(&self) -> Reuse {
         match self.reuse {
             Again::Recycle => Reuse::Recycle,
@@ -188,7 +190,7 @@ impl WorkerSection {
         }
     }
 
-    /// What a single value cannot show.
+    /// Checks conditions over several values.
     pub(super) fn check(&self) -> Outcome {
         if self.reuse == Again::Never && self.number != Number::Any {
             return Err(Failure::usage(
@@ -199,7 +201,7 @@ impl WorkerSection {
         Ok(())
     }
 
-    /// What a node is told to do after a crash.
+    /// Returns the node's reaction to a crash.
     pub(crate) fn after_crash(&self) -> AfterCrash {
         match self.after_crash {
             Then::OtherSlot => AfterCrash::AnotherSlot,
@@ -210,7 +212,7 @@ impl WorkerSection {
     }
 }
 
-/// The number that the name of a StatefulSet's pod ends in: 3 of `snowmint-3` and of
+/// Returns the number at the end of the name of a StatefulSet's pod: 3 for `snowmint-3` and for
 /// `snowmint-3.ids.svc.cluster.local`.
 fn ordinal(host: &str) -> Option<u64> {
     let name = host.split('.').next()?;
@@ -219,7 +221,7 @@ fn ordinal(host: &str) -> Option<u64> {
     (plain && (digits == "0" || !digits.starts_with('0'))).then(|| digits.parse().ok())?
 }
 
-/// A length of time within limits, both of which are allowed.
+/// Deserializes a duration within limits, both inclusive.
 fn from_to<'de, const MIN_MS: u64, const MAX_MS: u64, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Span, D::Error> {

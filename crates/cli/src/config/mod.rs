@@ -1,8 +1,8 @@
-//! Configuration: what can be set, and its defaults. Three layers give the values: a TOML file, the
-//! environment, and the command line, each over the one before.
+//! Configuration keys and their defaults. Values come from three layers, each of which overrides
+//! the one before: a TOML file, the environment, and the command line.
 //!
-//! The defaults are the schema: a key exists because [`Config::default`] has it, and takes the type
-//! that its default has. So a key that is documented, printed, checked and used is one and the same.
+//! The defaults are the schema: a key exists because [`Config::default`] has it, and has the type
+//! of its default. So documented, printed, checked and used keys are the same.
 
 mod change;
 mod chosen;
@@ -41,13 +41,13 @@ pub(crate) use traces::TracesSection;
 use crate::exit::{Failure, Outcome};
 use crate::secret::Hidden;
 
-/// Everything that can be set.
+/// Complete configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
     pub(crate) server: ServerSection,
     pub(crate) store: StoreSection,
-    /// Stores beside it, for sources that have numbers from several: a URL, or where that is.
+    /// Secondary stores, for sources with numbers from several stores: a URL, or the place of one.
     pub(crate) stores: BTreeMap<String, Hidden>,
     pub(crate) worker: WorkerSection,
     pub(crate) clock: ClockSection,
@@ -62,10 +62,10 @@ pub(crate) struct Config {
     pub(crate) log: LogSection,
     pub(crate) traces: TracesSection,
     pub(crate) disguise: DisguiseSection,
-    /// What sources draw from that do not count here: `SYSTEM+URL`, or where that is.
+    /// Upstreams, the tables that sources allocate from: `SYSTEM+URL`, or the place of one.
     pub(crate) origins: BTreeMap<String, Hidden>,
     pub(crate) sources: SourcesSection,
-    /// `[sources.NAME]`, by name; and where each was first named.
+    /// `[sources.NAME]`, by name, with the place where each was first given.
     #[serde(skip)]
     pub(crate) defined: BTreeMap<String, Defined>,
     #[serde(skip)]
@@ -90,11 +90,11 @@ impl Default for LogSection {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct DisguiseSection {
-    /// Where the key of each number is: `file:PATH` or `env:NAME`.
+    /// Place of the key of each number: `file:PATH` or `env:NAME`.
     pub(crate) keys: BTreeMap<String, Hidden>,
 }
 
-/// `[sources]`, but for the sources themselves.
+/// `[sources]`, without the sources themselves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SourcesSection {
@@ -115,12 +115,13 @@ pub(crate) struct Defined {
 }
 
 impl Config {
-    /// The configuration of a file (if any), this process's environment, and the command line.
+    /// Loads the configuration from a file (if any), this process's environment, and the command
+    /// line.
     pub(crate) fn load(file: Option<&Path>, flags: Vec<Given>) -> Outcome<Self> {
         let mut given = Vec::new();
         if let Some(file) = file {
             let refused = |why: &str| Failure::usage(format!("{} {why}", file.display()));
-            // It names the files of tokens, certificates and keys, and the store.
+            // The file names the files of tokens, certificates and keys, and the store.
             let bytes = read_trusted(file).map_err(|why| refused(&why))?;
             let text = String::from_utf8(bytes).map_err(|_| refused("is no text"))?;
             given.extend(layers::of_file(&text, &file.display().to_string())?);
@@ -132,7 +133,7 @@ impl Config {
         Ok(config)
     }
 
-    /// The defaults, changed by each given value in turn.
+    /// Applies each given value in turn to the defaults.
     fn from_layers(given: Vec<Given>) -> Outcome<Self> {
         let mut config = Self::default();
         let mut defined = BTreeMap::new();
@@ -149,7 +150,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Where the store is.
+    /// Returns the URL of the store.
     pub(crate) fn store_url(&self) -> Hidden {
         if self.store.url.is_empty() {
             return crate::store::default_url(&self.server.data_dir).into();
@@ -157,13 +158,14 @@ impl Config {
         self.store.url.clone()
     }
 
-    /// The sources that are defined, by name.
+    /// Returns the defined sources, by name.
     pub(crate) fn specs(&self) -> BTreeMap<String, SourceSpec> {
         let defined = self.defined.iter();
         defined.map(|(name, defined)| (name.clone(), defined.spec.clone())).collect()
     }
 
-    /// The kind of a source, if the configuration knows it. Others may be in the catalog.
+    /// Returns the kind of a source, if the configuration knows it. Other sources may be in the
+    /// catalog.
     fn kind_of(&self, source: &str) -> Option<Kind> {
         let defined = self.defined.get(source).map(|defined| defined.spec.kind());
         defined.or(match source {
@@ -174,7 +176,7 @@ impl Config {
         })
     }
 
-    /// With another kind of source, every command of Redis would be refused.
+    /// Checks the counter source: with another kind, every command of Redis would fail.
     fn check_default_counter_source(&self) -> Outcome {
         let name = self.resp.default_counter_source.as_str();
         let refused = |why: String| {
@@ -195,7 +197,7 @@ impl Config {
         }
     }
 
-    /// What a single value cannot show.
+    /// Checks conditions over several values.
     fn check(&self) -> Outcome {
         if let Err(kind) = check_name("namespace", &self.store.namespace) {
             return Err(Failure::usage(format!("store.namespace: {kind}")));

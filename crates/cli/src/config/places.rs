@@ -1,4 +1,4 @@
-//! Where values came from, for refusals that are made after all of them were read.
+//! Origins of values, for errors that are raised after all values were read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use super::layers::{Given, Origin};
 use crate::exit::Failure;
 
-/// The place of each value that was given.
+/// Origin of each given value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
-    /// By key; of several, the one that counts.
+    /// Origin by key; of several, the one that counts.
     origins: BTreeMap<String, Origin>,
     /// The configuration file, if there is one.
     file: Option<PathBuf>,
-    /// Keys that have a secret in it, whether or not they count.
+    /// Keys with a secret in the file, whether or not they count.
     secrets: BTreeSet<String>,
 }
 
-/// The same values are the same configuration, wherever they stand.
+/// Equal values are equal configurations, wherever they come from.
 impl PartialEq for Places {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -38,12 +38,13 @@ impl Places {
         self.file = file.map(Path::to_owned);
     }
 
-    /// The configuration file, and the keys that have a secret in it.
+    /// Returns the configuration file, and the keys with a secret in it.
     pub(crate) fn file(&self) -> Option<(&Path, Vec<&str>)> {
         Some((self.file.as_deref()?, self.secrets.iter().map(String::as_str).collect()))
     }
 
-    /// Adds to a refusal of a value where the value came from. Such a message begins with the key.
+    /// Adds the origin of a value to the error about it. The message of such an error begins with
+    /// the key.
     pub(crate) fn located(&self, failure: Failure) -> Failure {
         let origin = match &failure {
             Failure::Said { message, .. } => self.origins.get(&key_of(message)),
@@ -56,7 +57,7 @@ impl Places {
     }
 }
 
-/// The key that a message begins with.
+/// Returns the key at the start of a message.
 fn key_of(message: &str) -> String {
     let is_of_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '"');
     let end = message.find(|c| !is_of_key(c)).unwrap_or(message.len());
@@ -92,7 +93,7 @@ mod tests {
             assert_eq!(places.file(), None);
             places.in_file(Some(Path::new("f")));
             layers::of_file(text, "f").unwrap().iter().for_each(|given| places.note(given));
-            // Where others cannot read it, a secret may be.
+            // A secret from a flag does not count as one in the file.
             places.note(&Given::flag("store.url", "--store", "redis://:p@h"));
             let (path, secrets) = places.file().unwrap();
             assert_eq!(path, Path::new("f"));

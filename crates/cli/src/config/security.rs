@@ -1,4 +1,4 @@
-//! Who may ask, what is encrypted, and how servers know each other.
+//! Permissions, encryption, and the authentication of peers.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub(crate) struct TlsSection {
 }
 
 impl TlsSection {
-    /// Whether TLS is spoken.
+    /// Returns whether TLS is used.
     pub(crate) fn is_on(&self) -> bool {
         !self.cert.is_empty()
     }
@@ -34,12 +34,12 @@ impl TlsSection {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct PeersSection {
-    /// Where it is, never the token itself.
+    /// Place of the token, never the token itself.
     pub(crate) token: Hidden,
     pub(crate) ca: String,
 }
 
-/// What these sections say together.
+/// Checks conditions over several values of these sections.
 pub(super) fn check(config: &Config) -> Outcome {
     let Config { tokens, tls, peers, .. } = config;
     let refused = |why: &str| Err(Failure::usage(why));
@@ -57,11 +57,11 @@ pub(super) fn check(config: &Config) -> Outcome {
     Ok(())
 }
 
-/// A key says where a token is, or nothing.
+/// Checks that a key names the place of a token, or is empty.
 pub(super) fn check_place(key: &str, place: &Hidden) -> Outcome {
     if place.is_empty() || place.is_place() {
         return Ok(());
     }
-    // What stands there may be the token.
+    // The value may be the token itself.
     Err(Failure::usage(format!("{key} says where the token is: write file:PATH or env:NAME")))
 }

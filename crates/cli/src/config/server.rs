@@ -1,4 +1,4 @@
-//! `[server]`: where it listens, and what others call it.
+//! `[server]`: listen addresses, and names for peers.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use snowmint_coord::member::LABEL_BYTES_MAX;
 
 use crate::exit::{Failure, Outcome};
 
-/// The longest name of a host in bytes.
+/// Longest host name in bytes.
 const HOST_BYTES_MAX: usize = 253;
 
 /// `[server]`
@@ -38,8 +38,8 @@ impl Default for ServerSection {
 }
 
 impl ServerSection {
-    /// What a single value cannot show. Others are sent to what is announced: a mistake in it is seen by
-    /// them alone, as a counter that does not answer.
+    /// Checks conditions over several values. Peers and clients are sent to the announced host:
+    /// only they would see a mistake in it, as a counter that does not respond.
     pub(super) fn check(&self) -> Outcome {
         check_label("owner", &self.owner, LABEL_BYTES_MAX)
             .map_err(|kind| Failure::usage(format!("server.owner: {kind}")))?;
@@ -68,7 +68,7 @@ impl ServerSection {
         )))
     }
 
-    /// The name by which others ask this server, where it is not asked by an address.
+    /// Returns the name by which peers call this server, unless they use an address.
     pub(crate) fn name(&self) -> String {
         match self.announce.as_str() {
             "" => rustix::system::uname().nodename().to_string_lossy().into_owned(),
@@ -76,7 +76,7 @@ impl ServerSection {
         }
     }
 
-    /// Where others reach what listens here.
+    /// Returns the address at which peers and clients reach a listener.
     pub(crate) fn announced(&self, bound: SocketAddr) -> String {
         let (host, port) = (self.name(), bound.port());
         let ip = match bound.ip() {
@@ -90,7 +90,7 @@ impl ServerSection {
     }
 }
 
-/// The IP that a text is, if it is one: of version 6 with brackets or without.
+/// Parses an IP address; version 6 with brackets or without.
 fn address(host: &str) -> Option<IpAddr> {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     match bare {
@@ -112,7 +112,7 @@ mod tests {
         ServerSection { announce: host.into(), ..ServerSection::default() }
     }
 
-    /// Kubernetes says a pod's address without brackets.
+    /// Kubernetes gives a pod's address without brackets.
     #[test]
     fn an_address_is_announced_with_its_port() {
         let bound = "0.0.0.0:7700".parse().unwrap();

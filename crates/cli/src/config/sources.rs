@@ -1,4 +1,4 @@
-//! `[sources.NAME]`: the same keys as everywhere, checked by the same table.
+//! `[sources.NAME]`: the keys of source definitions, checked by their common table.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::chosen::has_secret;
 use super::layers::{Given, Raw};
 use crate::exit::Outcome;
 
-/// Takes a value that belongs to a source; false if it belongs to something else.
+/// Adds a value that belongs to a source; returns false for any other value.
 pub(super) fn take(given: &Given, defined: &mut BTreeMap<String, Defined>) -> Outcome<bool> {
     let [section, name, key @ ..] = given.path.as_slice() else { return Ok(false) };
     if section != "sources" || (key.is_empty() && !is_table(&given.value)) {
@@ -41,13 +41,13 @@ fn is_table(value: &Raw) -> bool {
     matches!(value, Raw::Typed(Value::Table(_)))
 }
 
-/// Whether some key begins with this one and a dot.
+/// Returns whether a key begins with this one and a dot.
 fn is_table_key(key: &[String]) -> bool {
     let start = format!("{}.", key.join("."));
     keys::KEYS.iter().any(|key| key.name.starts_with(&start))
 }
 
-/// The value as the text that `SourceSpec::set` takes, if it is written in the key's type.
+/// Returns the value as the text that `SourceSpec::set` accepts, if it has the key's type.
 fn as_text(given: &Given, key: &str) -> Outcome<String> {
     let value = match &given.value {
         Raw::Text(text) => return Ok(text.clone()),
@@ -58,7 +58,7 @@ fn as_text(given: &Given, key: &str) -> Outcome<String> {
         (Some(keys::Takes::Text), Value::String(text)) => return Ok(text.clone()),
         (Some(keys::Takes::Number), Value::Integer(number)) => return Ok(number.to_string()),
         (Some(keys::Takes::Flag), Value::Boolean(flag)) => return Ok(flag.to_string()),
-        // What is no key is better said by the table itself.
+        // The table itself has the better error for an unknown key.
         (None, _) => return Ok(given.shown()),
         (Some(keys::Takes::Text), _) => "a text in quotes",
         (Some(keys::Takes::Number), _) => "a whole number",

@@ -1,4 +1,4 @@
-//! Where marks live, and what is shown there, if it is servers who have them.
+//! The store of marks, and the credentials for it if servers offer it.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use snowmint_client::Credentials;
@@ -17,7 +17,7 @@ pub(crate) struct StoreSection {
     #[serde(deserialize_with = "tries")]
     pub(crate) tries: u32,
     pub(crate) offered: bool,
-    /// Where it is, never the token itself.
+    /// Place of the token, never the token itself.
     pub(crate) token: Hidden,
     pub(crate) ca: String,
     pub(crate) cert: String,
@@ -38,7 +38,8 @@ impl Default for StoreSection {
     }
 }
 
-/// With waits of up to 64 ms, ten thousand tries take five minutes: nothing waits longer than that.
+/// Deserializes the number of attempts. With waits of up to 64 ms, ten thousand attempts take five
+/// minutes, the longest of all waits.
 fn tries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     let tries = u32::deserialize(deserializer)?;
     if (1..=10_000).contains(&tries) {
@@ -48,13 +49,14 @@ fn tries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
 }
 
 impl StoreSection {
-    /// What is shown to servers: by these keys, else by the environment, as with every command.
+    /// Returns the credentials for servers: from these keys, else from the environment, as for
+    /// every command.
     pub(crate) fn credentials(&self) -> snowmint_coord::Result<Credentials> {
         let refused = |why: String| Error::invalid("open store", why);
         let mut credentials = Credentials::from_env().map_err(refused)?;
         credentials = match self.token.text().split_once(':') {
             None => credentials,
-            // Read when it is needed, and so replaced without a restart.
+            // The file is read when needed, so that it can be replaced without a restart.
             Some(("file", path)) => credentials.token_file(path),
             Some(_) => {
                 let token = secret::at(&self.token);
@@ -70,7 +72,7 @@ impl StoreSection {
         Ok(credentials)
     }
 
-    /// What a single value cannot show.
+    /// Checks conditions over several values.
     pub(super) fn check(&self) -> Outcome {
         check_place("store.token", &self.token)?;
         let shows =

@@ -8,10 +8,10 @@ use toml::Value;
 use super::docs::SECTIONS;
 use super::layers::schema;
 
-/// How wide comments are.
+/// Width of comment lines.
 const WIDTH: usize = 100;
 
-/// A source as an example; what is commented out with `#` alone can be taken as it is.
+/// Example of a source; lines commented out with `#` alone can be used unchanged.
 const EXAMPLE: &str = r#"#[sources.orders]
 #kind = "snowflake"
 #layout = "twitter,epoch=2026-01-01T00:00:00Z"
@@ -19,7 +19,7 @@ const EXAMPLE: &str = r#"#[sources.orders]
 #prefill.enabled = false
 "#;
 
-/// The file. Read back, it changes nothing: every value is its default.
+/// Returns the file. Reading it back changes nothing: every value is its default.
 pub(crate) fn template() -> String {
     let schema = schema();
     let mut file = String::new();
@@ -55,7 +55,7 @@ pub(crate) fn template() -> String {
     file
 }
 
-/// A comment, broken into lines.
+/// Writes a comment, broken into lines.
 fn comment(file: &mut String, text: &str) {
     let indent = text.len() - text.trim_start().len();
     let mut line = format!("# {}", &text[..indent]);

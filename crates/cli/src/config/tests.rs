@@ -32,7 +32,7 @@ fn the_printed_file_has_every_key_and_changes_nothing() {
     assert!(template.lines().all(|line| line.chars().count() <= 120));
 }
 
-/// Also of what a single value cannot show.
+/// Errors over several values name their place, too.
 #[test]
 fn a_refusal_says_where_its_value_came_from() {
     for (file, environment, flags, place) in [
@@ -168,7 +168,7 @@ fn lengths_of_time_have_limits_which_are_told() {
                 Err(format!("environment variable {variable}: {message}"))
             );
         }
-        // A number without a unit is none.
+        // A duration without a unit is rejected.
         assert!(load(&file("5"), &[], Vec::new()).unwrap_err().contains("250ms or 5s"));
     }
     let message = load("[worker]\nafter_crash = \"hope\"", &[], Vec::new()).unwrap_err();
@@ -315,7 +315,7 @@ fn hosts_come_as_a_list_or_in_one_text() {
     assert!(hosts(load(file, &[("SNOWMINT_HTTP__HOSTS", "")], Vec::new())).is_empty());
 }
 
-/// With such a value nothing would be answered, or the start would fail later.
+/// Such a value would block all requests, or make the start fail later.
 #[test]
 fn impossible_values_are_refused_with_the_key_and_the_limit() {
     let long = "x".repeat(256);
@@ -346,7 +346,7 @@ fn impossible_values_are_refused_with_the_key_and_the_limit() {
             assert!(message.contains(part), "{file}: {message}");
         }
     }
-    // What switches something off, and what just is possible.
+    // Values that switch something off, and values at their limits.
     for file in [
         "[limits]\nbatch_max = 1\nstream_max = 0\nsegment_max = 0\nwait_max = \"0s\"\nstop_max = \"0s\"",
         "[http]\nhead_bytes_max = 8192",
@@ -357,7 +357,7 @@ fn impossible_values_are_refused_with_the_key_and_the_limit() {
     }
 }
 
-/// Sources of the catalog are not known here; those that are known are looked at.
+/// Sources of the catalog are unknown here; only known sources are checked.
 #[test]
 fn the_source_of_keys_that_stand_alone_counts() {
     let default = "[resp]\ndefault_counter_source = ";

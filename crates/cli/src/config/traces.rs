@@ -1,4 +1,4 @@
-//! Where spans go.
+//! Destination of spans.
 
 use hyper::Uri;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::exit::{Failure, Outcome};
 use crate::secret::Hidden;
 
-/// Where collectors take OTLP over gRPC unless told otherwise.
+/// Default port of collectors for OTLP over gRPC.
 const PORT: u16 = 4317;
 
 /// `[traces]`
@@ -25,7 +25,7 @@ impl Default for TracesSection {
 }
 
 impl TracesSection {
-    /// Whether TLS is spoken with the collector, and its `HOST:PORT`; none: there are no spans.
+    /// Returns whether the collector uses TLS, and its `HOST:PORT`; `None`: there are no spans.
     pub(crate) fn collector(&self) -> Outcome<Option<(bool, String)>> {
         if self.endpoint.is_empty() {
             return Ok(None);
@@ -47,7 +47,7 @@ impl TracesSection {
         Ok(Some((tls, format!("{host}:{}", uri.port_u16().unwrap_or(PORT)))))
     }
 
-    /// What a single value cannot show.
+    /// Checks conditions over several values.
     pub(super) fn check(&self) -> Outcome {
         let collector = self.collector()?;
         if self.one_in == 0 {

@@ -9,18 +9,18 @@ use super::settled::Settled;
 use crate::config::{Config, TlsSection};
 use crate::exit::{Failure, Outcome};
 
-/// Certificates, and where they come from.
+/// Certificates, and their files.
 #[derive(Debug)]
 pub(super) struct Certificates {
     paths: TlsSection,
     peers_ca: String,
     tls: Tls,
-    /// What was read, usable or not: what does not change is not told again.
+    /// Last content of the files, usable or not: an unchanged content is not logged again.
     seen: Settled<Result<Pems, String>>,
 }
 
 impl Certificates {
-    /// The certificates of a configuration; none where it names none.
+    /// Loads the certificates of a configuration; `None` if it names none.
     pub(super) fn load(config: &Config) -> Outcome<Option<Self>> {
         let (paths, peers_ca) = (config.tls.clone(), config.peers.ca.clone());
         if !paths.is_on() {
@@ -35,8 +35,8 @@ impl Certificates {
         self.tls.clone()
     }
 
-    /// Reads the files anew, and uses them if they have changed and can be used. Certificate and key are
-    /// two files: for a moment they may not belong together.
+    /// Reads the files again, and uses them if they have changed and are usable. Certificate and
+    /// key are two files: for a moment they may not match.
     pub(super) fn look(&mut self) {
         let now = read(&self.paths, &self.peers_ca);
         let Some(now) = self.seen.read(now) else { return };

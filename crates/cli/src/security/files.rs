@@ -1,5 +1,5 @@
-//! Files that decide who is let in, or that hold a secret: who else on the machine can read or write them, where that
-//! is no reason not to trust them at all.
+//! Files that decide on access or hold a secret: warnings of other users who can read or write
+//! them, where this is not a reason to reject the files.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -8,27 +8,27 @@ use rustix::process::geteuid;
 
 use crate::config::Config;
 
-/// What others could do with a file.
+/// Kind of a file, by its risk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holds {
-    /// It decides who is let in: nobody else should write it.
+    /// The file decides on access: no other user should write it.
     Trust,
-    /// It has a secret: nobody else should read it either.
+    /// The file holds a secret: no other user should read it, either.
     Secret,
 }
 
 const WRITTEN_BY_GROUP: u32 = 0o020;
 const READ_BY_OTHERS: u32 = 0o004;
 
-/// Variables that name what is shown to servers, and whom a client trusts.
+/// Variables that name the client's credentials and the certificates that it trusts.
 const SHOWN: [(&str, Holds); 3] = [
     ("SNOWMINT_TOKEN_FILE", Holds::Secret),
     ("SNOWMINT_CERT_FILE", Holds::Secret),
     ("SNOWMINT_CA_FILE", Holds::Trust),
 ];
 
-/// What others can do with the files of a configuration that they should not, one sentence each: where that is no
-/// reason to end, as several systems hand out files so.
+/// Returns a sentence for each unwanted permission of other users on the configuration's files.
+/// Such permissions are not a reason to end, because several systems deliver files with them.
 pub(crate) fn cautions(config: &Config) -> Vec<String> {
     let Config { tokens, tls, peers, disguise, store, traces, .. } = config;
     let trusted = [
@@ -57,7 +57,7 @@ pub(crate) fn cautions(config: &Config) -> Vec<String> {
     files.filter_map(|(key, path, holds)| caution(&key, &path, holds)).collect()
 }
 
-/// The file of the configuration itself: it names all others, and may have secrets in it.
+/// Returns the configuration's own file: it names all others, and may contain secrets.
 fn own(config: &Config) -> Option<(String, PathBuf, Holds)> {
     let (path, secrets) = config.places.file()?;
     let named = |what: String, holds| Some((what, path.to_owned(), holds));
@@ -70,7 +70,7 @@ fn own(config: &Config) -> Option<(String, PathBuf, Holds)> {
     }
 }
 
-/// What is odd about the rights of a file; nothing about one that is not there.
+/// Describes risky permissions of a file; `None` for a missing file.
 fn caution(key: &str, path: &Path, holds: Holds) -> Option<String> {
     let found = std::fs::metadata(path).ok()?;
     let mode = found.permissions().mode();

@@ -1,4 +1,4 @@
-//! What keeps strangers out, read from files and followed while the server runs.
+//! Access control and encryption, read from files that are followed while the server runs.
 
 mod certificates;
 mod files;
@@ -17,12 +17,12 @@ pub(crate) use files::cautions;
 pub(crate) use public::{check as check_public, check_texts as check_public_texts};
 use tokens::TokensFile;
 
-/// How often files are looked at. SIGHUP looks at once.
+/// Interval of file checks. SIGHUP causes one at once.
 const LOOK_MS: u64 = 1_000;
-/// How soon after SIGHUP they are looked at once more, since what counts is read twice.
+/// Time after SIGHUP of a second check: content counts only when read twice.
 const LOOK_AGAIN_MS: u64 = 100;
 
-/// All that is followed.
+/// All files that are followed.
 #[derive(Debug)]
 pub(crate) struct Security {
     tokens: Option<TokensFile>,
@@ -31,14 +31,14 @@ pub(crate) struct Security {
 }
 
 impl Security {
-    /// What the configuration names, as it is now.
+    /// Loads the files of the configuration in their current state.
     pub(crate) fn load(config: &Config) -> Outcome<Self> {
         let (tokens, certificates) = (TokensFile::load(config)?, Certificates::load(config)?);
         Ok(Self { tokens, certificates, hangup: None })
     }
 
-    /// The same, for a server: from now on SIGHUP does not end the process if there is something to
-    /// read anew.
+    /// Loads them for a server: from now on SIGHUP does not end the process if there are files to
+    /// follow.
     pub(crate) fn for_a_server(config: &Config) -> Outcome<Self> {
         let security = Self::load(config)?;
         if security.tokens.is_none() && security.certificates.is_none() {
@@ -50,17 +50,17 @@ impl Security {
         Ok(Self { hangup: Some(hangup), ..security })
     }
 
-    /// Who may do what.
+    /// Returns the permissions.
     pub(crate) fn access(&self) -> Option<Access> {
         self.tokens.as_ref().map(TokensFile::access)
     }
 
-    /// What connections are encrypted with.
+    /// Returns the encryption of connections.
     pub(crate) fn tls(&self) -> Option<Tls> {
         self.certificates.as_ref().map(Certificates::tls)
     }
 
-    /// Follows the files, for ever. What cannot be used is told, and what was before stays.
+    /// Follows the files, for ever. An unusable file is logged, and the previous content stays.
     pub(crate) async fn follow(mut self) {
         let Some(mut hangup) = self.hangup.take() else { return };
         loop {

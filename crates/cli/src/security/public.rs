@@ -1,12 +1,12 @@
-//! Addresses that others can reach.
+//! Addresses that other machines can reach.
 
 use std::net::SocketAddr;
 
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
 
-/// Refuses an address that others can reach, unless they are asked who they are and nobody on the way can
-/// read it; or unless somebody says that it is meant.
+/// Rejects an address that other machines can reach, unless callers need tokens and connections are
+/// encrypted, or the operator has allowed it.
 pub(crate) fn check(config: &Config, key: &str, addresses: &[SocketAddr]) -> Outcome {
     if config.server.insecure {
         return Ok(());
@@ -28,7 +28,7 @@ pub(crate) fn check(config: &Config, key: &str, addresses: &[SocketAddr]) -> Out
     )))
 }
 
-/// The same of the addresses as they are configured. Names are looked up when the server starts.
+/// Checks the addresses in their configured form. Names are resolved when the server starts.
 pub(crate) fn check_texts(config: &Config) -> Outcome {
     for (key, address) in
         [("server.http", &config.server.http), ("server.resp", &config.server.resp)]

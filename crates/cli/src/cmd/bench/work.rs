@@ -1,21 +1,21 @@
-//! What is to be done: which requests, on how many connections, and when each is due.
+//! The work of a run: its requests, its connections, and when each request is due.
 
-/// What is to be done.
+/// The work of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Work {
     pub(super) source: String,
     pub(super) key: Option<String>,
-    /// IDs of one request.
+    /// IDs per request.
     pub(super) batch: u32,
     pub(super) connections: usize,
-    /// Requests on their way on one connection.
+    /// Requests in flight on one connection.
     pub(super) pipeline: usize,
     pub(super) threads: usize,
-    /// Requests a second, over all connections; none: as fast as answers come.
+    /// Requests per second, over all connections; `None`: as fast as responses come.
     pub(super) rate: Option<u32>,
 }
 
-/// When the requests of one connection are due.
+/// Due times of the requests of one connection.
 #[derive(Debug)]
 pub(super) struct Schedule {
     paced: Option<Paced>,
@@ -24,7 +24,7 @@ pub(super) struct Schedule {
 #[derive(Debug)]
 struct Paced {
     start_ns: u64,
-    /// The number of the next request among those of all connections, which take turns.
+    /// Number of the next request, counted over all connections, which take turns.
     next: u64,
     connections: u64,
     rate: u64,
@@ -42,14 +42,14 @@ impl Schedule {
         Self { paced }
     }
 
-    /// When the next request is due: now, where answers set the pace.
+    /// Returns when the next request is due: now, where responses set the pace.
     pub(super) fn next_due_ns(&self, now_ns: u64) -> u64 {
         let Some(Paced { start_ns, next, rate, .. }) = &self.paced else { return now_ns };
         let after_ns = u128::from(*next) * 1_000_000_000 / u128::from((*rate).max(1));
         start_ns.saturating_add(u64::try_from(after_ns).unwrap_or(u64::MAX))
     }
 
-    /// How many requests are due before this time, and not on their way.
+    /// Returns the number of requests due before this time and not sent.
     pub(super) fn unsent(&self, end_ns: u64) -> u64 {
         let Some(Paced { start_ns, next, connections, rate }) = &self.paced else { return 0 };
         let lasts_ns = u128::from(end_ns.saturating_sub(*start_ns));
@@ -58,7 +58,7 @@ impl Schedule {
         u64::try_from(unsent).unwrap_or(u64::MAX)
     }
 
-    /// That request is on its way.
+    /// Records that the next request is sent.
     pub(super) fn sent(&mut self) {
         if let Some(Paced { next, connections, .. }) = &mut self.paced {
             *next = next.saturating_add(*connections);

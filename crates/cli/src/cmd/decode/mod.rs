@@ -20,7 +20,8 @@ use crate::when::{self, Age, Zone};
 
 /// Show the content of IDs: time, age, worker, sequence.
 ///
-/// For UUIDs: version, variant, time, and whether they show a real MAC address. For ULIDs: time.
+/// UUIDs show version, variant, time, and whether they contain a real MAC address; ULIDs show their
+/// time.
 ///
 /// Without a layout or a source, shows the reading of each known layout, the plausible ones first.
 #[derive(Debug, Args)]

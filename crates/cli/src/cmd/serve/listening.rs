@@ -1,4 +1,4 @@
-//! Where a server listens, and where others reach it.
+//! Listen addresses of a server, and the addresses under which peers and clients reach it.
 
 use std::io::{self, ErrorKind, IsTerminal as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,7 +11,7 @@ use crate::exit::{Failure, Outcome};
 use crate::output::Output;
 use crate::security::check_public;
 
-/// Where other servers, and clients that they send here, reach this one.
+/// Returns the addresses at which peers, and clients that they redirect, reach this server.
 pub(super) fn reach(config: &Config, http: &TcpListener, resp: &TcpListener) -> Reach {
     let scheme = if config.tls.is_on() { "https" } else { "http" };
     let at = |listener: &TcpListener| Some(config.server.announced(listener.local_addr().ok()?));
@@ -40,7 +40,8 @@ pub(super) async fn listen(config: &Config, address: &str, key: &str) -> Outcome
     TcpListener::bind(addresses.as_slice()).await.map_err(failed)
 }
 
-/// Prints where the server listens; to a person also where the console is. A closed standard output is fine.
+/// Prints the listen addresses, and on a terminal also the console's. A closed standard output is
+/// not an error.
 pub(super) fn announce(handle: &Handle, scheme: &str) -> Outcome {
     let mut out = Output::new();
     let is_person = io::stdout().is_terminal();
@@ -51,7 +52,7 @@ pub(super) fn announce(handle: &Handle, scheme: &str) -> Outcome {
     }
 }
 
-/// The first line is for programs; with a scheme, a second one is the console's address.
+/// Returns a first line for programs; with a scheme, also a second one with the console's address.
 fn announcement(
     http: Option<SocketAddr>,
     resp: Option<SocketAddr>,
@@ -62,7 +63,7 @@ fn announcement(
     };
     let mut text = format!("listening http={} resp={}", shown(http), shown(resp));
     if let (Some(mut address), Some(scheme)) = (http, scheme) {
-        // A browser reaches a server that listens on all addresses by this machine's own.
+        // A browser on this machine reaches a server that listens on all addresses by loopback.
         match address.ip() {
             IpAddr::V4(Ipv4Addr::UNSPECIFIED) => address.set_ip(Ipv4Addr::LOCALHOST.into()),
             IpAddr::V6(Ipv6Addr::UNSPECIFIED) => address.set_ip(Ipv6Addr::LOCALHOST.into()),

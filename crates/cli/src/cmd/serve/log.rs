@@ -1,8 +1,8 @@
 //! The log on standard error.
 //!
-//! Libraries log what clients do, as often as clients do it: a flood of requests would be a flood of lines. So does the
-//! server, where a store or another server fails. So each such place in a program writes one line a second, with how
-//! often it did not.
+//! Libraries log what clients do, each time: a flood of requests would be a flood of lines. The
+//! server does the same when a store or a peer fails. So each such place in the program writes one
+//! line a second, with the number of lines left out.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,12 +18,12 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::follow::SetFilter;
 
-/// For how long a place that has written a line writes no other.
+/// Time between two lines of one place.
 const EVERY_MS: u64 = 1_000;
-/// Where the server counts its lines by itself, for each code of an error.
+/// Target of lines that the server itself limits, for each error code.
 const COUNTED: &str = "snowmint_server::service::complaint";
 
-/// Starts the log; returns how its filter is changed.
+/// Starts the log; returns the function that changes its filter.
 pub(super) fn log_to_stderr(filter: EnvFilter) -> SetFilter {
     let is_terminal = std::io::stderr().is_terminal();
     let builder = tracing_subscriber::fmt()
@@ -37,21 +37,21 @@ pub(super) fn log_to_stderr(filter: EnvFilter) -> SetFilter {
     Box::new(move |filter| handle.reload(filter).map_err(|error| error.to_string()))
 }
 
-/// The target of an event, and its name, which is where it stands in the source.
+/// Target of an event, and its name, which is its place in the source code.
 type Place = (&'static str, &'static str);
 
-/// Lines, of which callers cause a bounded number.
+/// Formatter that bounds the number of lines that callers cause.
 #[derive(Debug)]
 struct Bounded<F> {
     lines: F,
     timer: Arc<dyn Timer>,
-    /// Places are fixed when a program is built, so there are few.
+    /// State of each place. Places are fixed at build time, so there are few.
     told: Mutex<HashMap<Place, Told>>,
 }
 
 #[derive(Debug, Default)]
 struct Told {
-    /// In elapsed time.
+    /// Time from which the place may write again, as elapsed time.
     again_at_ms: u64,
     unsaid: u64,
 }
@@ -61,7 +61,7 @@ impl<F> Bounded<F> {
         Self { lines, timer, told: Mutex::default() }
     }
 
-    /// How often this place was not told, if it is told now.
+    /// Returns the number of lines left out at this place, if it may write now.
     fn due(&self, place: Place) -> Option<u64> {
         let now_ms = self.timer.elapsed().get();
         let mut places = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +75,8 @@ impl<F> Bounded<F> {
     }
 }
 
-/// Whether callers may cause an event as often as they like. Whoever asks for details gets all of them.
+/// Returns whether callers can cause an event without limit. Levels below INFO are never limited:
+/// an operator who enables them gets all lines.
 fn is_bounded_here(metadata: &Metadata<'_>) -> bool {
     let target = metadata.target();
     let is_wanted = ["snowmint", "audit"].iter().any(|own| target.starts_with(own));
@@ -116,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// What was written.
+    /// Captured output.
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -131,7 +132,7 @@ mod tests {
         }
     }
 
-    /// The lines that all this writes.
+    /// Returns the lines that `what` writes.
     fn lines(timer: &ManualTimer, what: impl FnOnce()) -> Vec<String> {
         let written = Written::default();
         let (to, timer) = (written.clone(), Arc::new(timer.clone()));

@@ -1,5 +1,5 @@
-//! `snowmint serve`: the composition root. Puts configuration, store, node and server together, and
-//! takes them apart again in the right order.
+//! `snowmint serve`: the composition root. It assembles configuration, store, node and server, and
+//! stops them in the right order.
 
 mod checks;
 mod follow;
@@ -39,14 +39,14 @@ use crate::traces::Exporting;
 
 /// Serve IDs over HTTP and RESP.
 ///
-/// With nothing given: the store is a file in ./snowmint-data, HTTP is on 127.0.0.1:7700, RESP on
-/// 127.0.0.1:7701, and the sources default (snowflake), numbers (segment) and counters (counter) are ready to
-/// use. The first
-/// line on standard output is `listening http=ADDRESS resp=ADDRESS`; a terminal also gets the console's address.
+/// Defaults: the store is a file in ./snowmint-data, HTTP is on 127.0.0.1:7700, RESP on
+/// 127.0.0.1:7701, and the sources default (snowflake), numbers (segment) and counters (counter)
+/// exist. The first line on standard output is `listening http=ADDRESS resp=ADDRESS`; a terminal
+/// also gets the console's address.
 ///
-/// SIGTERM or SIGINT stops it: requests in progress are finished and worker numbers given back. A
-/// second signal does not wait for requests. SIGHUP reads the configuration anew: log, limits and sources
-/// follow at once, and the log names what takes a restart.
+/// SIGTERM or SIGINT stops the server: it finishes requests in progress and releases worker
+/// numbers. A second signal does not wait for requests. SIGHUP reloads the configuration: changes
+/// of log, limits and sources apply at once, and the log names keys that need a restart.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint serve
@@ -56,22 +56,22 @@ use crate::traces::Exporting;
 pub(crate) struct Serve {
     #[command(flatten)]
     chosen: Chosen,
-    /// Where HTTP is spoken; port 0 picks a free one.
+    /// HTTP and gRPC listen address; port 0 picks a free port.
     #[arg(long, value_name = "ADDR")]
     http: Option<String>,
-    /// Where RESP, the protocol of Redis, is spoken; port 0 picks a free one.
+    /// Listen address of RESP, the protocol of Redis; port 0 picks a free port.
     #[arg(long, value_name = "ADDR")]
     resp: Option<String>,
-    /// What this process is called in listings; also its wish for the worker number it had before.
+    /// Name in `worker list`; a restart under it reclaims the worker number.
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
-    /// Listen on addresses that other machines reach, without tokens and TLS.
+    /// Allow addresses that other machines reach, without tokens and TLS.
     #[arg(long)]
     insecure: bool,
     /// Allow a store that forgets everything when the process ends: IDs may come again then.
     #[arg(long)]
     ephemeral: bool,
-    /// Only say whether the configuration is right.
+    /// Only check the configuration.
     #[arg(long)]
     check: bool,
 }
@@ -128,22 +128,22 @@ impl Serve {
             Ok(config)
         });
         let outcome = runtime.block_on(serve(config, journal, read, set_filter));
-        // Whatever is still running has had its time.
+        // Tasks that still run have used up their time.
         runtime.shutdown_background();
         outcome
     }
 }
 
-/// Starts, waits for the end, and stops.
+/// Starts the server, waits for its end, and stops it.
 async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFilter) -> Outcome {
-    // Signals first: one that comes while we start must not be lost.
+    // Signals are registered first: one that comes during the start must not be lost.
     let mut signals = Signals::new()?;
     let security = Security::for_a_server(config)?;
     for caution in cautions(config) {
         tracing::warn!("{caution}");
     }
     let reloading = Reloading { hangups: hangups()?, read, set_filter };
-    // Ports before worker numbers: what is in use should cost nobody anything.
+    // Ports come before worker numbers: a port in use should not cost any worker number.
     let http = listen(config, &config.server.http, "server.http").await?;
     let resp = listen(config, &config.server.resp, "server.resp").await?;
     let reach = reach(config, &http, &resp).to_string();
@@ -151,7 +151,8 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
     let traces = exporting.traces();
     let node = tokio::select! {
         node = node::open_serving(config, journal, reach, traces.as_ref()) => node?,
-        // A store that does not answer keeps nobody here: there is nothing to finish or to give back.
+        // A store that does not respond must not delay the stop: there is nothing to finish or to
+        // release.
         () = signals.next() => {
             exporting.stop().await;
             tracing::info!("stopped before it had begun");
@@ -163,7 +164,7 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
         Ok(()) => serve_on(config, &node, guards, (http, resp), &mut signals, reloading).await,
         refused => refused,
     };
-    // The generators end for good before the store is told, and the store is closed last.
+    // The generators end for good before the store is notified, and the store is closed last.
     let closed = tokio::select! {
         closed = node.end(config.limits.stop_max.ms()) => closed.map_err(Failure::from),
         () = signals.next() => Err(Failure::unavailable(
@@ -175,15 +176,15 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
     served.and(closed)
 }
 
-/// Where the configuration is particular about worker numbers, nobody is served before the numbers are
-/// had; others wait for theirs while they serve what needs none.
+/// Claims the worker numbers before the server serves, if the configuration restricts them.
+/// Otherwise sources that need no number are served while the others wait for theirs.
 async fn check_workers(config: &Config, node: &Node) -> Outcome {
     let WorkerSection { number, reuse, after_crash, .. } = &config.worker;
     if (*number, *reuse, *after_crash == Then::Refuse) == (Number::Any, Again::Recycle, false) {
         return Ok(());
     }
     let sources = match node.sources().await {
-        // They were checked when the store was there.
+        // An earlier start checked them while the store was reachable.
         Err(error) if node::is_away(&error) && !node.kept_sources().is_empty() => return Ok(()),
         listed => listed?.sources,
     };
@@ -191,7 +192,7 @@ async fn check_workers(config: &Config, node: &Node) -> Outcome {
         let Err(error) = node.source(&source.name).await else { continue };
         let said = |more: &str| format!("source {}: {error}{more}", source.name);
         match error.kind() {
-            // Numbers are reserved beyond what the clock says.
+            // Worker numbers are reserved beyond the clock's time.
             ErrorKind::ClockBehind { .. } if *after_crash == Then::Refuse => {
                 let ways = "; set the clock right, wait, or choose another worker.after_crash";
                 return Err(Failure::refused(said(ways)));
@@ -212,7 +213,7 @@ async fn check_workers(config: &Config, node: &Node) -> Outcome {
     Ok(())
 }
 
-/// Which process the number's holder is, as far as the store knows.
+/// Describes the process that holds the number, as far as the store knows.
 async fn holder(node: &Node, full: &PoolFull) -> String {
     let Some(holder) = full.holders.first() else { return String::new() };
     let workers = node.workers().await.unwrap_or_default();
@@ -223,14 +224,14 @@ async fn holder(node: &Node, full: &PoolFull) -> String {
     }
 }
 
-/// How the configuration is read anew.
+/// Inputs of a reload.
 struct Reloading {
     hangups: Signal,
     read: Read,
     set_filter: SetFilter,
 }
 
-/// The settings of HTTP; with the name by which other servers ask this one.
+/// Returns the settings of HTTP, with the name by which peers call this server.
 fn asked_by_name(config: &Config) -> HttpSettings {
     let mut settings = config.http.clone();
     settings.hosts.push(config.server.name());
@@ -271,7 +272,7 @@ async fn serve_on(
     let attending = tokio::spawn({
         let (node, supervisor) = (node.clone(), supervisor.clone());
         async move {
-            // One that waits for an operator has listed them, and opened none.
+            // A node that waits for an operator has listed the sources, but opened none.
             let all = open_sources(&node).await && node.incarnation().is_some();
             let rest = async {
                 if !all {
@@ -297,7 +298,7 @@ async fn serve_on(
     Ok(())
 }
 
-/// Serves until a signal says that it is enough, and follows the configuration meanwhile.
+/// Serves until a signal ends it, and reloads the configuration meanwhile.
 async fn run(
     config: &Config,
     node: &Node,

@@ -1,4 +1,4 @@
-//! The sources of a server, opened when it starts, and what becomes of them.
+//! Opening of a server's sources at its start, and the forecasts for them.
 
 use snowmint_coord::error::chain;
 use snowmint_coord::{BootTimer, Node, Timer as _};
@@ -8,8 +8,8 @@ use crate::node::{is_away, when_joined};
 
 const DAY_MS: u64 = 86_400_000;
 
-/// Opens every source ahead of the first request, so that readiness speaks of them all. Where the store
-/// does not answer and some can be minted from without it, those; answers whether it was all.
+/// Opens every source before the first request, so that readiness covers all of them. If the store
+/// does not respond, opens the sources that can mint without it. Returns whether all were opened.
 pub(super) async fn open_sources(node: &Node) -> bool {
     let kept = node.kept_sources();
     let (names, all) = match node.sources().await {
@@ -26,7 +26,7 @@ pub(super) async fn open_sources(node: &Node) -> bool {
             return true;
         }
     };
-    // At once: one that has to wait holds no other up.
+    // All open at once: one that has to wait delays no other.
     let mut opening = JoinSet::new();
     for name in names {
         let node = node.clone();
@@ -40,7 +40,7 @@ pub(super) async fn open_sources(node: &Node) -> bool {
     all
 }
 
-/// Opens all of them once the store is there.
+/// Opens all sources once the store is reachable.
 pub(super) async fn open_the_rest(node: &Node) {
     loop {
         when_joined(node).await;
@@ -50,7 +50,7 @@ pub(super) async fn open_the_rest(node: &Node) {
     }
 }
 
-/// Says at the start and once a day what will run out.
+/// Logs at the start and once a day what will run out.
 pub(super) async fn tell_forecasts(node: Node) {
     loop {
         match node.forecast().await {

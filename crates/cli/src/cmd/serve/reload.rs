@@ -1,5 +1,5 @@
-//! What happens on SIGHUP: the configuration is read anew, what can change meanwhile is changed, and of the
-//! rest it is said that it needs a restart.
+//! Reload on SIGHUP: the configuration is read again, changes that need no restart are applied, and
+//! all others are logged as needing one.
 
 use std::collections::BTreeMap;
 
@@ -11,29 +11,29 @@ use crate::exit::{Failure, Outcome};
 /// A part of the process that follows the configuration while it runs.
 #[async_trait]
 pub(super) trait Follows: Send + Sync {
-    /// Which of its parts a key belongs to; none if it does not see to that key.
+    /// Returns the part that a key belongs to; `None` if this follower does not handle the key.
     fn part(&self, key: &str, old: &Config, new: &Config) -> Option<String>;
 
-    /// Makes one part as `new` has it, from now on. An error: it stays as it was.
+    /// Applies `new` to one part. After an error the part stays unchanged.
     async fn follow(&self, part: &str, old: &Config, new: &Config) -> Outcome;
 }
 
-/// Reads the configuration anew, as it was read at the start.
+/// Function that reads the configuration again, as at the start.
 pub(super) type Read = Box<dyn Fn() -> Outcome<Config> + Send + Sync>;
 
-/// The configuration as it holds now, and who follows it.
+/// The configuration in force, and its followers.
 pub(super) struct Reload {
     read: Read,
     now: Config,
     followers: Vec<Box<dyn Follows>>,
 }
 
-/// What came of one reading.
+/// Result of one reload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Told {
-    /// Keys that have another value now.
+    /// Number of keys with a new value in force.
     pub(super) changed: usize,
-    /// Keys that keep theirs.
+    /// Number of keys that keep their old value.
     pub(super) kept: usize,
 }
 
@@ -42,7 +42,7 @@ impl Reload {
         Self { read, now, followers }
     }
 
-    /// Reads and follows. Each key that changed gets one line in the log.
+    /// Reads and applies the configuration. Each changed key gets one line in the log.
     pub(super) async fn run(&mut self) -> Told {
         let new = match (self.read)() {
             Ok(new) => new,
@@ -86,7 +86,7 @@ impl Reload {
     }
 }
 
-/// One line in the log for each key.
+/// Logs one line for each key.
 fn tell(changes: &[Change], refused: Option<&Failure>) {
     for Change { key, old, new } in changes {
         match refused {
@@ -118,7 +118,7 @@ mod tests {
         Config::load(None, given).unwrap()
     }
 
-    /// Sees to one section, and refuses when it is told to.
+    /// A follower of one section, which fails if the flag is set.
     struct Section(&'static str, bool, Arc<Mutex<Vec<String>>>);
 
     #[async_trait]
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(*heard.lock().unwrap(), ["limits. (100000, 7)", "log. (7, 7)"]);
         assert_eq!(reload.now.limits.batch_max, 7);
         assert_eq!(reload.now.log.filter, "info");
-        // The second time nothing is new but what was refused.
+        // The second time, only the rejected change is new.
         assert_eq!(reload.run().await, Told { changed: 0, kept: 3 });
         assert_eq!(heard.lock().unwrap().len(), 3);
     }

@@ -1,4 +1,4 @@
-//! What the process is told by signals.
+//! Signals to the process.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -18,7 +18,7 @@ impl Signals {
         })
     }
 
-    /// The next wish that the process ends.
+    /// Waits for the next signal to end the process.
     pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

@@ -1,5 +1,5 @@
-//! The service manager that started the process, if it listens (systemd with `Type=notify`): it is told
-//! when the server is ready, what keeps it from being so, that it reloads or stops, and that it is alive.
+//! The service manager that started the process, if it listens (systemd with `Type=notify`). It
+//! gets notices of readiness or what prevents it, of reload and stop, and of liveness.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,18 +8,19 @@ use sd_notify::NotifyState;
 use snowmint_coord::{BootTimer, Node, Timer as _};
 use snowmint_core::{ElapsedMillis, Rfc3339};
 
-/// How often readiness is looked at until it is there, and afterwards: a server at rest is woken for it.
+/// Interval of readiness checks before the server is ready, and after. Each check wakes an idle
+/// server.
 const LOOK_MS: u64 = 250;
 const LOOK_READY_MS: u64 = 1_000;
-/// How many times in each interval of the watchdog it is told that the process is alive.
+/// Number of liveness notices in each interval of the watchdog.
 const WATCHDOG_SHARE: u64 = 3;
-/// The longest text for people.
+/// Longest status text.
 const STATUS_CHARS_MAX: usize = 300;
 
-/// The service manager. Clones speak to the same one; to nobody, where there is none.
+/// The service manager. Clones notify the same one; without one they do nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Supervisor {
-    /// Whether it was told that the server is ready: what reloads or becomes busy was ready before.
+    /// Whether it got the notice of readiness; reloading and busy servers were ready before.
     told_ready: Arc<AtomicBool>,
 }
 
@@ -28,7 +29,7 @@ impl Supervisor {
         std::env::var_os("NOTIFY_SOCKET").is_some()
     }
 
-    /// Looks after readiness and the watchdog, for as long as it runs.
+    /// Sends notices of readiness and for the watchdog, for as long as it runs.
     pub(super) async fn attend(self, node: Node) {
         if !Self::is_there() {
             return;
@@ -62,36 +63,36 @@ impl Supervisor {
         }
     }
 
-    /// The configuration is read anew.
+    /// Sends the notice that a reload begins.
     pub(super) fn reloading(&self) {
         if !self.told_ready.load(Ordering::Relaxed) {
             return;
         }
-        // Newer versions of systemd want to know when it began.
+        // Newer versions of systemd require the time when the reload began.
         if let Ok(now) = NotifyState::monotonic_usec_now() {
             tell(&[NotifyState::Reloading, now]);
         }
     }
 
-    /// That is done.
+    /// Sends the notice that the reload is done.
     pub(super) fn reloaded(&self) {
         if self.told_ready.load(Ordering::Relaxed) {
             tell(&[NotifyState::Ready]);
         }
     }
 
-    /// The server stops.
+    /// Sends the notice that the server stops.
     pub(super) fn stopping(&self) {
         tell(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
     }
 }
 
-/// In how many milliseconds the watchdog must hear again, if there is one.
+/// Returns the milliseconds until the watchdog's next notice is due, if there is a watchdog.
 fn alive_in_ms(watchdog_ms: Option<u64>, alive: ElapsedMillis) -> Option<u64> {
     watchdog_ms.map(|share_ms| share_ms.saturating_sub(BootTimer.elapsed().since(alive)))
 }
 
-/// In how many milliseconds to look again.
+/// Returns the milliseconds until the next check.
 fn look_in_ms(ready: bool, alive_in_ms: Option<u64>) -> u64 {
     let look_ms = if ready { LOOK_READY_MS } else { LOOK_MS };
     alive_in_ms.map_or(look_ms, |alive_in_ms| alive_in_ms.clamp(1, look_ms))

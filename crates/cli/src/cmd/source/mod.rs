@@ -1,4 +1,4 @@
-//! `snowmint source`: what sources there are, and what they are.
+//! `snowmint source`: lists, shows and changes sources.
 
 mod restripe;
 
@@ -15,7 +15,7 @@ use crate::output::Output;
 
 /// List, show, define, alter and disable sources.
 ///
-/// Asks the server that --server names, or the one on 127.0.0.1:7700.
+/// Calls the server of --server, or the one on 127.0.0.1:7700.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint source list
@@ -34,32 +34,33 @@ pub(crate) struct Source {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// All sources of the namespace.
+    /// List all sources of the namespace.
     List(Target),
-    /// One source with all its keys.
+    /// Show one source with all its keys.
     Show(Named),
-    /// A new source. Saying the same again is no error.
+    /// Define a new source. Defining it again with the same keys succeeds.
     Define(NamedKeys),
-    /// Change keys of a source. What its IDs depend on (kind, layout, epoch, ...) cannot change.
+    /// Change keys of a source. Keys that determine its IDs (kind, layout, epoch, ...) cannot
+    /// change.
     Alter(Alteration),
-    /// The source refuses to mint until `alter NAME --enabled true`.
+    /// Stop minting from the source until `alter NAME --enabled true`.
     Disable(Named),
     Restripe(restripe::Restripe),
 }
 
 #[derive(Debug, Args)]
 struct Target {
-    /// A running server: http://host:port, or several as snowmint://host:port,host:port.
+    /// Running server: http://host:port, or several as snowmint://host:port,host:port.
     #[arg(long, value_name = "URL", default_value = DEFAULT_SERVER)]
     server: String,
-    /// JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
 struct Named {
-    /// The source.
+    /// Name of the source.
     #[arg(value_name = "NAME")]
     name: String,
     #[command(flatten)]
@@ -76,15 +77,15 @@ struct NamedKeys {
 
 #[derive(Debug, Args)]
 struct Alteration {
-    /// Only if nobody has changed the source since it had this version, which `show` says.
+    /// Change the source only if it still has this version, which `show` prints.
     #[arg(long, value_name = "NUMBER")]
     if_version: Option<u64>,
     #[command(flatten)]
     to: NamedKeys,
 }
 
-/// The keys of a source as options: made from the table that the configuration file and the HTTP
-/// interface are checked by.
+/// Keys of a source as options, made from the table that also checks the configuration file and the
+/// HTTP interface.
 #[derive(Debug)]
 struct Keys(SourceSpec);
 
@@ -104,7 +105,7 @@ impl Args for Keys {
             Arg::new(key.name)
                 .long(key.name)
                 .value_name(spelled(key.takes))
-                // Refused by what the key is for, not by how options are written.
+                // The check of the key rejects a wrong number, not the syntax of options.
                 .allow_negative_numbers(true)
                 .help(format!("{} (for {}){default}", key.doc, key.kinds))
         }))
@@ -201,7 +202,7 @@ fn list(sources: &[SourceBody], target: &Target, out: &mut Output) -> Outcome {
     Ok(())
 }
 
-/// As it would stand in a configuration file.
+/// Prints a source in the form of the configuration file.
 fn show(source: &SourceBody, json: bool, out: &mut Output) -> Outcome {
     if json {
         return out.json(source);
@@ -226,7 +227,7 @@ fn show(source: &SourceBody, json: bool, out: &mut Output) -> Outcome {
     lines.into_iter().try_for_each(|line| out.line(line))
 }
 
-/// Dots in a name would be tables in TOML.
+/// Returns a name as a TOML key: unquoted dots would make tables.
 fn toml_key(name: &str) -> String {
     if name.contains('.') { format!("\"{name}\"") } else { name.into() }
 }
@@ -235,7 +236,7 @@ fn flatten(prefix: &str, table: &Map<String, Value>, lines: &mut Vec<String>) {
     for (key, value) in table {
         match value {
             Value::Object(inner) => flatten(&format!("{prefix}{key}."), inner, lines),
-            // Strings, numbers and booleans are written alike in JSON and TOML.
+            // JSON and TOML write strings, numbers and booleans alike.
             value => lines.push(format!("{prefix}{key} = {value}")),
         }
     }

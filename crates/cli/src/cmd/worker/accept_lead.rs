@@ -1,4 +1,5 @@
-//! `snowmint worker accept-lead`: the way out when a pool is full because marks lie ahead of the clock.
+//! `snowmint worker accept-lead`: recovery of a pool that is full because marks lie ahead of the
+//! clock.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -14,13 +15,13 @@ use crate::output::Output;
 use crate::store;
 use crate::when::{self, Zone};
 
-/// Let worker numbers be taken whose marks lie ahead of the clock, so that their IDs lead it.
+/// Assign worker numbers with marks ahead of the clock, so that their IDs lead the clock.
 ///
-/// Needed when a pool is full (pool_full) because a clock that was far ahead, or a fast-forward, left
-/// marks that the clock has not reached. First see that the clocks are right now. No mark is moved and
-/// no number comes twice: IDs of such a worker say a time that is still to come, and run at half speed
-/// until the clock has caught up. Numbers whose marks do not lie ahead are taken first. Servers that
-/// run find out by themselves within seconds. Without --until it only shows what lies ahead.
+/// Needed when a pool is full (pool_full) because a clock that was far ahead, or a fast-forward,
+/// left marks that the clock has not reached. First check that the clocks are right now. No mark
+/// moves and no ID comes twice: IDs of such a worker show a future time, and run at half speed
+/// until the clock has caught up. Numbers without marks ahead are assigned first. Running servers
+/// notice the change within seconds. Without --until it only shows the marks ahead.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint worker accept-lead --config /etc/snowmint.toml
@@ -29,10 +30,10 @@ use crate::when::{self, Zone};
 pub(crate) struct AcceptLead {
     #[command(flatten)]
     chosen: Chosen,
-    /// Accept marks up to this time; takes the place of what was accepted before.
+    /// Accept marks up to this time; replaces the time accepted before.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -75,7 +76,8 @@ impl AcceptLead {
     }
 }
 
-/// The mark of all numbers that nobody has had yet: where a fast-forward has moved it. None where it is not told.
+/// Returns the mark of all unused numbers, where a fast-forward has moved it; `None` if the store
+/// does not report it.
 async fn floor(store: &dyn Store) -> Outcome<Option<UnixMillis>> {
     match store.ground().await {
         Ok(Ground { mark, .. }) => Ok(Some(mark.unix_millis())),
@@ -144,7 +146,7 @@ fn show<'a>(
     Ok(())
 }
 
-/// Whether nobody has it, and its mark is in the way.
+/// Returns whether a slot is free and its mark lies ahead.
 fn lies_ahead(slot: &SlotInfo, now: UnixMillis) -> bool {
     let is_nobodys = !slot.live && !slot.is_avoided() && !is_lent(&slot.pool);
     is_nobodys && slot.mark.unix_millis() > now

@@ -1,5 +1,5 @@
-//! `snowmint worker fast-forward`, and what it shares with `snowmint worker recover`: the ways out when a store or a
-//! journal is refused.
+//! `snowmint worker fast-forward`, and code shared with `snowmint worker recover`: recovery when a
+//! store or a journal is rejected.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ use crate::node;
 use crate::store;
 use crate::when::{self, Zone};
 
-/// How far a store is moved, and by what is known.
+/// Options of how far a store is moved, and of the journals that are read.
 #[derive(Debug, Args)]
 pub(super) struct How {
     #[command(flatten)]
@@ -31,38 +31,38 @@ pub(super) struct How {
     /// Also move worker marks up to this time.
     #[arg(long, value_name = "TIME")]
     mark: Option<String>,
-    /// The time of --mark is meant, though it is more than a day ahead of this clock.
+    /// Accept a --mark that is more than a day ahead of this clock.
     #[arg(long, requires = "mark")]
     far_ahead: bool,
-    /// The next number of a segment source, at least; may be given several times.
+    /// Lowest next number of a segment source; may be given several times.
     #[arg(long, value_name = "SOURCE=NUMBER", value_parser = segment)]
     segment: Vec<(String, Mark)>,
-    /// The data directory of a server that is stopped, whose journal is read as well; may be given several times.
+    /// Data directory of a stopped server, to read its journal as well; may be given several times.
     #[arg(long, value_name = "DIR")]
     pub(super) journal: Vec<PathBuf>,
-    /// A journal that is lost, by its ID: what it alone knew may come again; may be given several times.
+    /// ID of a lost journal: numbers that it alone knew may come again; may be given several times.
     #[arg(long, value_name = "ID")]
     without: Vec<String>,
-    /// Only say what would be done.
+    /// Only show the plan.
     #[arg(long)]
     dry_run: bool,
-    /// One JSON object, when all is done.
+    /// Print one JSON object at the end.
     #[arg(long)]
     pub(super) json: bool,
 }
 
-/// Move a restored or replaced store past everything that was ever promised, and set the journal
-/// aside.
+/// Move a restored or replaced store past everything ever promised, and set the journal aside.
 ///
-/// Needed when `serve` refuses to start because the store went back, is another one, or because the
-/// journal is a copy or damaged. Stop every server of the store first. Nothing is ever moved back.
-/// Worker marks go past the journal's marks, and past the clock as far as servers of this configuration
-/// (worker.window, worker.lead_max, clock.skew_max, the sources' lead_max) can have minted ahead of it:
-/// take theirs, and see that this clock is right. Minting can begin when that time, which is printed, has
-/// come. Numbers of segment sources that only the lost store knew must be named with --segment. Sources of the
-/// configuration that the store lacks are defined, and with --config a missing file of SQLite is made, so that a
-/// store that was lost altogether is made and moved in one step. A source that only the journal knows is kept
-/// like a deleted one: defined again, it goes on above its numbers.
+/// Needed when `serve` refuses to start because the store was rolled back or is another one, or
+/// because the journal is a copy or damaged. Stop every server of the store first. Nothing ever
+/// moves back. Worker marks move past the journal's marks. They also move past the clock, by as
+/// much as servers of this configuration (worker.window, worker.lead_max, clock.skew_max, the
+/// sources' lead_max) can have minted ahead of it: use the servers' configuration, and check that
+/// this clock is right. Minting can begin at the printed time. Give numbers of segment sources that
+/// only the lost store knew by --segment. Sources of the configuration that the store lacks are
+/// defined, and with --config a missing SQLite file is created: a completely lost store is created
+/// and moved in one step. A source that only the journal knows is kept like a deleted one: defined
+/// again, it continues above its numbers.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint worker fast-forward --dry-run
@@ -72,7 +72,7 @@ pub(super) struct How {
 pub(crate) struct FastForward {
     #[command(flatten)]
     how: How,
-    /// Give the store a new identity, so that whoever knew the old one refuses it.
+    /// Give the store a new identity, so that every server with the old one rejects it.
     #[arg(long)]
     new_identity: bool,
 }
@@ -88,7 +88,7 @@ impl FastForward {
     pub(crate) fn run(self) -> Outcome {
         let how = &self.how;
         let config = how.chosen.load(Vec::new())?;
-        // Who names no configuration may have meant another file.
+        // Without a configuration file, the operator may have meant another store.
         if !how.chosen.has_file() {
             store::check_file(&config)?;
         }
@@ -103,16 +103,16 @@ impl FastForward {
     }
 }
 
-/// One way to move a store.
+/// Variant of a store's move.
 pub(super) struct Step {
     pub(super) command: &'static str,
     pub(super) new_identity: bool,
-    /// The data directory whose journal is set aside.
+    /// Data directory with the journal to set aside.
     pub(super) lock: Option<DataDir>,
 }
 
 impl How {
-    /// What is named by hand.
+    /// Returns the values of the options.
     pub(super) fn request(&self) -> Outcome<RecoveryRequest> {
         let mark = self.mark.as_deref().map(|text| Zone::default().read(text)).transpose();
         Ok(RecoveryRequest {
@@ -123,7 +123,7 @@ impl How {
         })
     }
 
-    /// The same, for a server.
+    /// Returns the same values for a server.
     pub(super) fn asked(&self) -> Outcome<http::RecoveryRequest> {
         let RecoveryRequest { mark, far_ahead, segments, without } = self.request()?;
         let segments = segments.into_iter().map(|(name, next)| (name, next.get().to_string()));
@@ -179,7 +179,7 @@ impl How {
         shown.done(&body, aside.as_deref())
     }
 
-    /// What the journal knows; nothing when there is none.
+    /// Reads the journal; empty if there is none.
     fn own_journal(&self, lock: Option<&DataDir>) -> Outcome<Record> {
         let Some(lock) = lock else { return Ok(Record::default()) };
         match journal::inspect(lock) {
@@ -187,7 +187,8 @@ impl How {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => {
                 Ok(Record::default())
             }
-            // What it knew is lost: somebody has to say up to when IDs may have been minted.
+            // The journal's content is lost: the operator must give a time up to which IDs may have
+            // been minted.
             Err(error) if self.mark.is_none() => Err(Failure::usage(format!(
                 "the journal cannot be read, so name with --mark a time that no ID has reached: {}",
                 error.kind()
@@ -197,7 +198,7 @@ impl How {
     }
 }
 
-/// Looks, and makes nothing.
+/// Reads the state and creates nothing.
 async fn look(
     config: &Config,
     read: Vec<Record>,
@@ -219,13 +220,13 @@ async fn look(
     Ok(recovery)
 }
 
-/// The journals of other data directories, which nobody else may be using.
+/// Reads the journals of other data directories, which no other process may be using.
 fn read_all(dirs: &[PathBuf]) -> Outcome<Vec<Record>> {
     dirs.iter().map(|dir| read(dir)).collect()
 }
 
 fn read(dir: &Path) -> Outcome<Record> {
-    // Where there is none, no lock is made either.
+    // Without a journal, no lock file is created either.
     if !journal::is_in(dir).unwrap_or(false) {
         let shown = dir.display();
         return Err(Failure::usage(format!("--journal {shown}: there is no journal in it")));
@@ -233,7 +234,7 @@ fn read(dir: &Path) -> Outcome<Record> {
     Ok(journal::inspect(&DataDir::lock(dir)?)?)
 }
 
-/// Moves the store, and defines what it lacks. Answers its identity before and after.
+/// Moves the store and defines missing sources. Returns the store's identity before and after.
 async fn done(
     config: &Config,
     lacks_sources: bool,
@@ -243,7 +244,7 @@ async fn done(
     let before = store.identity().await.ok();
     let mut identity = store.fast_forward(forward).await?;
     if lacks_sources {
-        // As a start does.
+        // A start does the same.
         node::open(config, node::Journal::Without).await?.end(END_MS).await?;
         identity = store.identity().await?;
     }
@@ -251,7 +252,7 @@ async fn done(
     Ok((before, identity))
 }
 
-/// One line for whoever asks later what was done.
+/// Appends a line to the audit trail.
 fn leave_trail(
     config: &Config,
     step: &Step,

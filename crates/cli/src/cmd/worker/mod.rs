@@ -1,4 +1,4 @@
-//! `snowmint worker`: who holds which worker number, until when.
+//! `snowmint worker`: worker numbers, their holders and their ends.
 
 mod accept_lead;
 mod fast_forward;
@@ -14,7 +14,7 @@ use crate::client::{Client, DEFAULT_SERVER};
 use crate::exit::Outcome;
 use crate::output::Output;
 
-/// Show who holds which worker number and until when; and the operator's ways out.
+/// Show the holder of each worker number and the end of its lease; recover stores and pools.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint worker list
@@ -30,9 +30,10 @@ pub(crate) struct Worker {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// All worker numbers that were ever held: by the server that is asked (own), by others (live), or
-    /// by nobody who is there (free), that nobody shall have (avoided), or that is lent to a client up to its mark (lent); with owner, host (in a container, its name), process, mark, and
-    /// when the process was launched, took the number and last renewed.
+    /// List all worker numbers that were ever held: by the called server (own), by another member
+    /// (live), by no running process (free), excluded (avoided), or by a client's external lease up
+    /// to its mark (lent). Each has owner, host (in a container, its name), process, mark, and the
+    /// times of the process's launch, of the claim and of the last renewal.
     List(List),
     Recover(recover::Recover),
     FastForward(fast_forward::FastForward),
@@ -42,10 +43,10 @@ enum Action {
 
 #[derive(Debug, Args)]
 struct List {
-    /// A running server: http://host:port, or several as snowmint://host:port,host:port.
+    /// Running server: http://host:port, or several as snowmint://host:port,host:port.
     #[arg(long, value_name = "URL", default_value = DEFAULT_SERVER)]
     server: String,
-    /// One JSON object a line.
+    /// Print one JSON object a line.
     #[arg(long)]
     json: bool,
 }

@@ -1,4 +1,4 @@
-//! `snowmint worker reclaim`: the way out when marks of worker numbers were moved far ahead of the clock.
+//! `snowmint worker reclaim`: recovery of worker numbers with marks far ahead of the clock.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -17,16 +17,17 @@ use crate::output::Output;
 use crate::store;
 use crate::when::{self, Zone};
 
-/// Take worker numbers back whose marks were moved far ahead of the clock, and fence whoever had them.
+/// Take back worker numbers with marks far ahead of the clock, and fence their holders.
 ///
-/// Needed when a program that meant harm, or a process whose clock was years wrong, used numbers up: nobody mints by them
-/// until the clock has come to their marks. Without --no-ids-ahead it only shows who has them, and where their
-/// marks would go: as far ahead of the clock as servers of this configuration (worker.window, worker.lead_max,
-/// clock.skew_max, the sources' lead_max) can have minted, as worker fast-forward says it; take theirs, and see that this
-/// clock is right. That is the only mark that ever falls, and the store cannot know whether it may: IDs that were minted from
-/// there on come again. So say --no-ids-ahead only if no such ID is in use, and whoever had the numbers
-/// mints no more. Numbers whose marks are not that far ahead stay as they are. Avoided numbers, lent ones, and those of
-/// worker.reuse = "never" are refused.
+/// Needed when a malicious program, or a process with a clock years ahead, used numbers up: no
+/// server mints with them until the clock reaches their marks. Without --no-ids-ahead it only shows
+/// the holders and the new marks. These lie ahead of the clock by as much as servers of this
+/// configuration (worker.window, worker.lead_max, clock.skew_max, the sources' lead_max) can have
+/// minted, as with worker fast-forward: use the servers' configuration, and check that this clock
+/// is right. No other mark ever falls, and the store cannot check that it may: IDs minted from the
+/// new mark on come again. So give --no-ids-ahead only if no such ID is in use, and the former
+/// holders mint no more. Numbers with marks not that far ahead stay unchanged. Excluded numbers,
+/// external leases, and numbers of worker.reuse = "never" are rejected.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint worker reclaim workers-10 3 17 --config /etc/snowmint.toml
@@ -35,22 +36,24 @@ use crate::when::{self, Zone};
 pub(crate) struct Reclaim {
     #[command(flatten)]
     chosen: Chosen,
-    /// The pool, as `worker list` shows it.
+    /// Pool, as in `worker list`.
     #[arg(value_name = "POOL")]
     pool: String,
-    /// The numbers.
+    /// Worker numbers.
     #[arg(value_name = "NUMBER", required = true)]
     numbers: Vec<u64>,
-    /// Do it: no ID of these numbers is in use from the shown time on, and nobody mints by them any more.
+    /// Carry it out: no ID of these numbers from the shown time on is in use, and no process mints
+    /// with them any more.
     #[arg(long)]
     no_ids_ahead: bool,
-    /// IDs are in use up to this time, so marks go no lower.
+    /// Time up to which IDs are in use; marks fall no lower.
     #[arg(long, value_name = "TIME")]
     mark: Option<String>,
-    /// Also numbers that a live process holds: it is fenced at its next extend, and may mint until then.
+    /// Include numbers of live processes: they are fenced at their next extend, and may mint until
+    /// then.
     #[arg(long)]
     from_live: bool,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -84,7 +87,7 @@ impl Reclaim {
         if reclaimed.is_some() { Ok(()) } else { plan.looked(self.from_live) }
     }
 
-    /// Looks, and changes nothing.
+    /// Reads the state and changes nothing.
     async fn look(&self, config: &Config, store: &dyn Store) -> Outcome<Plan> {
         let settings = NodeSettings { builtin: config.sources.builtin, ..node::pacing(config) };
         let configured = Configured { sources: &config.specs(), settings: &settings };
@@ -123,18 +126,18 @@ impl Reclaim {
     }
 }
 
-/// What would be done.
+/// Plan of the reclaim.
 struct Plan {
     asked: Asked,
-    /// The numbers that were named.
+    /// Slots of the given numbers.
     slots: Vec<SlotInfo>,
     members: Vec<MemberInfo>,
-    /// Where marks go.
+    /// New mark of the numbers.
     to: Mark,
     now: UnixMillis,
 }
 
-/// What may become of a number.
+/// Outcome for a number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Avoided,
@@ -164,7 +167,7 @@ impl Plan {
         }
     }
 
-    /// When the holder's presence ends, or ended.
+    /// Returns the end of the holder's presence.
     fn lease_ends(&self, slot: &SlotInfo) -> Option<UnixMillis> {
         let is_holder = |info: &&MemberInfo| Some(info.member.incarnation) == slot.holder;
         let holder = self.members.iter().find(is_holder)?;
@@ -239,7 +242,7 @@ impl Plan {
         format!("held by {owner} on {host}, {ends}")
     }
 
-    /// The end of a look: what has to be so before anything is done.
+    /// Ends a run without changes: returns an error if a condition is not met.
     fn looked(&self, from_live: bool) -> Outcome {
         let all = |fate| self.slots.iter().filter(move |slot| self.fate(slot) == fate).count();
         if all(Fate::Avoided) > 0 {
@@ -267,7 +270,7 @@ impl Plan {
     }
 }
 
-/// One line for whoever asks later what was done.
+/// Appends a line to the audit trail.
 fn leave_trail(config: &Config, plan: &Plan, done: &Reclaimed) {
     let Reclaimed { slot, from, to, term } = done;
     let holder = plan.slots.iter().find(|known| known.slot == *slot);

@@ -1,4 +1,4 @@
-//! `snowmint worker recover`: the way out of a store in doubt.
+//! `snowmint worker recover`: recovery of a store in doubt.
 
 use clap::Args;
 use snowmint_wire::http::{RecoveryBody, RecoveryRequest};
@@ -9,13 +9,15 @@ use crate::client::Client;
 use crate::exit::{Outcome, complain};
 use crate::store;
 
-/// Move a store that is in doubt past all that the journals of its servers have reported, while they run.
+/// Move a store in doubt past everything that the journals of its servers have reported, while they
+/// run.
 ///
-/// A server that finds that its store was put back does not mint, and says so there: then no server mints. Each
-/// reports what its journal knows. With --dry-run this lists the journals that have reported and those that are missing,
-/// and what would be moved where; without, it moves the store, gives it a new history, and the servers go on by
-/// themselves. Start a server that is missing, or name its journal. With --server any server of the store does it, for
-/// whoever may administer all sources: the store need not be reached from here.
+/// A server that detects a store rollback does not mint, and records it in the store: then no
+/// server mints. Each server reports what its journal knows. --dry-run lists the journals that have
+/// reported, the missing journals, and what would move where. Without it, the command moves the
+/// store, gives it a new history, and the servers continue by themselves. Start a missing server,
+/// or give its journal. With --server, any server of the store does this for a caller that may
+/// administer all sources: the store need not be reachable from here.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint worker recover --dry-run
@@ -25,11 +27,11 @@ use crate::store;
 pub(crate) struct Recover {
     #[command(flatten)]
     how: How,
-    /// A running server that does it: http://host:port, or several as snowmint://host:port,host:port. Without, the store
-    /// of the configuration is moved from here.
+    /// Running server that does it: http://host:port, or several as snowmint://host:port,host:port.
+    /// Without it, the store of the configuration is moved from here.
     #[arg(long, value_name = "URL", conflicts_with_all = ["journal", "config", "data_dir", "store", "namespace"])]
     server: Option<String>,
-    /// Not the server's own store, but this one of [stores].
+    /// Recover this store of [stores] instead of the server's primary store.
     #[arg(long, value_name = "NAME", requires = "server")]
     secondary: Option<String>,
 }
@@ -47,7 +49,7 @@ impl Recover {
         if !self.how.chosen.has_file() {
             store::check_file(&config)?;
         }
-        // The servers run, and have their data directories.
+        // The servers run, and use their data directories.
         let step = Step { command: "worker recover", new_identity: false, lock: None };
         self.how.move_forward(&config, None, &step)
     }

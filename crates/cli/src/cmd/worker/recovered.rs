@@ -1,4 +1,4 @@
-//! What is told of a store that is or would be moved.
+//! Output about a store that is or would be moved.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::output::Output;
 pub(super) const NOTHING_TO_RECOVER: &str =
     "the store is not in doubt: there is nothing to recover";
 
-/// What is printed, for people as it is known, for machines at the end.
+/// Output, for people as results come, for machines at the end.
 pub(super) struct Recovered {
     out: Output,
     json: bool,
@@ -22,7 +22,7 @@ impl Recovered {
         Self { out: Output::new(), json }
     }
 
-    /// The journals, and what is about to be done, before it is.
+    /// Prints the journals and the plan, before it is carried out.
     pub(super) fn plan(&mut self, body: &RecoveryBody) -> Outcome {
         for name in &body.undefined {
             let next = body.segments.get(name).map_or("there", String::as_str);
@@ -51,14 +51,14 @@ impl Recovered {
         self.out.flush()
     }
 
-    /// The end of a dry run, which tells by its exit code whether anything is missing.
+    /// Ends a dry run: the result shows whether anything is missing.
     pub(super) fn looked(&mut self, body: &RecoveryBody) -> Outcome {
         complain("nothing was changed (--dry-run)");
         self.told(body, None)?;
         body.unsaid.as_ref().map_or(Ok(()), |unsaid| Err(Failure::refused(unsaid)))
     }
 
-    /// The store after it was moved.
+    /// Prints the store after the move.
     pub(super) fn stored(&mut self, body: &RecoveryBody) -> Outcome {
         if let (false, Some(store)) = (self.json, &body.store) {
             self.out.line(format_args!("store: {} with {} writes", store.id, store.writes))?;
@@ -66,7 +66,7 @@ impl Recovered {
         self.out.flush()
     }
 
-    /// The end of what is printed: everything, where machines read it.
+    /// Ends the output, for machines with all of it.
     pub(super) fn done(&mut self, body: &RecoveryBody, aside: Option<&Path>) -> Outcome {
         if let (false, Some(aside)) = (self.json, aside) {
             self.out.line(format_args!("journal: set aside as {}", aside.display()))?;

@@ -1,11 +1,14 @@
-//! `snowmint source restripe`: how N installations that share nothing become M.
+//! `snowmint source restripe`: turns N deployments that share nothing into M.
 //!
-//! One installation is one step of its store. With several, no number may come from an old stripe of one
-//! and a new stripe of another, so there is a number that parts them: first every store is told that its
-//! old stripe ends there (`until`), above everything that it has handed out; only when all have answered
-//! does each get its new stripe, which begins there. A command that is cut off leaves stores that mint
-//! below that number or above it, never a wrong one, and is taken up by giving it again.
+//! A single deployment needs one step of its store. With several, no number may come from an old
+//! stripe of one and a new stripe of another, so a parting number separates them. First every store
+//! records that its old stripe ends there (`until`), above all numbers that it has issued. Only
+//! when all have confirmed does each get its new stripe, which begins there. An interrupted command
+//! leaves stores that mint below or above the parting number, never a wrong number; the same
+//! command again completes it.
 //!
+//! The stores of a multi-store source are deployments like any other, which this command opens
+//! itself. A store that does not have the source yet gets it above the parting number.
 //! The stores of one source with several are installations like any other, which this command opens
 //! itself; one that does not have the source yet gets it above that number.
 
@@ -26,17 +29,17 @@ use crate::exit::{Failure, Outcome};
 use crate::output::Output;
 use place::Place;
 
-/// How often a number is chosen that stores overtake while they are told of it.
+/// Number of attempts with a parting number that stores overtake before they record it.
 const TRIES: u32 = 8;
-/// How much further away the next one is.
+/// Factor by which the next parting number lies further away.
 const FURTHER: u64 = 8;
 
-/// Give installations that share nothing other stripes of a segment source: installation J of M has the
-/// numbers J, J + M, J + 2M, ... While they serve, above every number that was handed out.
+/// Give deployments that share nothing other stripes of a segment source: deployment J of M gets
+/// the numbers J, J + M, J + 2M, ..., above every issued number, while all serve.
 ///
-/// Name every installation that has the source, also those whose stripe stays: else the same number
-/// could come twice. When not all can be reached, nothing is changed. A command that was cut off is
-/// finished by giving it again.
+/// Give every deployment that has the source, including those with an unchanged stripe: otherwise
+/// the same number could come twice. If any is unreachable, nothing is changed. The same command
+/// again finishes an interrupted one.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint source restripe orders --increment 2 --offset 1
@@ -45,35 +48,36 @@ const FURTHER: u64 = 8;
       --stripe 3=10.0.0.3:7700
   snowmint source restripe orders --increment 3 --config snowmint.toml --stripe 1=a --stripe 2=b --stripe 3=c")]
 pub(crate) struct Restripe {
-    /// The source.
+    /// Name of the source.
     #[arg(value_name = "NAME")]
     name: String,
-    /// How many stripes there are: the distance from a number to the next.
+    /// Number of stripes: the distance from a number to the next.
     #[arg(long, value_name = "M")]
     increment: u64,
-    /// Where the new stripes begin: above all numbers that were handed out. Without it, as soon as can be.
+    /// Start of the new stripes, above all issued numbers; default: as low as possible.
     #[arg(long, value_name = "NUMBER")]
     first: Option<u64>,
-    /// The stripe of the only installation, 1 to M.
+    /// Stripe of the only deployment, 1 to M.
     #[arg(long, value_name = "J", required_unless_present = "stripe", conflicts_with = "stripe")]
     offset: Option<u64>,
-    /// A running server of the only installation.
+    /// Running server of the only deployment.
     #[arg(long, value_name = "URL", default_value = DEFAULT_SERVER, conflicts_with = "stripe")]
     server: String,
-    /// A stripe, and who gets it: a running server of an installation, or a store of a source that has
-    /// several (its URL, or its name in `stores`). Once for each.
+    /// Stripe and its holder: a running server of a deployment, or a store of a multi-store source
+    /// (its URL, or its name in `stores`); given once for each.
     #[arg(long, value_name = "J=URL", value_parser = stripe)]
     stripe: Vec<(u64, String)>,
-    /// Who has a stripe and gets none any more: it ends where the new stripes begin. Once for each.
+    /// Holder of a stripe that gets none any more: its stripe ends where the new ones begin; given
+    /// once for each.
     #[arg(long, value_name = "URL", requires = "stripe")]
     leaves: Vec<String>,
-    /// The configuration file whose `stores` are named.
+    /// Configuration file with the names of `stores`.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The namespace of stores.
+    /// Namespace of the stores.
     #[arg(long, value_name = "NS")]
     namespace: Option<String>,
-    /// JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -86,13 +90,13 @@ fn stripe(text: &str) -> Result<(u64, String), String> {
     Ok((offset, url.to_owned()))
 }
 
-/// One installation, and what was said of it last.
+/// One deployment, and its last known state.
 struct Installation {
-    /// The stripe that it gets, if any.
+    /// Stripe that it gets, if any.
     offset: Option<u64>,
     url: String,
     place: Place,
-    /// None while it does not have the source.
+    /// Last seen source; `None` while the deployment does not have it.
     body: Option<SourceBody>,
 }
 
@@ -100,8 +104,8 @@ impl Restripe {
     pub(crate) fn run(self) -> Outcome {
         let mut all = self.look()?;
         if !all.iter().all(|one| self.is_done(one)) {
-            // A lone store needs no number that parts old from new: its own mark does. Nor do several whose
-            // stripes stay what they are, and only begin further up.
+            // A single store needs no parting number: its own mark separates old from new. Nor do
+            // several stores that keep their stripes and only begin further up.
             let alone = all.len() == 1 && all.iter().all(|one| one.until().is_none());
             let stay = self.first.is_some() && all.iter().all(|one| one.keeps(self.increment));
             let parting = if alone || stay { self.first } else { Some(self.part(&mut all)?) };
@@ -114,7 +118,7 @@ impl Restripe {
         out.flush()
     }
 
-    /// Whether nothing is left to be done about one.
+    /// Returns whether a deployment needs no further change.
     fn is_done(&self, one: &Installation) -> bool {
         match one.offset {
             Some(_) => {
@@ -130,7 +134,7 @@ impl Restripe {
         Config::load(self.config.as_deref(), flags.into_iter().collect())
     }
 
-    /// Asks every installation what it has.
+    /// Reads the current state of every deployment.
     fn look(&self) -> Outcome<Vec<Installation>> {
         let lone = self.offset.map(|offset| (offset, self.server.clone()));
         let stripes: Vec<_> = lone.into_iter().chain(self.stripe.iter().cloned()).collect();
@@ -184,7 +188,8 @@ impl Restripe {
         Ok(all)
     }
 
-    /// The number below which no new stripe and above which no old one mints, told to all.
+    /// Agrees with all on the parting number: below it no new stripe mints, and above it no old
+    /// one.
     fn part(&self, all: &mut [Installation]) -> Outcome<u64> {
         if all.iter().any(|one| one.has(self.increment)) {
             return self.go_on(all);
@@ -216,16 +221,16 @@ impl Restripe {
         Err(self.undo(all, Failure::unavailable(why)))
     }
 
-    /// Tells all that their old stripes end there. Answers whether none had passed it.
+    /// Ends all old stripes at this number. Returns whether no deployment had passed it.
     fn agree(&self, all: &mut [Installation], parting: u64) -> Outcome<bool> {
         let Err(failure) = self.cap(all, parting) else { return Ok(!was_passed(all, parting)) };
-        // Whoever has passed it is not told to end there.
+        // A deployment that has passed the number rejects the end.
         self.look_again(all);
         if was_passed(all, parting) { Ok(false) } else { Err(self.undo(all, failure)) }
     }
 
-    /// As much of the room as the period has for which serials are made now: what parts old from new in a
-    /// later one would be an end to the numbers of this one.
+    /// Returns the part of `room` within the current period of serials. A parting number in a later
+    /// period would end the numbers of the current one.
     fn within_period(&self, all: &[Installation], highest: u64, room: u64) -> Outcome<u64> {
         let keys = all.iter().find_map(|one| one.body.as_ref()).map(|body| body.keys.clone());
         let json = Value::Object(keys.unwrap_or_default()).to_string();
@@ -241,13 +246,15 @@ impl Restripe {
         })
     }
 
-    /// What a command before this one agreed upon: some have their new stripe already.
+    /// Returns the number that an earlier command agreed on: some deployments have their new stripe
+    /// already.
     fn go_on(&self, all: &[Installation]) -> Outcome<u64> {
         let (done, left): (Vec<_>, Vec<_>) =
             all.iter().filter(|one| one.body.is_some()).partition(|one| one.has(self.increment));
         if left.is_empty() {
-            // All that are left are new. Their stripes may have been those of others, which are lost or have left: so
-            // not where the stripes of the others began, but above all that these have handed out since.
+            // All that are left are new. Their stripes may be those of deployments that are lost or
+            // have left. So they begin above all numbers issued since, not where the other stripes
+            // began.
             let highest = highest(all);
             return Ok(self.first.map_or(highest, |first| Ord::max(first, highest)));
         }
@@ -286,7 +293,7 @@ impl Restripe {
         Ok(())
     }
 
-    /// What all have now, as far as they answer.
+    /// Reads the current state of all deployments, as far as they respond.
     fn look_again(&self, all: &mut [Installation]) {
         for one in all.iter_mut().filter(|one| one.body.is_some()) {
             if let Ok(Some(body)) = one.place.look(&self.name) {
@@ -295,7 +302,7 @@ impl Restripe {
         }
     }
 
-    /// Lifts what was told, as far as servers answer.
+    /// Removes the ends of the old stripes, as far as servers respond.
     fn undo(&self, all: &mut [Installation], why: Failure) -> Failure {
         let mut left = Vec::new();
         for one in all.iter_mut().filter(|one| one.body.is_some()) {
@@ -350,17 +357,18 @@ impl Restripe {
     }
 }
 
-/// Everything below was handed out by one of them.
+/// Returns the number below which the deployments have issued all numbers.
 fn highest(all: &[Installation]) -> u64 {
     all.iter().map(Installation::next).fold(0, u64::max)
 }
 
-/// Whether one of them has handed out a number that lies above.
+/// Returns whether a deployment has issued a number above.
 fn was_passed(all: &[Installation], parting: u64) -> bool {
     all.iter().any(|one| one.next() > parting)
 }
 
-/// As much of the room above `highest` as a period has, and half of what it has at most; none if that is none.
+/// Returns at most `room`, and at most half of the period's numbers above `highest`; `None` if
+/// there are none.
 fn room_in(period: Period, highest: u64, room: u64) -> Option<u64> {
     let half = period.end.saturating_sub(highest) / 2;
     (half > 0).then(|| room.min(half))
@@ -379,31 +387,31 @@ impl Installation {
         self.number("until")
     }
 
-    /// Whether the stripe that it gets, of so many, is the one that it has.
+    /// Returns whether it keeps its present stripe among this many.
     fn keeps(&self, increment: u64) -> bool {
         self.offset.is_some()
             && (self.number("offset"), self.number("increment")) == (self.offset, Some(increment))
     }
 
-    /// Whether it has its stripe of so many, without an end.
+    /// Returns whether it has its stripe among this many, without an end.
     fn has(&self, increment: u64) -> bool {
         self.keeps(increment) && self.until().is_none()
     }
 
-    /// The lowest number of its stripe.
+    /// Returns the lowest number of its stripe.
     fn first(&self) -> u64 {
         self.number("first").or(self.offset).unwrap_or(0)
     }
 
-    /// Everything below was handed out.
+    /// Returns the number below which all numbers are issued.
     fn next(&self) -> u64 {
         let Some(body) = &self.body else { return 0 };
         let next = body.next.as_deref().and_then(|next| next.parse().ok());
-        // One that has no number left is as far as can be.
+        // A deployment without numbers left is at the very end.
         next.unwrap_or(u64::MAX)
     }
 
-    /// How far one step of the smallest kind moves it.
+    /// Returns how far one step of the smallest size moves it.
     fn stride(&self) -> u64 {
         let step = self.body.as_ref().and_then(|body| body.keys.get("step"));
         let size = ["min", "size"].iter().find_map(|key| step?.get(key)?.as_u64());

@@ -1,4 +1,4 @@
-//! Who has a stripe: an installation that a server speaks for, or a store.
+//! Holder of a stripe: a deployment, through one of its servers, or a store.
 
 use serde_json::{Map, Value, json};
 use snowmint_coord::beside::StorePlace as _;
@@ -16,22 +16,22 @@ use crate::config::Config;
 use crate::exit::{Failure, Outcome};
 use crate::store::{self, Beside};
 
-/// How a place is asked.
+/// Connection to a holder of a stripe.
 pub(super) enum Place {
     Server(Box<Client>),
     Store(Box<OpenStore>),
 }
 
-/// A store that this command has opened itself.
+/// A store that this command opened itself.
 pub(super) struct OpenStore {
     node: Node,
     runtime: Runtime,
     trail: Trail,
-    /// What the trail calls it.
+    /// Name of the store in the audit trail.
     shown: String,
 }
 
-/// It takes no worker number and mints nothing, so there is nothing to give back but its name.
+/// The node has no worker number and mints nothing, so it has only its membership to release.
 impl Drop for OpenStore {
     fn drop(&mut self) {
         let _ = self.runtime.block_on(self.node.end(END_MS));
@@ -39,7 +39,7 @@ impl Drop for OpenStore {
 }
 
 impl Place {
-    /// The place of this name in `[stores]`, of this store's URL, or of this server's.
+    /// Opens the store of this name in `[stores]`, or of this URL, or the server of this URL.
     pub(super) fn open(text: &str, config: &Config) -> Outcome<Self> {
         let beside = match config.stores.get(text) {
             Some(place) => Beside::named(place, config),
@@ -58,7 +58,7 @@ impl Place {
         Ok(Self::Store(Box::new(OpenStore { node, runtime, trail, shown })))
     }
 
-    /// What it has of the source; none where a store does not have it yet.
+    /// Returns its state of the source; `None` if a store does not have the source yet.
     pub(super) fn look(&self, name: &str) -> Outcome<Option<SourceBody>> {
         match self {
             Self::Server(client) => Ok(client.get(&path(name)).map(Some)?),
@@ -70,7 +70,7 @@ impl Place {
         }
     }
 
-    /// Tells it where its stripe ends; none: nowhere.
+    /// Sets the end of its stripe; `None` removes the end.
     pub(super) fn end(&self, name: &str, until: Option<u64>) -> Outcome<SourceBody> {
         match self {
             Self::Server(client) => Ok(client.patch(&path(name), &json!({ "until": until }))?),
@@ -106,7 +106,7 @@ impl Place {
 }
 
 impl OpenStore {
-    /// What a change comes to, which leaves a line in the trail.
+    /// Makes a change and records it in the audit trail.
     fn told(
         &self,
         how: &str,
