@@ -1,4 +1,4 @@
-//! A store that a command opens by itself, without a server.
+//! Stores that a command opens itself, without a server.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::exit::{Failure, Outcome};
 use crate::secret::{self, Hidden};
 
-/// A runtime for a command that asks a few things and ends.
+/// Returns a runtime for a command that makes a few calls and ends.
 pub(crate) fn runtime() -> Outcome<Runtime> {
     Builder::new_current_thread()
         .enable_all()
@@ -26,12 +26,12 @@ pub(crate) fn runtime() -> Outcome<Runtime> {
         .map_err(|error| Failure::unavailable(format!("no runtime can be started: {error}")))
 }
 
-/// Opens the store of a configuration, and makes it if there is none yet.
+/// Opens the store of a configuration, and creates it if it is missing.
 pub(crate) async fn configured(config: &Config) -> Outcome<Arc<dyn Store>> {
     Ok(open(config, true).await?)
 }
 
-/// The same, or one that is opened later, where it does not answer now.
+/// Opens the same store, or one that opens later if it does not respond now.
 pub(crate) async fn now_or_later(config: &Config) -> Outcome<Arc<dyn Store>> {
     let config = config.clone();
     let namespace = config.store.namespace.clone();
@@ -42,7 +42,7 @@ pub(crate) async fn now_or_later(config: &Config) -> Outcome<Arc<dyn Store>> {
     Ok(LateStore::now_or_later(&namespace, open).await?)
 }
 
-/// Opens the store of a configuration, and writes nothing to do so; none when it is not made yet.
+/// Opens the store of a configuration without any write; `None` if it does not exist yet.
 pub(crate) async fn existing(config: &Config) -> Outcome<Option<Arc<dyn Store>>> {
     match open(config, false).await {
         Ok(store) => Ok(Some(store)),
@@ -64,14 +64,14 @@ async fn open(config: &Config, make: bool) -> snowmint_coord::Result<Arc<dyn Sto
     snowmint_stores::open_with(url, namespace, settings).await
 }
 
-/// A store beside that of the configuration.
+/// Connector of a secondary store.
 pub(crate) struct Beside {
     url: String,
     namespace: String,
     settings: Settings,
 }
 
-/// Its URL may show a password.
+/// The URL may show a password, so it is left out.
 impl fmt::Debug for Beside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Beside").field("namespace", &self.namespace).finish_non_exhaustive()
@@ -86,10 +86,10 @@ impl StorePlace for Beside {
 }
 
 impl Beside {
-    /// The store at this URL, beside that of the configuration.
+    /// Returns the connector of a secondary store at this URL.
     ///
     /// # Errors
-    /// When it is no URL of a store that can stand beside another.
+    /// A text that says why the URL is not one of a secondary store.
     pub(crate) fn at(url: &str, config: &Config) -> Result<Self, String> {
         if !snowmint_stores::is_url(url) || url.starts_with("memory:") {
             return Err(format!(
@@ -104,7 +104,7 @@ impl Beside {
         Ok(Self { url: url.into(), namespace: config.store.namespace.clone(), settings })
     }
 
-    /// The stores of `[stores]`.
+    /// Returns the connectors of `[stores]`.
     pub(crate) fn all(config: &Config) -> Outcome<StorePlaces> {
         let mut places = StorePlaces::new();
         for (name, place) in &config.stores {
@@ -116,10 +116,10 @@ impl Beside {
         Ok(places)
     }
 
-    /// The store at this URL, or at the one that is kept there.
+    /// Returns the connector of the store at this URL, or at the URL in this place.
     ///
     /// # Errors
-    /// As [`Beside::at`], or when nothing is kept there.
+    /// The errors of [`Beside::at`], or a place without a URL.
     pub(crate) fn named(place: &Hidden, config: &Config) -> Result<Self, String> {
         if place.is_place() {
             return Self::at(secret::at(place)?.trim(), config);
@@ -128,7 +128,7 @@ impl Beside {
     }
 }
 
-/// Where the store is, as it may be shown: what is no URL may be a password.
+/// Returns the store's URL in a form that may be shown: a text that is not a URL may be a password.
 pub(crate) fn shown(config: &Config) -> String {
     let url = config.store_url();
     match snowmint_stores::is_url(url.text()) || snowmint_client::is_url(url.text()) {
@@ -137,7 +137,8 @@ pub(crate) fn shown(config: &Config) -> String {
     }
 }
 
-/// Refuses what cannot be shown to the servers whose store this is, or cannot be trusted: without asking them.
+/// Rejects unusable credentials and trusted certificates for a store of servers, without calling
+/// the servers.
 pub(crate) fn check_shown(config: &Config) -> Outcome {
     let url = config.store_url();
     let url = url.text();
@@ -147,7 +148,7 @@ pub(crate) fn check_shown(config: &Config) -> Outcome {
     let shown = config.store.credentials()?;
     let refused =
         |why: String| Failure::usage(format!("what is shown to the servers of store.url: {why}"));
-    // A token in the URL counts instead, and files of certificates with TLS alone.
+    // A token in the URL replaces them, and certificates count only with TLS.
     if !url.contains('@') {
         shown.read_token().map_err(refused)?;
     }
@@ -158,7 +159,7 @@ pub(crate) fn check_shown(config: &Config) -> Outcome {
     Ok(())
 }
 
-/// Refuses what is no URL of a store: without asking one.
+/// Rejects a text that is not the URL of a store, without calling a store.
 pub(crate) fn check_url(config: &Config) -> Outcome {
     let url = config.store_url();
     let url = url.text();
@@ -175,7 +176,8 @@ pub(crate) fn check_url(config: &Config) -> Outcome {
     )))
 }
 
-/// Refuses a store that is a missing file: an operator who moves one forward must have meant another.
+/// Rejects a store with a missing file: an operator who moves a store forward must have meant
+/// another.
 pub(crate) fn check_file(config: &Config) -> Outcome {
     match file(config.store_url().text()) {
         Some(file) if !file.is_file() => {
@@ -185,12 +187,12 @@ pub(crate) fn check_file(config: &Config) -> Outcome {
     }
 }
 
-/// The store of a data directory, when no other is named.
+/// Returns the default store of a data directory.
 pub(crate) fn default_url(data_dir: &Path) -> String {
     format!("sqlite:{}", data_dir.join("snowmint.db").display())
 }
 
-/// The file of a store that is one.
+/// Returns the file of a store that has one.
 pub(crate) fn file(url: &str) -> Option<PathBuf> {
     let path = url.strip_prefix("sqlite:")?;
     Some(path.strip_prefix("//").unwrap_or(path).into())
@@ -200,7 +202,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match error.kind() {
             ErrorKind::Invalid { .. } => Code::BadRequest,
-            // All others are called in the table as they are here.
+            // All other codes have the same names in the table.
             kind => Code::from_name(kind.code()).unwrap_or(Code::Internal),
         };
         let cause = std::error::Error::source(&error);

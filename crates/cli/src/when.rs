@@ -1,4 +1,4 @@
-//! Times for people: written in the zone they ask for, read as they write them, and how long ago.
+//! Times for people: formatted and parsed in a chosen zone, and ages.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,12 +9,12 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use snowmint_core::{Clock as _, Rfc3339, SystemClock, UnixMillis};
 
-/// The wall clock, now.
+/// Returns the time of the wall clock.
 pub(crate) fn now() -> UnixMillis {
     SystemClock.unix_ms()
 }
 
-/// The zone that times are shown and read in: a name such as `Asia/Shanghai`, an offset such as
+/// Zone in which times are shown and read: a name such as `Asia/Shanghai`, an offset such as
 /// `+08:00`, `UTC`, or `local`.
 #[derive(Clone, Debug)]
 pub(crate) struct Zone(TimeZone);
@@ -42,7 +42,8 @@ impl FromStr for Zone {
 }
 
 impl Zone {
-    /// RFC 3339 with milliseconds, in this zone. Years past 9999 are shown in UTC.
+    /// Formats a time as RFC 3339 with milliseconds, in this zone. Years past 9999 are shown in
+    /// UTC.
     pub(crate) fn show(&self, time: UnixMillis) -> String {
         i64::try_from(time.get())
             .ok()
@@ -50,7 +51,7 @@ impl Zone {
             .unwrap_or_else(|| Rfc3339(time).to_string())
     }
 
-    /// As [`Zone::show`], also for times before 1970; none for years that RFC 3339 does not write.
+    /// Formats a time like [`Zone::show`], also before 1970; `None` for years outside RFC 3339.
     pub(crate) fn show_signed(&self, unix_ms: i64) -> Option<String> {
         let time = Timestamp::from_millisecond(unix_ms).ok()?;
         let zoned = time.to_zoned(self.0.clone());
@@ -61,7 +62,7 @@ impl Zone {
         jiff::fmt::strtime::format(format!("%Y-%m-%dT%H:%M:%S%.3f{offset}"), &zoned).ok()
     }
 
-    /// Reads a time: RFC 3339 with any offset, or a date, with or without a time of day, in this
+    /// Parses a time: RFC 3339 with any offset; a date, with or without a time of day, in this
     /// zone; `@` and Unix milliseconds; or `now`.
     pub(crate) fn read(&self, text: &str) -> Result<UnixMillis, String> {
         if text == "now" {
@@ -75,7 +76,8 @@ impl Zone {
         }
         match text.parse() {
             Ok(Rfc3339(time)) => return Ok(time),
-            // The calendar crate would read the local part and pass over an offset it cannot use.
+            // The calendar crate would read the local part, and ignore an offset that it cannot
+            // use.
             Err(error)
                 if text.get(10..).is_some_and(|rest| rest.contains(['Z', 'z', '+', '-', '['])) =>
             {
@@ -99,10 +101,10 @@ impl Zone {
     }
 }
 
-/// How far a time is from now, in the two largest units that are not zero.
+/// Distance of a time from now, shown in the two largest units that are not zero.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Age {
-    /// Milliseconds since; negative for times to come.
+    /// Milliseconds since the time; negative for future times.
     ms: i128,
 }
 
@@ -115,18 +117,18 @@ impl Age {
         Self { ms: i128::from(now.get()) - i128::from(unix_ms) }
     }
 
-    /// An age of so many milliseconds.
+    /// Returns an age of `ms` milliseconds.
     pub(crate) fn from_ms(ms: i64) -> Self {
         Self { ms: ms.into() }
     }
 
-    /// Milliseconds, negative for times to come, at most what 64 bits hold.
+    /// Returns the milliseconds, negative for future times, clamped to 64 bits.
     pub(crate) fn ms(self) -> i64 {
         i64::try_from(self.ms).unwrap_or(if self.ms < 0 { i64::MIN } else { i64::MAX })
     }
 }
 
-/// Units of an age, from the largest; a year is a mean Gregorian one.
+/// Units of an age, from the largest, in ms; a year is a mean Gregorian one.
 const UNITS: [(&str, u128); 6] = [
     ("year", 31_556_952_000),
     ("day", 86_400_000),
@@ -150,7 +152,7 @@ impl fmt::Display for Age {
             let count = rest / unit_ms;
             rest %= unit_ms;
             if count == 0 {
-                // "3 years 5 ms" would look more exact than it is.
+                // "3 years 5 ms" would look more exact than the age is.
                 if written > 0 {
                     break;
                 }

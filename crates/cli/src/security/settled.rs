@@ -1,22 +1,22 @@
-//! Files that are replaced while they are looked at.
+//! Files that are replaced while they are being read.
 
-/// What was read of files, again and again. It counts when it was read twice in a row: what is read while somebody
-/// writes is half of it, or nothing, and would take valid tokens away.
+/// Content of files that are read repeatedly. It counts once it was read twice in a row: a file
+/// that is being written reads as a half or as nothing, which would remove valid tokens.
 #[derive(Debug)]
 pub(super) struct Settled<T> {
-    /// What counts.
+    /// Content that counts.
     current: T,
-    /// What was read last.
+    /// Content that was read last.
     latest: T,
 }
 
 impl<T: Clone + PartialEq> Settled<T> {
-    /// What was read first counts.
+    /// Starts with the first content, which counts at once.
     pub(super) fn new(first: T) -> Self {
         Self { latest: first.clone(), current: first }
     }
 
-    /// What was read now, if it counts from now on.
+    /// Takes the content read now, and returns it if it counts from now on.
     pub(super) fn read(&mut self, now: T) -> Option<T> {
         let is_settled = now == self.latest;
         self.latest = now.clone();

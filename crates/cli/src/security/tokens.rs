@@ -1,4 +1,4 @@
-//! The file of tokens, and the token that servers show each other.
+//! The file of tokens, and the token of servers among peers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,26 +13,26 @@ use crate::config::Config;
 use crate::exit::{Failure, Outcome};
 use crate::secret::{self, Hidden};
 
-/// Tokens, and where they come from.
+/// Tokens, and their file.
 #[derive(Debug)]
 pub(super) struct TokensFile {
     place: Place,
     access: Access,
-    /// What was read, usable or not: what does not change is not told again.
+    /// Last content, usable or not: an unchanged content is not logged again.
     seen: Settled<Result<Contents, String>>,
 }
 
-/// Where they are, and what the rest of the configuration says of them.
+/// Places of the tokens, and settings of the rest of the configuration for them.
 #[derive(Debug)]
 struct Place {
     path: String,
     peers: Hidden,
     open_metrics: bool,
-    /// Whether clients show certificates.
+    /// Whether clients present certificates.
     asks_for_certificates: bool,
 }
 
-/// What was read.
+/// Content of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Contents {
     tokens: Secret,
@@ -40,7 +40,7 @@ struct Contents {
 }
 
 impl TokensFile {
-    /// The tokens of a configuration; none where it names no file.
+    /// Loads the tokens of a configuration; `None` if it names no file.
     pub(super) fn load(config: &Config) -> Outcome<Option<Self>> {
         let place = Place {
             path: config.tokens.file.clone(),
@@ -65,7 +65,7 @@ impl TokensFile {
         self.access.clone()
     }
 
-    /// Reads the files anew, and uses them if they have changed and can be used.
+    /// Reads the files again, and uses them if they have changed and are usable.
     pub(super) fn look(&mut self) {
         let Some(now) = self.seen.read(self.place.read()) else { return };
         let used = now.and_then(|contents| {
@@ -102,7 +102,7 @@ impl Place {
         let tokens: BTreeMap<String, TokenSettings> = toml::from_str(text).map_err(|error| {
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
             let (path, line) = (&self.path, before.lines().count().max(1));
-            // What stands there is not shown: it may be a token in the place of a hash.
+            // The text is not shown: it may be a token in the place of a hash.
             format!(
                 "{path}, line {line}: this is no token: each is [NAME] with hashes, certificates, grants \
                  and rates, which are lists of texts, and expires, which is a text"
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::config::Given;
 
-    /// As when somebody writes the file in place, and is half-way.
+    /// A file that is written in place is half-written for a moment.
     #[test]
     fn a_file_that_is_half_written_takes_no_token_away() {
         let place = tempfile::tempdir().unwrap();
@@ -143,7 +143,7 @@ mod tests {
         let given = Given::flag("tokens.file", "tokens.file", path.to_str().unwrap());
         let config = Config::load(None, vec![given]).unwrap();
         let mut file = TokensFile::load(&config).unwrap().unwrap();
-        // What would change if it were what is in the whole file.
+        // Returns the changes from the present tokens to those of the whole file.
         let taken_away = |file: &TokensFile| {
             let contents = Contents { tokens: Secret::new(&*whole), peers: Secret::new("") };
             let tokens = file.place.parsed(&contents).unwrap();
@@ -158,7 +158,7 @@ mod tests {
             file.look();
             assert_eq!(taken_away(&file), Vec::<String>::new(), "{half:?}");
         }
-        // What stays is meant.
+        // A lasting content is intended.
         std::fs::write(&path, "").unwrap();
         file.look();
         file.look();

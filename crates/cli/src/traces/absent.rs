@@ -1,16 +1,16 @@
-//! The same, in a program that was built without it.
+//! The replacement for exporting, in a program built without it.
 
 use snowmint_server::Traces;
 
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
 
-/// Nothing is sent.
+/// Exporter that sends nothing.
 #[derive(Debug)]
 pub(crate) struct Exporting;
 
 impl Exporting {
-    /// Refuses what it cannot do.
+    /// Rejects an endpoint, because this program cannot send spans.
     pub(crate) fn start(config: &Config) -> Outcome<Self> {
         if config.traces.endpoint.is_empty() {
             return Ok(Self);

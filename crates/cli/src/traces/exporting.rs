@@ -1,4 +1,4 @@
-//! Who sends spans, and what is said when nobody takes them.
+//! Exporter of spans, and its log lines when a collector does not accept them.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -20,23 +20,23 @@ use snowmint_server::Traces;
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
 
-/// How many spans wait to be sent at most.
+/// Largest number of spans that wait to be sent.
 const QUEUE_MAX: usize = 4_096;
-/// How many are sent at once at most.
+/// Largest number of spans in a batch.
 const BATCH_MAX: usize = 512;
-/// How long a span waits at most before it is sent.
+/// Longest wait of a span before it is sent.
 const DELAY: Duration = Duration::from_secs(1);
-/// How long a collector may take.
+/// Longest wait for a collector's response.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// How long the last spans may take at the end.
+/// Time limit for the last spans at the end.
 const STOP_MAX: Duration = Duration::from_secs(2);
 
-/// Sends spans, if anybody is to have them.
+/// Exporter of spans, if there is a collector.
 #[derive(Debug)]
 pub(crate) struct Exporting(Option<SdkTracerProvider>);
 
 impl Exporting {
-    /// Begins; within the runtime. Nobody needs to be at the other end.
+    /// Starts exporting, within the runtime. The collector need not be reachable.
     pub(crate) fn start(config: &Config) -> Outcome<Self> {
         let traces = &config.traces;
         let Some((tls, address)) = traces.collector()? else { return Ok(Self(None)) };
@@ -64,22 +64,22 @@ impl Exporting {
         Ok(Self(Some(provider)))
     }
 
-    /// Where spans go.
+    /// Returns the destination of spans.
     pub(crate) fn traces(&self) -> Option<Traces> {
         let tracer = self.0.as_ref()?.tracer("snowmint");
         Some(Traces::new(BoxedTracer::new(Box::new(tracer)), TraceContextPropagator::new()))
     }
 
-    /// Sends what is left.
+    /// Sends the remaining spans.
     pub(crate) async fn stop(self) {
         let Some(provider) = self.0 else { return };
-        // It waits for its thread. Whoever does not get the last spans was told so before.
+        // It blocks on its thread. Its error is dropped: lost spans were logged before.
         let stop = move || provider.shutdown_with_timeout(STOP_MAX);
         let _ = tokio::task::spawn_blocking(stop).await;
     }
 }
 
-/// Of those who are asked by nobody's span, one in so many.
+/// Returns a sampler that takes one in `one_in` of the requests without a caller's span.
 #[allow(clippy::cast_precision_loss, reason = "a share need not be exact")]
 fn sampler(one_in: u64) -> Sampler {
     if one_in <= 1 { Sampler::AlwaysOn } else { Sampler::TraceIdRatioBased(1.0 / one_in as f64) }
@@ -100,12 +100,12 @@ fn resource(config: &Config) -> Resource {
         .build()
 }
 
-/// Says once that spans are lost, and once that they are not any more.
+/// Exporter that logs once when spans get lost, and once when they arrive again.
 #[derive(Debug)]
 struct Telling {
     exporter: Otlp,
     endpoint: String,
-    /// Spans that were lost since the collector took the last ones.
+    /// Number of spans lost since the collector accepted the last ones.
     lost: Mutex<usize>,
 }
 

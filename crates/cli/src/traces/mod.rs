@@ -1,7 +1,7 @@
-//! Spans of requests and of calls of the store, sent to a collector over OTLP.
+//! Spans of requests and of store calls, sent to a collector over OTLP.
 //!
-//! They wait in a queue of bounded length and are sent by a thread of its own: minting never waits for a
-//! collector, and what does not fit into the queue is left out.
+//! They wait in a queue of bounded length, and a separate thread sends them. Minting never waits
+//! for a collector, and spans beyond the queue are dropped.
 
 #[cfg_attr(feature = "otlp", path = "exporting.rs")]
 #[cfg_attr(not(feature = "otlp"), path = "absent.rs")]

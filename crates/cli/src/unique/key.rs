@@ -1,26 +1,26 @@
-//! What an ID is compared by: a number, a wider number, or its text. Each has a fixed length, so that
-//! runs of them can lie in a file without any framing.
+//! Keys by which IDs are compared: a number, a wider number, or a text. Each has a fixed length, so
+//! that runs of them need no framing in a file.
 
 use snowmint_core::text::{Format, Radix};
 use uuid::Uuid;
 
 use crate::id;
 
-/// The longest text that is compared as it is.
+/// Longest text that is compared unchanged.
 const TEXT_BYTES_MAX: usize = 48;
 
-/// A key of fixed length, whose order is the order of IDs.
+/// A key of fixed length, ordered as the IDs are.
 pub(crate) trait Key: Copy + Ord {
-    /// How many bytes it has in a file.
+    /// Number of its bytes in a file.
     const BYTES: usize;
 
-    /// The key of an ID.
+    /// Returns the key of an ID.
     fn read(text: &str, format: Option<Format>) -> Result<Self, String>;
-    /// The ID of a key.
+    /// Returns the ID of a key.
     fn show(&self, format: Option<Format>) -> String;
     /// Appends its bytes.
     fn store(&self, bytes: &mut Vec<u8>);
-    /// Reads them back; there are always exactly as many as were stored.
+    /// Reads its bytes back, always as many as were stored.
     fn load(bytes: &[u8]) -> Self;
 }
 
@@ -29,7 +29,7 @@ pub(crate) trait Key: Copy + Ord {
 pub(crate) struct NumberKey(u64);
 
 impl NumberKey {
-    /// The key of a number.
+    /// Returns the key of a number.
     pub(crate) const fn of(number: u64) -> Self {
         Self(number)
     }
@@ -59,7 +59,7 @@ impl Key for NumberKey {
     }
 
     fn show(&self, format: Option<Format>) -> String {
-        // Without a layout only the friendly forms fail, and those are not read.
+        // Without a layout only the friendly forms fail, and those are never read.
         format
             .unwrap_or_default()
             .encode(self.0, None)
@@ -111,7 +111,7 @@ impl Key for TextKey {
 
     fn read(text: &str, _: Option<Format>) -> Result<Self, String> {
         let bytes = text.as_bytes();
-        // A NUL would make one key of two texts.
+        // A NUL would give two texts the same key.
         if bytes.len() > TEXT_BYTES_MAX || bytes.contains(&0) {
             return Err(format!(
                 "it has {} bytes; IDs have at most {TEXT_BYTES_MAX}, and none is NUL",
@@ -123,7 +123,8 @@ impl Key for TextKey {
 
     fn show(&self, _: Option<Format>) -> String {
         let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(TEXT_BYTES_MAX);
-        // What was read was text. Escaped: an ID must not steer the terminal that shows it.
+        // The bytes were read from text. They are escaped: an ID must not control the terminal that
+        // shows it.
         String::from_utf8_lossy(&self.0[..end]).escape_debug().to_string()
     }
 
@@ -136,7 +137,7 @@ impl Key for TextKey {
     }
 }
 
-/// The bytes, followed by zeros up to the length wanted.
+/// Returns the bytes, padded with zeros to the length.
 fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut array = [0; N];
     for (to, from) in array.iter_mut().zip(bytes) {

@@ -1,4 +1,4 @@
-//! Are these IDs all different? Keys of fixed length, and a sorter that keeps its memory bounded.
+//! Check that IDs are all different: keys of fixed length, and a sorter with bounded memory.
 
 mod key;
 mod sorter;

@@ -1,5 +1,5 @@
-//! Sorting more than fits the memory: full blocks are sorted and put into a temporary file as runs;
-//! at the end the runs are merged, and keys that come more than once are named.
+//! Sorting of more keys than memory holds. Full blocks are sorted and appended to a temporary file
+//! as runs. At the end the runs are merged, and repeated keys are reported.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,26 +10,27 @@ use std::path::PathBuf;
 use super::key::Key;
 use crate::exit::{Failure, Outcome};
 
-/// The least that is read of a run at once.
+/// Smallest number of bytes read from a run at once.
 const READ_BYTES_MIN: usize = 4 * 1024;
 
-/// Takes keys in any order and says which came more than once.
+/// Sorter that takes keys in any order and reports the repeated ones.
 ///
-/// Keeps at most `memory_bytes` of keys; beyond that, [`Key::BYTES`] for each key in a file that has no
-/// name, so that nothing is left behind however the process ends.
+/// It keeps at most `memory_bytes` of keys. Beyond that it writes [`Key::BYTES`] for each key to a
+/// file without a name, so that no file remains however the process ends.
 pub(crate) struct Sorter<K> {
     block: Vec<K>,
     block_keys_max: usize,
     memory_bytes: usize,
     temp_dir: PathBuf,
     spill: Option<File>,
-    /// Where each run begins in the file, in bytes, and how many it has.
+    /// Start of each run in the file, in bytes, and its number of keys.
     runs: Vec<(u64, u64)>,
 }
 
 impl<K: Key> Sorter<K> {
     pub(crate) fn new(memory_bytes: usize, temp_dir: PathBuf) -> Self {
-        // Half for the keys; writing a run takes a copy of a part, merging the other half at most.
+        // Half of the memory is for keys. Writing a run copies a part of it, and merging uses at
+        // most the other half.
         let block_keys_max = (memory_bytes / 2 / size_of::<K>()).max(1);
         Self {
             block: Vec::new(),
@@ -46,7 +47,7 @@ impl<K: Key> Sorter<K> {
             self.spill()?;
         }
         if self.block.len() == self.block.capacity() {
-            // Doubling, but never past the bound, which a vector by itself would not keep.
+            // The vector doubles, but never exceeds the bound, as it would by itself.
             let more = self.block.len().max(1024).min(self.block_keys_max - self.block.len());
             self.block.reserve_exact(more);
         }
@@ -54,7 +55,7 @@ impl<K: Key> Sorter<K> {
         Ok(())
     }
 
-    /// Puts the block into the file as one run.
+    /// Writes the block to the file as one run.
     fn spill(&mut self) -> Outcome {
         self.block.sort_unstable();
         let file =
@@ -80,7 +81,7 @@ impl<K: Key> Sorter<K> {
         Ok(())
     }
 
-    /// Calls `repeated` with every key that came more than once and how often, in order.
+    /// Calls `repeated` in order with every key that came more than once, and its count.
     pub(crate) fn each_repeated(mut self, repeated: impl FnMut(K, u64)) -> Outcome {
         let mut groups = Groups { last: None, repeated };
         if self.runs.is_empty() {
@@ -127,7 +128,7 @@ impl<K: Key> Sorter<K> {
     }
 }
 
-/// A run that is being read back.
+/// A run that is read back.
 struct Run<K> {
     next: u64,
     end: u64,
@@ -152,7 +153,7 @@ impl<K: Key> Run<K> {
     }
 }
 
-/// Counts equal keys that follow each other.
+/// Counter of equal keys in sequence.
 struct Groups<K, F> {
     last: Option<(K, u64)>,
     repeated: F,
@@ -203,7 +204,7 @@ mod tests {
 
     #[test]
     fn duplicates_are_found_within_and_across_runs() {
-        // A scattered order without repetition: 7919 is prime to 10,000.
+        // A scattered order without repetition: 7919 and 10,000 are coprime.
         let scattered = || (0..10_000_u64).map(|n| n * 7_919 % 10_000);
         for memory_bytes in [1, 64, 4 * 1024, 1 << 20] {
             assert_eq!(repeated(scattered(), memory_bytes), [], "{memory_bytes}");

@@ -1,4 +1,4 @@
-//! `bench` against the real server, in all three protocols, and in its own process.
+//! `bench` against the real server in all three protocols, and in its own process.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +16,7 @@ fn bench(args: &[&str]) -> Ran {
     run(&[&["bench", "--json"], args].concat())
 }
 
-/// The report of a run without any refusal.
+/// Returns the report of a run without any error.
 #[track_caller]
 fn report(args: &[&str]) -> Value {
     let report = json(&bench(args).ok());
@@ -48,7 +48,7 @@ fn every_protocol_is_loaded_and_every_id_is_compared() {
     });
     let mut numbers = 0.0;
     for url in &urls {
-        // 32 say what kind they are, before anything is measured.
+        // The first 32 IDs show their kind, before anything is measured.
         numbers += 32.0;
         for (source, batch, pipeline, total) in [
             ("default", "1", "1", 2_000.0),
@@ -75,10 +75,10 @@ fn every_protocol_is_loaded_and_every_id_is_compared() {
             numbers += if source == "numbers" { total } else { 0.0 };
         }
     }
-    // What was counted is what the server gave: its next number says so.
+    // The server has issued exactly the counted numbers: its next number shows it.
     let next: f64 = server.mint(&["numbers"]).ok().trim().parse().unwrap();
     assert_eq!(next, numbers + 1.0);
-    // A key goes along, and stays the same: each of its numbers comes once.
+    // Requests carry the key unchanged: each of its numbers comes once.
     for url in &urls {
         let counted = report(&[url, "--source", "counters", "--key", "a b/ü", "-n", "500"]);
         assert_eq!(number(&counted, "/unique/compared"), 500.0);
@@ -92,7 +92,7 @@ fn every_protocol_is_loaded_and_every_id_is_compared() {
 fn an_id_that_comes_twice_is_an_error_and_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let server = server(folder.path());
-    // A name has one UUID, however often it is asked for.
+    // A name has a single UUID, however often it is requested.
     for url in [format!("http://{}", server.http), format!("grpc://{}", server.http)] {
         let ran = bench(&[&url, "--source", "names", "--key", "example.com", "-n", "10"]);
         assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{}", ran.out);
@@ -102,7 +102,7 @@ fn an_id_that_comes_twice_is_an_error_and_is_named() {
         assert_eq!(report["unique"]["duplicates"][0]["id"], id.trim());
         assert_eq!(number(&report, "/unique/duplicates/0/times"), 10.0);
     }
-    // Unless nobody wants it looked at.
+    // `--check 0` turns the comparison off.
     let url = format!("http://{}", server.http);
     let args = [&url, "--source", "names", "--key", "x", "-n", "10", "--check", "0"];
     assert_eq!(number(&report(&args), "/unique/compared"), 0.0);
@@ -124,7 +124,7 @@ fn what_cannot_be_asked_is_said_at_once() {
         let ran = bench(&[&format!("{scheme}://{free}")]);
         assert_eq!((ran.code, ran.out.as_str()), (4, ""), "{scheme}: {}", ran.err);
     }
-    // The other protocol's port.
+    // The port belongs to another protocol.
     for (scheme, address) in
         [("http", &server.resp), ("redis", &server.http), ("grpc", &server.resp)]
     {
@@ -143,7 +143,7 @@ fn what_cannot_be_asked_is_said_at_once() {
     ] {
         assert_eq!(bench(args).code, 2, "{args:?}");
     }
-    // Whoever takes the wrong one is told what to take.
+    // The error names the right port or scheme.
     for (url, told) in [
         (format!("http://{}", server.resp), "take that of HTTP"),
         (format!("https://{}", server.http), "write http://"),
@@ -180,14 +180,15 @@ fn refusals_are_counted_by_code() {
     }
 }
 
-/// A server that answers one `INCR` at a time, and stands still for a while before the one of this number.
+/// Starts a server that replies to one `INCR` at a time, and stalls before the one with this
+/// number.
 fn stalling(stall: Duration, stalls_at: u64) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let answer = move |stream: TcpStream| {
         let mut requests = BufReader::new(stream.try_clone().unwrap()).lines();
         let mut id = 0;
-        // The array, then two strings with their lengths.
+        // A request has the array line, then two lines for each string.
         while let Some(Ok(line)) = requests.next() {
             assert!(line.starts_with('*'), "{line}");
             let words: usize = line[1..].parse().unwrap();
@@ -222,17 +223,17 @@ fn a_server_that_stands_still_is_seen_by_all_that_it_kept_waiting() {
     let stall = Duration::from_millis(400);
     let url = format!("redis://{}", stalling(stall, 300));
     let common = [&url[..], "-c", "1", "--threads", "1", "-n", "1000"];
-    // Without a rate nobody asks while it stands still: one slow answer of a thousand.
+    // Without a rate no request is sent during the stall: one slow reply in a thousand.
     let closed = report(&common);
     assert!(number(&closed, "/latency_us/max") >= 400_000.0, "{closed}");
     assert!(number(&closed, "/latency_us/p50") < 400_000.0, "{closed}");
     assert_eq!(closed["latency_us"]["from"], "sent");
-    // At a rate 400 of the thousand were due meanwhile, and had to wait.
+    // At a rate, 400 of the thousand requests were due meanwhile and had to wait.
     let paced = report(&[&common[..], &["--rate", "1000"]].concat());
     assert_eq!(paced["latency_us"]["from"], "due");
     assert_eq!(number(&paced, "/answers"), 1_000.0, "{paced}");
     assert!(number(&paced, "/latency_us/p90") > 100_000.0, "{paced}");
-    // What was due and not sent before the end is told.
+    // Requests that were due but not sent before the end are reported.
     let brief = report(&[&common[..5], &["-d", "1s", "--rate", "1000"]].concat());
     let (answers, unsent) = (number(&brief, "/answers"), number(&brief, "/unsent"));
     assert_eq!(answers + unsent, 1_000.0, "{brief}");
@@ -250,11 +251,11 @@ fn a_server_that_goes_away_and_comes_back_is_asked_again() {
     let http = server.http.clone();
     let load = ["bench", "--json", &http, "-c", "2", "-d", "10m", "--rate", "200"];
     let mut load = common::snowmint(&load).stdout(Stdio::piped()).spawn().unwrap();
-    // More than those that say what kind all are.
+    // More IDs than those that show the kind.
     until("load is made", || server.issued() > 100.0);
     server.kill();
     let mut server = None;
-    // Its port may serve somebody's connection for a moment while it is away.
+    // Another process's connection may use the port for a moment while the server is away.
     until("it listens again", || {
         server = Server::try_start(start(&http)).0.ok();
         server.is_some()
@@ -270,23 +271,23 @@ fn a_server_that_goes_away_and_comes_back_is_asked_again() {
     server.kill();
 }
 
-/// A line of a status of the kernel's.
+/// Returns a line of a kernel status file.
 fn status_line(path: &Path, name: &str) -> Option<String> {
     let text = std::fs::read_to_string(path.join("status")).ok()?;
     text.lines().find_map(|line| line.strip_prefix(name)).map(|line| line.trim().to_owned())
 }
 
-/// Whether SIGINT, the second of a mask of all signals, goes to a handler of the process's own.
+/// Returns whether the process handles SIGINT, the second bit in the signal mask.
 fn catches_interrupts(process: &str) -> bool {
     let mask = status_line(Path::new(process), "SigCgt:").expect("it runs");
     u64::from_str_radix(&mask, 16).unwrap() & 1 << 1 != 0
 }
 
-/// How often its threads have gone to sleep.
+/// Returns how often its threads have gone to sleep.
 fn waits(process: &str) -> u64 {
     let threads = std::fs::read_dir(format!("{process}/task")).unwrap();
     let of_thread = |thread: std::fs::DirEntry| {
-        // It may have ended meanwhile.
+        // The thread may have ended meanwhile.
         let count = status_line(&thread.path(), "voluntary_ctxt_switches:");
         count.map_or(0, |count| count.parse::<u64>().unwrap())
     };
@@ -299,7 +300,7 @@ fn whoever_has_seen_enough_gets_a_report() {
     let mut child = common::snowmint(command).stdout(Stdio::piped()).spawn().unwrap();
     let process = format!("/proc/{}", child.id());
     until("it listens for signals", || catches_interrupts(&process));
-    // It waits once for each request, more or less.
+    // The process sleeps about once for each request.
     let before = waits(&process);
     until("it mints", || waits(&process) > before + 200);
     children::signal(child.id(), "-INT");
@@ -322,7 +323,7 @@ fn this_process_mints_by_itself() {
     }
     assert_eq!(number(&local(&["--batch", "100"]), "/answers"), 200.0);
     assert_eq!(number(&local(&["--source", "counters", "--key", "k"]), "/ids"), 20_000.0);
-    // On a store of its own it leaves what it took.
+    // On a store of its own, the numbers that it took remain taken.
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("ids.db").display());
     let on_disk = |count: &str| {

@@ -1,4 +1,4 @@
-//! `config` and `doctor`, as people run them.
+//! `config` and `doctor` as operators run them.
 
 use crate::common::{Ran, json, run, snowmint, until};
 use crate::server::{Server, serve};
@@ -9,7 +9,7 @@ fn the_printed_file_is_a_configuration() {
     let file = directory.path().join("snowmint.toml");
     std::fs::write(&file, run(&["config"]).ok()).unwrap();
     let ran = run(&["doctor", "--config", file.to_str().unwrap(), "--json"]);
-    // The default ports may be in use here; nothing may be wrong.
+    // The default ports may be in use on this machine; no check may fail.
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.out);
     assert!(ran.out.lines().map(json).any(|finding| finding["about"] == "layout"));
 }
@@ -56,7 +56,7 @@ fn what_is_wrong_ends_with_1() {
     assert!(ran.out.contains("The layout of old"), "{}", ran.out);
 }
 
-/// The first start makes the data directory, and no other.
+/// The first start creates the data directory, and no other.
 #[test]
 fn a_doctor_sees_that_a_store_cannot_be_made() {
     let directory = tempfile::tempdir().unwrap();
@@ -105,9 +105,9 @@ fn a_doctor_changes_nothing() {
     }
 }
 
-/// A time server on loopback that is an hour ahead; it answers until the test ends.
+/// Starts a time server on loopback that is an hour ahead; it responds until the test ends.
 fn time_server_ahead() -> String {
-    /// From 1900 to 1970, in seconds: RFC 5905.
+    /// Seconds from 1900 to 1970: RFC 5905.
     const NTP_TO_UNIX_SECS: i64 = 2_208_988_800;
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap().to_string();
@@ -117,7 +117,7 @@ fn time_server_ahead() -> String {
             let secs = jiff::Timestamp::now().as_second() + NTP_TO_UNIX_SECS + 3600;
             let secs = u32::try_from(secs).unwrap().to_be_bytes();
             let mut answer = [0; 48];
-            // Version 4, a server; stratum 1.
+            // Version 4, mode server, stratum 1.
             answer[..2].copy_from_slice(&[0b0010_0100, 1]);
             answer[12..16].copy_from_slice(b"LOCL");
             answer[24..32].copy_from_slice(&request[40..48]);
@@ -136,7 +136,7 @@ fn a_clock_that_is_off_is_told_by_the_time_server() {
     let ntp = time_server_ahead();
     let said = format!("from that of the NTP server {ntp}");
     for (limit, code) in [("10s", 1), ("2h", 0)] {
-        // A busy machine may answer later than a doctor waits.
+        // A busy machine may respond later than the doctor waits.
         until("the doctor hears the time server", || {
             let ran: Ran = snowmint(&["doctor", "--data-dir", directory.path().to_str().unwrap()])
                 .env("SNOWMINT_CLOCK__NTP", &ntp)
@@ -160,7 +160,7 @@ fn a_clock_that_is_off_is_told_by_the_time_server() {
     assert!(minted.err.contains("NTP server"), "{}", minted.err);
     drop(server);
 
-    // One that is silent holds nobody up.
+    // A silent time server delays nothing.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut command = serve(directory.path(), &[]);
     command.env("SNOWMINT_CLOCK__NTP", silent.local_addr().unwrap().to_string());
@@ -170,7 +170,7 @@ fn a_clock_that_is_off_is_told_by_the_time_server() {
     assert_eq!(refused.code, 2, "{}", refused.err);
 }
 
-/// The journal as `serve` would find it, and the store with it.
+/// The doctor checks the journal as `serve` would, and the store with it.
 #[test]
 fn a_journal_that_a_server_would_refuse_is_told_with_the_way_out() {
     let place = tempfile::tempdir().unwrap();
@@ -205,7 +205,7 @@ fn a_journal_that_a_server_would_refuse_is_told_with_the_way_out() {
     let gone = doctor(&home);
     assert_eq!(gone.code, 1, "{}", gone.out);
     assert!(said(&gone).contains("there is none"), "{}", gone.out);
-    // Somebody makes another in its place.
+    // An operator creates another store in its place.
     let other = format!("sqlite:{}", store("snowmint.db").display());
     assert_eq!(run(&["mint", "numbers", "--store", &other]).code, 0);
     let changed = doctor(&home);

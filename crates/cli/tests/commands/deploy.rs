@@ -1,4 +1,4 @@
-//! What `deploy/` names is there: files, commands, flags, variables and paths.
+//! Names in `deploy/` exist: files, commands, flags, variables and paths.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ pub(super) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// Whether `serve` takes these arguments and variables.
+/// Checks that `serve` accepts these arguments and variables.
 #[track_caller]
 pub(super) fn check(args: &[&str], variables: &[(String, String)]) {
     let folder = tempfile::tempdir().unwrap();
@@ -39,7 +39,7 @@ fn the_unit_of_systemd_is_right() {
         .replace("/usr/local/bin/snowmint", env!("CARGO_BIN_EXE_snowmint"))
         .replace("/etc/snowmint/snowmint.toml", config.to_str().unwrap());
     assert_ne!(here, unit);
-    // Its commands, as they stand.
+    // The unit's commands, unchanged.
     let variables: Vec<(String, String)> = values_of(&here, "Environment")
         .map(|pair| pair.split_once('=').unwrap())
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -49,10 +49,10 @@ fn the_unit_of_systemd_is_right() {
     let [start] = starts[..] else { panic!("{starts:?}") };
     let args: Vec<&str> = start.split(' ').skip(1).collect();
     check(&args, &variables);
-    // A file with a mistake fails a reload, and the process is not told of it.
+    // A file with an error fails a reload, and the process gets no signal.
     let reloads: Vec<&str> = values_of(&here, "ExecReload").collect();
     assert_eq!(reloads, [&format!("{start} --check"), "/bin/kill -HUP $MAINPID"]);
-    // What it says of exit codes is what they mean; that counts for the main process alone.
+    // The unit uses the exit codes by their meaning; this concerns the main process alone.
     assert_eq!(values_of(&unit, "RestartPreventExitStatus").next(), Some("2 3"));
     assert_eq!(values_of(&unit, "ExecStartPre").next(), None);
     std::fs::write(&config, "[limits]\nbatch_mux = 1\n").unwrap();
@@ -63,7 +63,7 @@ fn the_unit_of_systemd_is_right() {
     assert!(variables.iter().any(|(_, value)| *value == format!("/var/lib/{state}")));
     let limit: u64 = values_of(&unit, "LimitNOFILE").next().unwrap().parse().unwrap();
     assert!(limit >= 20_064, "{limit}");
-    // Secrets stay in memory, and memory has an end.
+    // Secrets stay in memory, and memory is limited.
     assert_eq!(values_of(&unit, "LimitCORE").next(), Some("0"));
     assert_eq!(values_of(&unit, "MemorySwapMax").next(), Some("0"));
     assert!(values_of(&unit, "MemoryMax").next().is_some());
@@ -82,15 +82,15 @@ fn systemd_finds_no_mistake_in_the_unit() {
         let mut verify = Command::new(programs::installed("systemd-analyze"));
         let output = verify.args(["verify", "--man=no"]).arg(&file).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
-        // It reads all units of the machine, which are not ours.
+        // It reads all units of the machine, including foreign ones.
         said.lines().filter(|line| line.contains("snowmint")).map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(said(&unit), Vec::<String>::new());
-    // It would say so.
+    // The tool does report an error.
     assert_ne!(said(&unit.replace("Type=notify", "Type=notifies")), Vec::<String>::new());
 
-    // How much of the machine the service reaches, by systemd's own measure from 0 to 10: it has 1.2, a service without any
-    // restriction 9.6.
+    // Exposure of the service by systemd's own measure from 0 to 10: it has 1.2, a service without
+    // any restriction 9.6.
     let is_restricted = |unit: &str| {
         let file = folder.path().join("snowmint.service");
         std::fs::write(&file, unit).unwrap();
@@ -112,16 +112,16 @@ fn the_image_names_what_there_is() {
         lines.next().unwrap_or_else(|| panic!("no {start}")).trim()
     };
     let list = |text: &str| -> Vec<String> { serde_json::from_str(text).unwrap() };
-    // What is built is this package, in the toolchain that the workspace asks for.
+    // The image builds this package, with the workspace's toolchain.
     let builds = file.lines().find(|line| line.contains("cargo auditable build")).unwrap();
     assert!(builds.contains("-p snowmint-cli") && builds.contains("--profile dist"), "{builds}");
-    // By the tool, and its version, that release binaries are built by.
+    // The build uses the same tool and version as release binaries.
     let (_, tool) = line("RUN cargo install ").split_once("cargo-auditable@").unwrap();
     assert!(read("ci/bill").contains(&format!("tool auditable {tool}\n")), "{tool}");
     let workspace: toml::Table = read("Cargo.toml").parse().unwrap();
     let rust = workspace["workspace"]["package"]["rust-version"].as_str().unwrap();
     assert!(line("FROM rust:").starts_with(rust), "{rust}");
-    // What is run.
+    // The image's command.
     let variables: Vec<(String, String)> = line("ENV ")
         .split(' ')
         .map(|pair| pair.split_once('=').unwrap())
@@ -142,7 +142,7 @@ fn the_image_names_what_there_is() {
     assert!(variables.contains(&("SNOWMINT_SERVER__DATA_DIR".into(), data.into())));
 }
 
-/// Gigabytes, and all that was ever committed, are sent to whoever builds otherwise.
+/// Without this, a build sends gigabytes and the whole git history to the builder.
 #[test]
 fn the_image_is_not_built_from_what_is_built_here() {
     let ignored = read(".dockerignore");
@@ -155,7 +155,7 @@ fn the_image_is_not_built_from_what_is_built_here() {
     }
 }
 
-/// Whether Prometheus' own tool takes this file, and what it says.
+/// Returns whether Prometheus' own tool accepts this file, and its output.
 fn promtool(how: &[&str], file: &Path) -> (bool, String) {
     let mut promtool = Command::new(programs::installed("promtool"));
     let ran = promtool.args(how).arg(file).output().unwrap();
@@ -165,7 +165,7 @@ fn promtool(how: &[&str], file: &Path) -> (bool, String) {
     )
 }
 
-/// Whoever sets the clock right has to know in which direction it is wrong.
+/// An operator who corrects a clock must know in which direction it is wrong.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs promtool: --features real-servers")]
 fn an_alert_says_whether_a_clock_is_ahead_or_behind() {
@@ -217,7 +217,7 @@ fn prometheus_reads_the_alerts_and_the_dashboard() {
     let dashboard = json(&read("deploy/grafana/snowmint.json"));
     let panels = dashboard["panels"].as_array().unwrap().iter();
     let targets = panels.filter_map(|panel| panel["targets"].as_array()).flatten();
-    // What Grafana puts in, before Prometheus sees it.
+    // Grafana substitutes these variables before Prometheus sees the expression.
     let filled = |expr: &str| expr.replace("$__rate_interval", "5m").replace("$instance", ".*");
     let exprs: Vec<String> =
         targets.map(|target| filled(target["expr"].as_str().unwrap())).collect();
@@ -228,14 +228,14 @@ fn prometheus_reads_the_alerts_and_the_dashboard() {
             |(number, expr)| serde_json::json!({"record": format!("panel_{number}"), "expr": expr});
         let rules: Vec<_> = exprs.iter().enumerate().map(rule).collect();
         let file = folder.path().join("dashboard.yaml");
-        // JSON is YAML, too.
+        // JSON is valid YAML.
         let groups = serde_json::json!({"groups": [{"name": "dashboard", "rules": rules}]});
         std::fs::write(&file, groups.to_string()).unwrap();
         promtool(&check_rules, &file)
     };
     let (taken, said) = check(&exprs);
     assert!(taken, "{said}");
-    // It would say so.
+    // The tool does report an error.
     assert!(!check(&["sum(rate(snowmint_ids_total[5m])".to_owned()]).0);
 }
 
@@ -251,7 +251,7 @@ fn health_is_what_readiness_says() {
     server.kill();
     assert_eq!(run(&["health", "--server", &address]).code, 4);
 
-    // Two servers, and one worker number.
+    // Two servers share a single worker number.
     let config = folder.path().join("snowmint.toml");
     let one = "[sources]\nbuiltin = false\n[sources.one]\nlayout = \"time=62,worker=0,sequence=1,unit=1ms\"\n";
     std::fs::write(&config, one).unwrap();

@@ -1,5 +1,5 @@
-//! What `deploy/kubernetes` says is what the binary takes, and its files agree with each other. Whether Kubernetes takes
-//! them is for `ci/manifests`.
+//! `deploy/kubernetes` fits the binary, and its files fit each other. `ci/manifests` checks that
+//! Kubernetes accepts them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,14 +11,14 @@ use crate::common::{json, run};
 use crate::deploy::{check, read};
 
 const LABEL: &str = "matchLabels: { app.kubernetes.io/name: snowmint }";
-/// Where the servers' Secrets are.
+/// Directory of the servers' Secrets.
 const SECRETS: &str = "/etc/snowmint";
 
 fn manifest(name: &str) -> String {
     read(&format!("deploy/kubernetes/{name}"))
 }
 
-/// The variables of the servers, as the first one has them in Kubernetes, but for the place of its Secrets.
+/// Returns the variables of the first server in Kubernetes, with another directory of Secrets.
 fn variables(secrets: &Path) -> Vec<(String, String)> {
     let manifest = manifest("statefulset.yaml");
     let found = manifest.lines().filter_map(|line| line.split_once("name: SNOWMINT_"));
@@ -43,7 +43,7 @@ fn value_of<'a>(variables: &'a [(String, String)], name: &str) -> &'a str {
     found.unwrap_or_else(|| panic!("no {name}")).1.as_str()
 }
 
-/// The names of the servers' certificate.
+/// Returns the names in the servers' certificate.
 fn certified() -> Vec<String> {
     let certificates = manifest("certificates.yaml");
     let (_, names) = certificates.split_once("dnsNames:\n").unwrap();
@@ -56,7 +56,7 @@ fn is_certified(name: &str) -> bool {
     certified().iter().any(|known| known == name || Some(known) == parent.as_ref())
 }
 
-/// What the three Secrets hold, as README.md says how they are made.
+/// Writes the contents of the three Secrets, as README.md describes.
 fn make_secrets(folder: &Path) {
     let token = json(&run(&["token", "new", "--json"]).ok());
     let hash = token["hash"].as_str().unwrap();
@@ -73,12 +73,13 @@ fn make_secrets(folder: &Path) {
     ] {
         let file = folder.join(name);
         fs::write(&file, text).unwrap();
-        // As `defaultMode` has it: what others can read is told.
+        // The mode of `defaultMode`: files that other users can read cause a warning.
         fs::set_permissions(&file, fs::Permissions::from_mode(0o440)).unwrap();
     }
 }
 
-/// A server that listens on every address is refused without tokens and TLS, so this also shows that both are on.
+/// Without tokens and TLS a server on all addresses is rejected, so this also shows that both are
+/// on.
 #[test]
 fn the_manifest_of_the_servers_is_what_the_binary_takes() {
     let folder = tempfile::tempdir().unwrap();
@@ -93,36 +94,37 @@ fn the_manifest_of_the_servers_is_what_the_binary_takes() {
         assert_eq!(listens, format!("0.0.0.0:{port}"));
         assert!(manifest.contains(&format!("containerPort: {port}")), "{port}");
     }
-    // The image says otherwise.
+    // The image's default is different.
     assert_eq!(value_of(&variables, "SNOWMINT_SERVER__INSECURE"), "false");
-    // Probes speak as the server does, and ask for what there is.
+    // Probes use the server's scheme, and existing paths.
     let probes: Vec<&str> = manifest.lines().filter(|line| line.contains("httpGet:")).collect();
     assert_eq!(probes.len(), 2);
     for (probe, path) in probes.iter().zip(["/livez", "/readyz"]) {
         let expected = format!("httpGet: {{ path: {path}, port: http, scheme: HTTPS }}");
         assert_eq!(probe.trim(), expected);
     }
-    // No image by a name that may come to mean another, and memory has an end.
+    // The image's name is immutable, and memory is limited.
     let image = manifest.lines().find_map(|line| line.trim().strip_prefix("image: ")).unwrap();
     assert!(image.contains("@sha256:"), "{image}");
     assert!(manifest.contains("limits: { memory: "));
 }
 
-/// Servers and clients are sent to it, and look at the certificate.
+/// Peers and clients are sent to this name, and check the certificate.
 #[test]
 fn the_certificate_covers_what_the_servers_announce() {
     let variables = variables(Path::new(SECRETS));
     let announced = value_of(&variables, "SNOWMINT_SERVER__ANNOUNCE");
     assert!(is_certified(announced), "{announced}: {:?}", certified());
     assert!(!is_certified("snowmint-0.elsewhere.svc"));
-    // It is in the cluster's DNS: the name of a pod in the Service that its StatefulSet names.
+    // The cluster's DNS has the name: that of a pod in the Service that its StatefulSet names.
     let (_, service) = announced.split_once('.').unwrap();
     let name = service.split('.').next().unwrap();
     assert!(manifest("statefulset.yaml").contains(&format!("serviceName: {name}\n")), "{name}");
     let services = manifest("service.yaml");
     let (_, pods) = services.split_once(&format!("name: {name}\n")).unwrap();
     assert!(pods.contains("clusterIP: None"), "{name}");
-    // So are the Service, all servers together, and what Prometheus asks for.
+    // The certificate also covers the Service, all servers together, and the name that Prometheus
+    // uses.
     for name in ["snowmint", "snowmint.snowmint.svc", service] {
         assert!(is_certified(name), "{name}");
     }
@@ -131,7 +133,7 @@ fn the_certificate_covers_what_the_servers_announce() {
     assert!(is_certified(asked), "{asked}");
 }
 
-/// What stands beside the servers is about their pods and their ports, and README.md names each file.
+/// The other files concern the servers' pods and ports, and README.md names each file.
 #[test]
 fn the_files_beside_the_servers_are_about_them() {
     let kustomization = manifest("kustomization.yaml");
@@ -142,7 +144,7 @@ fn the_files_beside_the_servers_are_about_them() {
             continue;
         }
         let is_listed = kustomization.contains(&format!("  - {name}\n"));
-        // Those that not every cluster has the kinds for.
+        // Not every cluster has the kinds of these files.
         let is_apart = ["certificates.yaml", "podmonitor.yaml"].contains(&name.as_str());
         assert_ne!(is_listed, is_apart, "{name}");
         assert!(readme.contains(&name), "{name}");
@@ -154,7 +156,8 @@ fn the_files_beside_the_servers_are_about_them() {
     assert_eq!(services.matches("selector: { app.kubernetes.io/name: snowmint }").count(), 2);
 }
 
-/// Who may create a pod somewhere chooses its labels: so each peer also names the namespace.
+/// A user who may create pods in a namespace chooses their labels: so each peer also names the
+/// namespace.
 #[test]
 fn no_label_of_a_pod_alone_opens_the_network() {
     let policies = manifest("networkpolicy.yaml");
@@ -165,7 +168,8 @@ fn no_label_of_a_pod_alone_opens_the_network() {
     let (_, rules) = opened.split_once("ingress:\n").unwrap();
     let rules: Vec<&str> = rules.lines().filter(|line| !line.trim().starts_with('#')).collect();
     let rules = rules.join("\n");
-    // A peer begins with a dash: what stands beside it holds as well, and a dash more would be another peer.
+    // A peer begins with a dash: selectors under the same dash all apply, and another dash would be
+    // another peer.
     let peers = rules.matches("        - namespaceSelector:\n").count();
     assert!(peers >= 6, "{rules}");
     assert_eq!(rules.matches("\n          podSelector:\n").count(), peers, "{rules}");

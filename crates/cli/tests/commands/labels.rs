@@ -1,4 +1,4 @@
-//! What others have chosen to be called, as commands print it. A server may be an older one, or no honest one.
+//! Untrusted names in the output of commands. The server may be an older or a malicious one.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 
 use crate::common::{Ran, run};
 
-/// Clears a terminal, names its window, adds a row, and colours what follows.
+/// Text that clears a terminal, names its window, adds a row, and colours the rest.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\nMADE UP ROW\u{9b}31m\u{202e}";
 
-/// Answers one request with this.
+/// Starts a server that sends this response to one request.
 fn answering(status: &'static str, body: String) -> (String, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! The commands of the real binary, one file a subject. One program, so that it is linked once.
+//! The commands of the real binary, one file a subject, in one test program that is linked once.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 #![allow(clippy::disallowed_methods, reason = "real servers are waited for in real time")]
 

@@ -1,10 +1,10 @@
-//! `mint`, as people run it.
+//! `mint` as users run it.
 
 use crate::common::{self, Ran, run, run_with, snowmint};
 
 #[test]
 fn nobody_there_is_not_available() {
-    // Port 1 is nobody's.
+    // No process listens on port 1.
     for args in [
         &["mint", "--server", "127.0.0.1:1"][..],
         &["source", "list", "--server", "http://127.0.0.1:1"],
@@ -35,7 +35,7 @@ fn wrong_usage_is_said_before_anything_is_asked() {
     }
 }
 
-/// What is passed over without a word is another ID than was asked for.
+/// An ignored option would yield another ID than requested.
 #[test]
 fn what_would_be_passed_over_is_refused() {
     let directory = tempfile::tempdir().unwrap();
@@ -64,7 +64,7 @@ fn what_would_be_passed_over_is_refused() {
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}: {}", ran.err);
     }
     run(&[&["mint"][..], &worker].concat()).ok();
-    // The name of a source where a server or a store is named.
+    // With a server or a store, it is the name of a source.
     let elsewhere = run(&["mint", "ulid", "--server", "127.0.0.1:1"]);
     assert_eq!(elsewhere.code, 4, "{elsewhere:?}");
     let config = directory.path().join("snowmint.toml");
@@ -129,7 +129,7 @@ fn uuids_and_ulids_need_nobody() {
     }
 }
 
-/// As HTTP answers: whoever reads one reads the other.
+/// The output has the form of the HTTP response, so that one parser reads both.
 #[test]
 fn machines_read_one_object() {
     let directory = tempfile::tempdir().unwrap();
@@ -148,7 +148,7 @@ fn machines_read_one_object() {
         assert_eq!(ids.len(), count, "{args:?}");
         assert_eq!(run_with(&["verify"], &(ids.join("\n") + "\n")).code, 0, "{args:?}");
     }
-    // Nothing minted: nothing that looks like an answer.
+    // Without an ID, nothing is printed that looks like a result.
     let ran = run(&["mint", "nothing", "--store", &store, "--json"]);
     assert_eq!((ran.code, ran.out.as_str()), (1, ""));
 }

@@ -1,4 +1,4 @@
-//! A server among those who look after it: the service manager, signals, and a configuration that changes.
+//! A server under operation: the service manager, signals, and a configuration that changes.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use crate::common::{PATIENCE, ended, json, run, until};
 use crate::server::{Server, serve};
 use snowmint_testkit::children;
 
-/// The socket on which a service manager listens.
+/// Socket on which a service manager listens.
 struct Manager {
     socket: UnixDatagram,
     path: PathBuf,
@@ -24,7 +24,7 @@ impl Manager {
         Self { socket, path }
     }
 
-    /// The next message.
+    /// Receives the next message.
     #[track_caller]
     fn hear(&self) -> String {
         let mut bytes = [0; 4096];
@@ -32,7 +32,7 @@ impl Manager {
         String::from_utf8(bytes[..length].to_vec()).unwrap()
     }
 
-    /// The next message with this part; others before it are read over.
+    /// Receives the next message with this part; skips others before it.
     #[track_caller]
     fn hear_of(&self, part: &str) -> String {
         let until = Instant::now() + PATIENCE;
@@ -54,7 +54,7 @@ fn supervised(data_dir: &Path, manager: &Manager, more: &[&str]) -> std::process
 
 #[test]
 fn a_service_manager_is_told_what_happens() {
-    /// Three times in each interval, and so at most this often.
+    /// Shortest mean interval of the messages: three in each interval of the watchdog.
     const ALIVE_EVERY: Duration = Duration::from_millis(100);
     let folder = tempfile::tempdir().unwrap();
     let manager = Manager::new(folder.path());
@@ -64,10 +64,11 @@ fn a_service_manager_is_told_what_happens() {
     let server = Server::start(command);
     let ready = manager.hear_of("READY=1");
     assert!(ready.contains("STATUS=ready"), "{ready}");
-    // Ready means ready.
+    // The server is in fact ready.
     let (status, body) = server.get("/readyz");
     assert_eq!(status, 200, "{body}");
-    // Alive, again and again. Messages may lie here until they are read, so their pace is that since the start.
+    // Liveness messages repeat. They may queue until they are read, so their pace counts from the
+    // start.
     let messages = 20;
     for _ in 0..messages {
         manager.hear_of("WATCHDOG=1");
@@ -93,7 +94,7 @@ fn a_server_that_cannot_mint_is_not_ready_and_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let manager = Manager::new(folder.path());
     let config = folder.path().join("snowmint.toml");
-    // A single worker number, which somebody else has.
+    // The only worker number is held by another server.
     let layout = "time=62,worker=0,sequence=1,unit=1ms";
     std::fs::write(
         &config,
@@ -107,7 +108,7 @@ fn a_server_that_cannot_mint_is_not_ready_and_says_why() {
     let server = Server::start(supervised(&folder.path().join("b"), &manager, &args));
     let status = manager.hear_of("STATUS=");
     assert!(status.contains("not ready: ") && !status.contains("READY=1"), "{status}");
-    // SIGHUP is no reason to say that it were.
+    // SIGHUP must not cause a message that the server is ready.
     server.signal("-HUP");
     first.signal("-TERM");
     assert_eq!(first.wait().0, 0);
@@ -128,7 +129,7 @@ fn a_server_that_cannot_mint_is_not_ready_and_says_why() {
 fn a_changed_configuration_is_followed_where_that_is_possible_and_told_where_not() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("snowmint.toml");
-    // In one step: half a file is another one.
+    // The file is replaced in one step: half a file would be another configuration.
     let write = |text: &str| {
         let new = folder.path().join("new.toml");
         std::fs::write(&new, text).unwrap();
@@ -157,11 +158,11 @@ fn a_changed_configuration_is_followed_where_that_is_possible_and_told_where_not
     assert_eq!(source("numbered")["step"]["min"], 20);
     assert!(source("fixed")["layout"].as_str().unwrap().contains("worker=10"));
     assert_eq!(source("gone")["enabled"], true);
-    // A mistake changes nothing.
+    // An error changes nothing.
     for (text, part) in [
         ("[limits]\nbatch_max = \"many\"\n", "many"),
         ("[limits]\nbatch_mox = 7\n", "batch_mox"),
-        // Nor does one that shows only when the value is used.
+        // The error shows only when the value is used.
         ("[limits]\nbatch_max = 7\n[log]\nfilter = \"=;=\"\n", "=;="),
     ] {
         write(text);
@@ -170,7 +171,7 @@ fn a_changed_configuration_is_followed_where_that_is_possible_and_told_where_not
         server.mint(&["-n", "5"]).ok();
         assert_eq!(server.mint(&["-n", "6"]).code, 2);
     }
-    // And back.
+    // The old configuration again.
     write("[sources.numbered]\nkind = \"segment\"\nstep.min = 10\nenabled = true\n");
     server.signal("-HUP");
     until("6 are had", || server.mint(&["-n", "6"]).code == 0);
@@ -191,14 +192,14 @@ fn a_changed_configuration_is_followed_where_that_is_possible_and_told_where_not
     ] {
         assert!(said(parts), "{parts:?}:\n{log}");
     }
-    // Until the filter was another one, only errors were told, and the audit trail.
+    // Before the new filter, only errors and the audit trail were logged.
     let quiet = |line: &&str| !line.contains("ERROR") && !line.contains(" audit: ");
     let first = log.lines().find(quiet).unwrap();
     assert!(first.contains("log.filter"), "{first}");
 }
 
-/// A request whose body does not come: in progress for as long as it may be. The server has read the head, and has
-/// said that it waits for the body.
+/// Sends a request without its body, which stays in progress for as long as allowed. The server has
+/// read the head, and has responded that it waits for the body.
 fn unfinished(server: &Server) -> TcpStream {
     let mut stream = TcpStream::connect(&server.http).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -226,13 +227,13 @@ fn a_second_signal_does_not_wait_for_requests() {
         server.signal(first);
         until("no new connection is taken", || TcpStream::connect(&server.http).is_err());
         server.signal(second);
-        // Long before the ten minutes of one signal.
+        // This is long before the ten minutes of a single signal.
         let (code, log) = server.wait();
         assert_eq!(code, 0, "{log}");
         assert!(log.contains("requests in progress are cut off"), "{log}");
         drop(request);
     }
-    // One signal waits, within the limit, which can be changed while it runs.
+    // One signal waits, within the limit, which can change while the server runs.
     let server = start();
     let request = unfinished(&server);
     std::fs::write(&config, "[limits]\nstop_max = \"300ms\"\n").unwrap();
@@ -298,7 +299,7 @@ fn each_request_has_a_line_in_the_log_when_that_is_wanted() {
     }
 }
 
-/// Whoever starts a server and thinks better of it does not wait for the store.
+/// An operator who stops a server during its start does not wait for the store.
 #[test]
 fn a_server_whose_store_does_not_answer_ends_when_it_is_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -306,10 +307,10 @@ fn a_server_whose_store_does_not_answer_ends_when_it_is_told() {
     let store = format!("redis://{}/0", mute.local_addr().unwrap());
     let command = serve(&folder.path().join("data"), &["--store", &store]);
     let mut server = children::spawn(command).unwrap();
-    // It asks, and is not answered.
+    // The server calls the store and gets no response.
     let asked = mute.accept().unwrap();
     children::signal(server.id(), "-TERM");
-    // Had it waited until the store was given up, it would say that there is none: exit code 4.
+    // A server that had waited until it gave the store up would report its absence: exit code 4.
     assert_eq!(ended(&mut server).code(), Some(0));
     drop(asked);
 }

@@ -1,4 +1,4 @@
-//! The ways out, as an operator runs them.
+//! Recovery as an operator runs it.
 
 use snowmint_core::{Clock as _, Rfc3339, SystemClock};
 
@@ -13,10 +13,10 @@ fn fast_forward_moves_a_store_and_says_how_far() {
     assert_eq!((missing.code, missing.out.as_str()), (2, ""), "{}", missing.err);
     assert!(!directory.path().join("snowmint.db").exists());
 
-    // An empty file is a store that nobody has used.
+    // An empty file is an unused store.
     std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
     let args = ["worker", "fast-forward", "--data-dir", dir, "--segment", "invoices=500"];
-    // What could not be done is not promised.
+    // The plan does not promise impossible steps.
     for more in [&[][..], &["--dry-run"]] {
         let refused = run(&[&args[..], more].concat());
         assert_eq!(refused.code, 1, "{more:?}: {}", refused.err);
@@ -30,7 +30,7 @@ fn fast_forward_moves_a_store_and_says_how_far() {
     assert!(dry.err.contains("nothing was changed"), "{}", dry.err);
     assert_eq!(std::fs::metadata(directory.path().join("snowmint.db")).unwrap().len(), 0);
 
-    // A slip in a year would end worker numbers for good.
+    // A typing error in a year would end worker numbers for good.
     for more in [&["--dry-run"][..], &[]] {
         let slip = run(&[&args[..4], &["--mark", "9999-12-31T00:00:00Z"], more].concat());
         assert_eq!(slip.code, 2, "{slip:?}");
@@ -58,7 +58,7 @@ fn fast_forward_moves_a_store_and_says_how_far() {
         (&false.into(), &"500".into()),
         "{dry}"
     );
-    // Who has changed what stays known; what was only looked at has changed nothing.
+    // The trail shows the user of each change; a dry run changes nothing.
     let trail = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
     assert_eq!(trail.lines().count(), 1, "{trail}");
     for part in [" audit: worker fast-forward who=uid ", "before=store ", "at least 2099-01-01"] {
@@ -78,13 +78,13 @@ fn fast_forward_moves_a_store_and_says_how_far() {
     }
 }
 
-/// As after a recovery: nobody holds a number, and the clock comes to the marks by itself.
+/// The state after a recovery: all numbers are free, and the clock reaches the marks by itself.
 #[test]
 fn a_server_whose_marks_lie_ahead_logs_until_when_and_that_nothing_is_to_be_done() {
     let directory = tempfile::tempdir().unwrap();
     let dir = directory.path().to_str().unwrap();
     std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
-    // Later than this ends, and no later than a recovery may move marks.
+    // The mark lies later than the end of this test, and no later than a recovery may move marks.
     let ahead = Rfc3339(SystemClock.unix_ms().saturating_add(300_000)).to_string();
     run(&["worker", "fast-forward", "--data-dir", dir, "--mark", &ahead]).ok();
     let server = Server::start(serve(directory.path(), &[]));
@@ -94,7 +94,7 @@ fn a_server_whose_marks_lie_ahead_logs_until_when_and_that_nothing_is_to_be_done
     server.says(&["no worker number", "it goes on at ", goes_on]);
 }
 
-/// As docs/operating.md says of a store that was lost altogether: nothing is there but the configuration.
+/// docs/operating.md describes this for a lost store: nothing exists but the configuration.
 #[test]
 fn a_store_that_was_lost_altogether_is_made_and_moved_before_the_first_start() {
     let directory = tempfile::tempdir().unwrap();
@@ -118,7 +118,7 @@ fn a_store_that_was_lost_altogether_is_made_and_moved_before_the_first_start() {
     }
     let moved = run(&moving).ok();
     assert!(moved.contains("next number of invoices: at least 500"), "{moved}");
-    // What the lost store may have minted ahead of its clock does not come again either.
+    // IDs that the lost store may have minted ahead of its clock do not come again either.
     assert!(moved.contains("next number of by_store: at least "), "{moved}");
     let minted = run(&["mint", "invoices", "--config", &file, "--data-dir", &data]).ok();
     assert!(minted.trim().parse::<u64>().unwrap() >= 500, "{minted}");
@@ -126,7 +126,7 @@ fn a_store_that_was_lost_altogether_is_made_and_moved_before_the_first_start() {
     assert!(trail.contains("source invoices defined"), "{trail}");
 }
 
-/// The backup is older than the source, and the configuration does not name it.
+/// The backup is older than the source, and the configuration does not name the source.
 #[test]
 fn a_source_that_only_the_journal_knows_does_not_block_the_way_out() {
     let directory = tempfile::tempdir().unwrap();
@@ -170,7 +170,7 @@ fn a_source_that_only_the_journal_knows_does_not_block_the_way_out() {
     assert!(after > before, "{after} after {before}");
 }
 
-/// The store was moved past all that it knew, and nobody comes back with it.
+/// The store was moved past everything that the journal knew, and no process returns with it.
 #[test]
 fn a_journal_that_was_set_aside_is_not_missed_the_next_time() {
     let directory = tempfile::tempdir().unwrap();
@@ -189,7 +189,7 @@ fn a_journal_that_was_set_aside_is_not_missed_the_next_time() {
     }
 }
 
-/// Anybody can say any name.
+/// Any user can set these names.
 #[test]
 fn the_trail_tells_the_machines_name_of_who_was_there() {
     let directory = tempfile::tempdir().unwrap();
@@ -230,7 +230,7 @@ fn fast_forward_reads_what_serve_reads_and_goes_as_far_as_that_may_have_minted()
         let mark = ran.out.lines().find_map(|line| line.strip_prefix("worker marks: at least "));
         mark.unwrap().parse::<jiff::Timestamp>().unwrap().duration_since(now).as_secs()
     };
-    // Two windows, the lead, the clocks' distance on both sides, and the age of what they are
+    // Two windows, the lead, the skew of both clocks, and the age of the time that they are
     // compared with.
     let usual = 1200 + 20 + 1 + 1 + 10;
     let some_time = 30;
@@ -243,7 +243,7 @@ fn fast_forward_reads_what_serve_reads_and_goes_as_far_as_that_may_have_minted()
     let found = ahead(&lead, &["--dry-run"]);
     assert!(close(found, usual - 20 + 300), "{found}");
 
-    // What the store says of its sources counts, too.
+    // Settings of the store's sources count, too.
     let other = path("other.toml");
     std::fs::write(&other, "[sources.slow]\nlead_max = \"20s\"\n").unwrap();
     let url = format!("sqlite:{}", path("ids.db"));
@@ -300,7 +300,7 @@ fn an_accepted_lead_lets_a_full_pool_mint() {
     let shown = run(&["worker", "accept-lead", "--data-dir", dir]);
     assert_eq!(shown.code, 0, "{}", shown.err);
     assert!(shown.err.contains("nothing was changed"), "{}", shown.err);
-    // No number was ever taken, so none is listed: what holds for all of them is told.
+    // No number was ever claimed, so none is listed; the common mark is shown.
     let told = "all numbers that nobody has had yet, of each pool: mark 2030-01-01T00:00:00.000Z, ";
     assert!(shown.out.contains(told), "{}", shown.out);
     let shown = json(run(&["worker", "accept-lead", "--data-dir", dir, "--json"]).out.trim());
@@ -316,7 +316,7 @@ fn an_accepted_lead_lets_a_full_pool_mint() {
     let trail = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
     assert!(trail.contains("worker accept-lead who=uid "), "{trail}");
     assert_eq!(trail.lines().count(), 2, "{trail}");
-    // A server asks again by itself, in some seconds.
+    // The server checks again by itself within seconds.
     let mut minted = server.mint(&["-n", "2"]);
     until("the server takes what was accepted", || {
         minted = server.mint(&["-n", "2"]);

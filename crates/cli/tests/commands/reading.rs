@@ -1,4 +1,4 @@
-//! `decode`, `encode` and `layout`, as people run them.
+//! `decode`, `encode` and `layout` as users run them.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -161,7 +161,7 @@ fn a_closed_pipe_is_no_error() {
         let _ = std::io::Write::write_all(&mut pipe, ids.as_bytes());
     });
     let mut first = String::new();
-    // The reader is dropped after one line, as `head -1` does.
+    // The reader stops after one line, as `head -1` does.
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
@@ -229,7 +229,7 @@ fn every_command_has_help_with_examples() {
         .skip_while(|line| *line != "Commands:")
         .skip(1)
         .take_while(|line| !line.is_empty())
-        // Deeper lines go on with a description.
+        // Deeper lines continue a description.
         .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())
         .filter(|name| *name != "help")

@@ -1,4 +1,4 @@
-//! Worker numbers that somebody used up, and an operator takes back.
+//! Worker numbers that a program used up, and that an operator takes back.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use crate::server::{Server, serve};
 
 const YEAR_MS: u64 = 365 * 86_400_000;
 
-/// Servers that mint little ahead of the clock, so that nobody waits long for it; and sources with four workers.
+/// Configuration of servers that mint little ahead of the clock, which keeps waits short, and of a
+/// source with four workers.
 const CONFIG: &str = "[sources]\nbuiltin = false\n[sources.ids]\nlayout = \"time=41,worker=2,sequence=20\"\n\
      lead_max = \"100ms\"\n[worker]\nwindow = \"1s\"\n[clock]\nskew_max = \"100ms\"\n";
 
@@ -27,7 +28,7 @@ fn pool() -> Pool {
     Pool { name: "workers-2".into(), slots: 4, group: 1, reuse: Reuse::Recycle }
 }
 
-/// A program that reaches the store itself, and keeps no rules.
+/// A program that uses the store directly, and ignores the rules.
 struct Program {
     store: Arc<dyn Store>,
     leases: Vec<Lease>,
@@ -40,7 +41,7 @@ impl Program {
         snowmint_stores::open_with(&url, "default", settings).await.unwrap()
     }
 
-    /// Has joined for so long, claimed these numbers, and moved their marks years ahead.
+    /// Joins for this time, claims these numbers, and moves their marks years ahead.
     async fn spoil(directory: &Path, incarnation: u128, ttl_ms: u64, numbers: &[u64]) -> Self {
         let store = Self::open(directory).await;
         let member = Member {
@@ -115,7 +116,7 @@ fn numbers_that_were_used_up_are_taken_back_and_mint_again() {
     let told = ["worker", "reclaim", "workers-2"];
     let reclaim =
         |more: &[&str]| run(&[&told[..], &["--config", file, "--data-dir", dir], more].concat());
-    // A plan first.
+    // The plan comes first.
     let plan = reclaim(&["0", "1"]);
     assert_eq!(plan.code, 0, "{plan:?}");
     for part in ["held by mallory on elsewhere, lease ended", "would be reclaimed, mark 20"] {
@@ -156,14 +157,14 @@ fn numbers_that_were_used_up_are_taken_back_and_mint_again() {
     let again = reclaim(&["0", "1", "--no-ids-ahead"]).ok();
     assert_eq!(again.matches("there is nothing to reclaim").count(), 2, "{again}");
 
-    // Whoever had them is late.
+    // The former holder is fenced.
     runtime().block_on(async {
         for lease in &gone.leases {
             let refused = gone.extend(lease, Mark::from(begun), YEAR_MS).await.unwrap_err();
             assert_eq!(refused.code(), "fenced");
         }
     });
-    // The server goes on by itself, above what nodes can have minted.
+    // The server continues by itself, above everything that nodes can have minted.
     let mut minted = server.mint(&["ids"]);
     until("the server mints by a number that was taken back", || {
         minted = server.mint(&["ids"]);
@@ -174,7 +175,7 @@ fn numbers_that_were_used_up_are_taken_back_and_mint_again() {
     let time: jiff::Timestamp = json(&decoded)["time"].as_str().unwrap().parse().unwrap();
     assert!(time >= to && time.duration_since(to).as_secs() < 60, "{time} after {to}");
 
-    // The holder that does not go.
+    // This holder does not stop.
     let forced = reclaim(&["2", "--from-live", "--no-ids-ahead"]).ok();
     assert!(forced.contains("reclaimed, mark 20"), "{forced}");
     runtime().block_on(async {
@@ -194,7 +195,7 @@ fn what_cannot_be_taken_back_is_refused_with_what_to_do() {
         let refused = run(&[&["worker", "reclaim", "--data-dir", dir], wrong].concat());
         assert_eq!(refused.code, 2, "{wrong:?}: {}", refused.err);
     }
-    // Through servers nobody lowers a mark.
+    // Marks cannot be lowered through servers.
     let server = Server::start(serve(directory.path(), &[]));
     let url = format!("snowmint://{}", server.http);
     let refused = run(&["worker", "reclaim", "workers-10", "3", "--store", &url]);

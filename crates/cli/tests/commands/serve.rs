@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::common::{Ran, json, run, run_with, snowmint};
 use crate::server::{Server, serve};
 
-/// Years of 365 days, in milliseconds.
+/// Ten years of 365 days, in milliseconds.
 const TEN_YEARS_MS: i64 = 315_360_000_000;
 
 fn refused(data_dir: &Path, more: &[&str]) -> Ran {
@@ -59,7 +59,7 @@ fn sources_are_managed_from_the_command_line() {
     assert!(defined["layout"].as_str().unwrap().starts_with("time=42,worker=5+5,"));
     assert_eq!(json(&source(&["alter", "orders", "--burst", "5ms"]).ok())["burst"], "5ms");
     assert_eq!(json(&source(&["show", "orders"]).ok())["burst"], "5ms");
-    // Whoever has seen a version changes that one, or nothing.
+    // An alteration with a version changes that version, or nothing.
     let seen = defined["version"].to_string();
     let late = source(&["alter", "orders", "--burst", "7ms", "--if-version", &seen]);
     assert_eq!(late.code, 2, "{late:?}");
@@ -90,7 +90,7 @@ fn sources_are_managed_from_the_command_line() {
     let own = |line: &str| line.split_whitespace().nth(2) == Some("own");
     assert!(table.lines().skip(1).any(own), "{table}");
 
-    // The same store, seen from beside: the first server's numbers are somebody's, not its own.
+    // Another server on the same store sees the first server's numbers as live, not as its own.
     let store = format!("sqlite:{}", directory.path().join("snowmint.db").display());
     let beside_dir = tempfile::tempdir().unwrap();
     let beside = Server::start(serve(beside_dir.path(), &["--store", &store]));
@@ -130,7 +130,7 @@ fn sources_of_the_configuration_are_there_at_the_start() {
     assert_eq!(server.mint(&["default"]).code, 1);
     server.kill();
 
-    // The same name, and another meaning: the catalog's stands, and this server does not start.
+    // The same name has another definition: the catalog's stays, and this server does not start.
     std::fs::write(&file, "[sources.short]\nlayout = \"twitter\"\n").unwrap();
     let ran = refused(&data_dir, &["--config", config]);
     assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
@@ -143,7 +143,7 @@ fn sources_of_the_configuration_are_there_at_the_start() {
 fn kill_9_and_a_clock_that_goes_back_repeat_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let mut all = String::new();
-    // A clock before the epoch, which is the beginning of 2026, cannot mint. Every other can, at once.
+    // A clock before the epoch, the beginning of 2026, cannot mint. Any other clock can, at once.
     for (offset_ms, code) in
         [(0, 0), (-1, 0), (-1_000, 0), (60_000, 0), (-3_600_000, 0), (-TEN_YEARS_MS, 4), (0, 0)]
     {
@@ -166,7 +166,7 @@ fn a_data_directory_has_one_server() {
     let server = Server::start(serve(directory.path(), &[]));
     let ran = refused(directory.path(), &[]);
     assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
-    // A command beside it is another member, with another worker number.
+    // A concurrent command is another member, with another worker number.
     let beside: Ran =
         snowmint(&["mint", "-n", "1000", "--data-dir", directory.path().to_str().unwrap()])
             .output()
@@ -202,7 +202,7 @@ fn a_store_that_went_backwards_is_refused() {
     stop(server);
     copy(&aside, &data_dir);
 
-    // It says so, and gives nothing; and nor does any other, whatever that remembers.
+    // The server reports it and mints nothing; nor does any other server, whatever it remembers.
     let server = Server::start(serve(&data_dir, &[]));
     let file = format!("sqlite:{}", data_dir.join("snowmint.db").display());
     let other = Server::start(serve(&directory.path().join("other"), &["--store", &file]));

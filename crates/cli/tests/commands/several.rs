@@ -44,7 +44,7 @@ fn ids_are_unique_per_source_and_where_chosen_in_the_namespace() {
                   [sources.sheep]\nunique = \"namespace\"\n[sources.goats]\nunique = \"namespace\"\n";
     let place = Place::new();
     let servers: Vec<_> = (0..3).map(|number| place.start(number, config)).collect();
-    // All at once, so that they meet in the same milliseconds.
+    // All run at once, in the same milliseconds.
     let minted = |source: &str| -> Vec<String> {
         let minting: Vec<_> = servers
             .iter()
@@ -79,7 +79,7 @@ fn a_member_whose_configuration_differs_is_refused_with_both_definitions_shown()
     for shown in ["sources.orders", r#"the store has burst = "5ms""#, r#"asks for burst = "7ms""#] {
         assert!(ran.err.contains(shown), "{shown}: {}", ran.err);
     }
-    // One that agrees is another member.
+    // A server with the same definition is another member.
     let _other = place.start(2, "[sources.orders]\nburst = \"5ms\"\n");
 }
 
@@ -93,7 +93,7 @@ fn worker_list_says_who_holds_what_since_when() {
     let mut workers: Vec<serde_json::Value> = Vec::new();
     until("both have a window", || {
         workers = list(&["--json"]).lines().map(json).collect();
-        // A number that was claimed just now has no window yet.
+        // A number that was just claimed has no window yet.
         let is_open = |worker: &serde_json::Value| worker["mark"] != "1970-01-01T00:00:00.000Z";
         workers.len() == 2 && workers.iter().all(is_open)
     });
@@ -120,7 +120,7 @@ fn worker_list_says_who_holds_what_since_when() {
     }
 }
 
-/// A layout of 40 time bits that ends so many days from now.
+/// Returns a layout of 40 time bits that ends this many days from now.
 fn ending_in(days: u64) -> String {
     let now_ms = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap();
     let epoch_ms = now_ms + days * DAY_MS - (1 << 40);
@@ -174,7 +174,7 @@ fn worker_numbers_are_seen_to_run_out() {
     assert!(ran.out.contains(expected), "{}", ran.out);
 }
 
-/// The worker of one ID that a server mints.
+/// Returns the worker of one ID that a server mints.
 fn worker_of(server: &Server) -> u64 {
     let minted = server.mint(&[]).ok();
     let layout = "time=41,worker=10,sequence=12";
@@ -198,12 +198,12 @@ fn a_worker_number_named_by_hand_is_held_by_one_process() {
         assert!(refused.err.contains(part), "{part}: {}", refused.err);
     }
 
-    // Given back, it is free at once.
+    // A released number is free at once.
     first.signal("-TERM");
     assert_eq!(first.wait().0, 0);
     let other = place.start(1, config);
     assert_eq!(worker_of(&other), 7);
-    // Its own journal proves a process dead, whoever follows it there.
+    // A journal proves its own process dead, whatever process follows it there.
     other.kill();
     assert_eq!(worker_of(&place.start(1, config)), 7);
 
@@ -224,7 +224,7 @@ fn a_worker_number_is_never_used_again_where_that_is_chosen() {
         server.signal("-TERM");
         assert_eq!(server.wait().0, 0);
     }
-    // One that would use them again could mint from the number of another.
+    // A server that reuses numbers could mint with another member's number.
     let other = place.start(1, "");
     let refused = other.mint(&[]);
     assert_eq!(refused.code, 2, "{}", refused.err);

@@ -1,4 +1,4 @@
-//! Completions and manual pages, in a real shell and a real formatter.
+//! Completions and manual pages, in a real shell and with a real formatter.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::common::run;
 use snowmint_testkit::programs;
 
-/// What bash offers after these words, the last of which is being typed.
+/// Returns the completions that bash offers for the last of these words.
 fn offered(words: &[&str]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("snowmint.bash");
@@ -49,12 +49,12 @@ fn other_shells_are_given_every_command_too() {
     assert_eq!(run(&["completions", "tcsh"]).code, 2);
 }
 
-/// The page as a reader sees it.
+/// Returns the page in the reader's form.
 fn formatted(page: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("page.1");
     std::fs::write(&file, page).unwrap();
-    // groff is what man calls; every warning it has is an error here, but for lines that it cannot fill.
+    // man calls groff; all its warnings are errors here, except for lines that it cannot fill.
     let output = Command::new(programs::installed("groff"))
         .args(["-man", "-Kutf8", "-Tutf8", "-ww", "-Wbreak", "-P-cbou"])
         .arg(&file)
@@ -87,7 +87,7 @@ fn manual_pages_can_be_read() {
     assert!(!known.contains(&"fast-forward"), "a command of worker: {}", ran.err);
 }
 
-/// Writes all pages into a folder below this one. Answers their names.
+/// Writes all pages into a subfolder, and returns their names.
 fn pages(folder: &Path) -> Vec<String> {
     let dir = folder.join("man1");
     run(&["man", "--dir", dir.to_str().unwrap()]).ok();

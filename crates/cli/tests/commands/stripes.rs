@@ -1,4 +1,4 @@
-//! Installations that share nothing but a scheme: each has a stripe of the numbers.
+//! Deployments that share nothing but a scheme: each has a stripe of the numbers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use crate::common::{Ran, json, run, until};
 use crate::server::{Server, serve};
 
-/// An installation: a store and a server of its own, with a source that has this stripe.
+/// Starts a deployment: a store and a server of its own, with a source that has this stripe.
 fn installation(place: &tempfile::TempDir, number: usize, keys: &str) -> Server {
     let dir = place.path().join(format!("installation-{number}"));
     let server = Server::start(serve(&dir, &[]));
@@ -18,14 +18,14 @@ fn installation(place: &tempfile::TempDir, number: usize, keys: &str) -> Server 
     server
 }
 
-/// Draws again and again until it is told to stop.
+/// A client that requests IDs until it is stopped.
 struct Drawing {
     times: Arc<AtomicUsize>,
     drawn: JoinHandle<Vec<u64>>,
 }
 
 impl Drawing {
-    /// So many at a time.
+    /// Starts a client that requests `at_once` IDs at a time.
     fn from(server: &Server, at_once: &'static str, stop: &Arc<AtomicBool>) -> Self {
         let (http, stop) = (server.http.clone(), Arc::clone(stop));
         let times = Arc::<AtomicUsize>::default();
@@ -42,10 +42,10 @@ impl Drawing {
         Self { times, drawn }
     }
 
-    /// Waits until it has drawn once more, from the beginning.
+    /// Waits until it has made one more whole request.
     #[track_caller]
     fn goes_on(&self) {
-        // One may be on its way now.
+        // A request may be in flight now.
         let enough = self.times.load(Ordering::SeqCst) + 2;
         until("it draws on", || self.times.load(Ordering::SeqCst) >= enough);
     }
@@ -89,7 +89,7 @@ fn two_installations_become_three_while_all_draw_and_no_number_comes_twice() {
         })
         .collect();
     assert_eq!(firsts.len(), 3);
-    // Each five of them are a write to the disk, and a request waits for all of its own.
+    // Every five numbers cost a disk write, and a request waits for all of its own.
     drawing_all.push(Drawing::from(&three, "20", &stop));
     drawing_all.iter().for_each(Drawing::goes_on);
     stop.store(true, Ordering::SeqCst);
@@ -104,7 +104,7 @@ fn two_installations_become_three_while_all_draw_and_no_number_comes_twice() {
     assert!(!drawn[4].is_empty());
     assert!(drawn[4].iter().all(|id| *id >= firsts[2] && id % 3 == 2));
     assert_unique(drawn);
-    // Again is no error, and changes nothing.
+    // The same command again succeeds and changes nothing.
     let again = restripe("3", &[(3, &one.http), (1, &two.http), (2, &three.http)]).ok();
     assert_eq!(again.lines().count(), 3);
 }
@@ -135,7 +135,7 @@ fn when_one_installation_cannot_be_reached_nothing_changes() {
     }
 }
 
-/// As a command that was cut off between two stores leaves them.
+/// A command that is interrupted between two stores leaves this state.
 #[test]
 fn a_restripe_that_was_cut_off_is_finished_by_another() {
     let place = tempfile::tempdir().unwrap();
@@ -167,12 +167,13 @@ fn one_installation_is_restriped_by_its_own_mark() {
     run(&[&args[..], &["--server", &one.http]].concat()).ok();
     let ids = run(&["mint", "orders", "-n", "3", "--server", &one.http]).ok();
     let ids: Vec<u64> = ids.lines().map(|id| id.parse().unwrap()).collect();
-    // How much was fetched ahead is a matter of pace.
+    // The number of prefetched IDs depends on the consumption rate.
     assert!(ids[0] > 10 && ids[0] < 1_000, "{ids:?}");
     assert!(ids.iter().all(|id| id % 16 == 5) && ids[1] == ids[0] + 16, "{ids:?}");
 }
 
-/// In the place of one that is lost. What that one had handed out is as far as the others have come, or `--first` says.
+/// A deployment replaces a lost one. The lost one's numbers end where the others have come to, or
+/// at `--first`.
 #[test]
 fn who_gets_the_stripe_of_another_begins_above_what_the_others_handed_out() {
     let place = tempfile::tempdir().unwrap();
@@ -195,7 +196,7 @@ fn who_gets_the_stripe_of_another_begins_above_what_the_others_handed_out() {
         drawn.push(ids);
     }
     assert_unique(drawn);
-    // No server was asked, which would have said so in its log.
+    // No server was called: its log would have the change.
     let trail = std::fs::read_to_string(place.path().join("audit.log")).unwrap();
     let [three, four] = trail.lines().collect::<Vec<_>>()[..] else { panic!("{trail}") };
     for (line, store) in [(three, "three.db"), (four, "four.db")] {
@@ -212,7 +213,7 @@ fn a_password_on_the_command_line_is_told() {
     assert!(!refused.err.contains("secret"), "{refused:?}");
 }
 
-/// Where nobody gets another stripe, there is no number at which it would end.
+/// If no deployment gets another stripe, no number marks the end of the one that leaves.
 #[test]
 fn nobody_leaves_while_the_stripes_of_the_others_stay() {
     let place = tempfile::tempdir().unwrap();
@@ -227,7 +228,7 @@ fn nobody_leaves_while_the_stripes_of_the_others_stay() {
     assert_eq!(refused.code, 3, "{refused:?}");
     assert!(refused.err.contains("with another number of stripes first"), "{}", refused.err);
     leave("1").ok();
-    // Given again it is done.
+    // The same command again succeeds.
     leave("1").ok();
 }
 
@@ -247,10 +248,10 @@ fn a_stripe_begins_where_it_is_told_to() {
     };
     from("16", "5", "5000").ok();
     assert_eq!(minted(&one, "2"), [5013, 5029]);
-    // Given again it changes nothing: no number is lost.
+    // The same command again changes nothing: no number is lost.
     from("16", "5", "5000").ok();
     assert_eq!(minted(&one, "1"), [5045]);
-    // The stripe may stay, and only begin further up; never below what was handed out.
+    // The stripe may stay and only begin further up, but never below issued numbers.
     from("16", "5", "6000").ok();
     assert_eq!(minted(&one, "1"), [6005]);
     let refused = from("1", "1", "6000");
@@ -284,13 +285,13 @@ fn several_installations_begin_where_they_are_told_to() {
         (minted(&one, "2"), minted(&two, "2")),
         (vec![100_000, 100_002], vec![100_001, 100_003])
     );
-    // Where stripes stay, only those that are not there yet go up.
+    // With unchanged stripes, only deployments below the start move up.
     from("2", "200001").ok();
     assert_eq!((minted(&one, "1"), minted(&two, "1")), (vec![200_002], vec![200_001]));
     assert!(drawn.iter().all(|id| *id < 100_000));
 }
 
-/// Set by hand, as by somebody who did not look.
+/// An end set by hand, without a check of the issued numbers.
 #[test]
 fn an_end_below_what_was_handed_out_is_refused_and_nothing_begins_there() {
     let place = tempfile::tempdir().unwrap();
@@ -302,7 +303,8 @@ fn an_end_below_what_was_handed_out_is_refused_and_nothing_begins_there() {
     let refused = told("5");
     assert_eq!(refused.code, 2, "{refused:?}");
     assert!(refused.err.contains("until = 5 is not possible"), "{}", refused.err);
-    // The other has its stripe from there on: a command that finishes this would have both mint the same.
+    // The other deployment has its stripe from that number on: finishing this command would issue
+    // the same numbers twice.
     let refused = restripe("2", &[(1, &two.http), (2, &one.http)]);
     assert_eq!(refused.code, 3, "{refused:?}");
     told("1000").ok();

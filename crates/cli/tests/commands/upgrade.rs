@@ -1,5 +1,5 @@
-//! Two versions on one store, under load, forward and back. There is one version so far: what the newer one
-//! writes is written by hand.
+//! Two versions on one store, under load, forward and back. Only one version exists so far: the
+//! newer one's writes are made by hand.
 
 use std::process::{Command, Stdio};
 
@@ -8,7 +8,7 @@ use crate::server::{Server, serve};
 use snowmint_testkit::servers::Redis;
 use snowmint_testkit::{children, programs};
 
-/// Where a namespace of a Redis store says what it is.
+/// Key of a namespace's description in a Redis store.
 const KEY: &str = "snowmint:{default}";
 
 #[test]
@@ -44,7 +44,7 @@ fn an_older_server_stops_at_its_window_when_a_newer_one_has_come_and_goes_on_whe
 
     let record = cli(&["HGET", KEY, "store"]);
     assert!(record.contains("\"form\":2"), "{record}");
-    // As every change: counted, and with the count as the version of what was changed.
+    // Each change is counted, and the changed value has the count as its version.
     let (_, value) = record.split_once(' ').unwrap();
     let count = cli(&["HINCRBY", KEY, "writes", "1"]);
     let newer = format!("{count} {}", value.replace("\"form\":2", "\"form\":3"));
@@ -57,7 +57,7 @@ fn an_older_server_stops_at_its_window_when_a_newer_one_has_come_and_goes_on_whe
     assert_eq!(refused.code, 2, "{}", refused.err);
     assert!(refused.err.contains("newer Snowmint"), "{}", refused.err);
 
-    // Back: its own rows again, as a restore or the newer one's way back leaves them.
+    // The old rows return, as after a restore or the newer version's downgrade.
     cli(&["HSET", KEY, "store", &record]);
     until("it is ready by itself", || health().code == 0);
     let another = Server::start(server_at("another"));

@@ -1,4 +1,4 @@
-//! `verify`, as people run it.
+//! `verify` as users run it.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -40,7 +40,7 @@ fn a_fall_is_named_only_when_order_is_asked_for() {
     let ran = run_with(&["verify", "--increasing"], "1\n3\n2\n");
     assert_eq!(ran.code, 1);
     assert_eq!(ran.out, "not increasing: line 3 has 2 after 3\n3 IDs, all different\n");
-    // Numbers, not texts, are compared.
+    // IDs are compared as numbers, not as texts.
     let ran = run_with(&["verify", "--increasing"], "9\n10\n");
     assert_eq!(ran.ok(), "2 IDs, all different, each greater than the one before\n");
 }
@@ -77,8 +77,8 @@ fn what_is_no_id_is_refused_with_its_line() {
 
 #[test]
 fn memory_stays_bounded_however_many_there_are() {
-    // 3,000,000 keys of 8 bytes are 24 MB; the bound is 4 MiB and the runs go to a file.
-    // Few, and more than a pipe holds: it has read most of them when it is looked at.
+    // 3,000,000 keys of 8 bytes are 24 MB; the bound is 4 MiB, and the runs go to a file. The small
+    // run still exceeds a pipe: the process has read most IDs when its memory is measured.
     let (_, few_kib) = verified_in_4_mib(100_000);
     let total = 3_000_000_u64;
     let (report, peak_kib) = verified_in_4_mib(total);
@@ -87,7 +87,7 @@ fn memory_stays_bounded_however_many_there_are() {
     assert!(peak_kib < few_kib + 8 * 1024, "{peak_kib} KiB, with few IDs {few_kib} KiB");
 }
 
-/// What `verify` says of so many IDs and one that comes twice, and the most memory that it has had.
+/// Returns the report of `verify` on this many IDs and a repeated one, and its peak memory.
 fn verified_in_4_mib(total: u64) -> (serde_json::Value, u64) {
     let mut child = snowmint(&["verify", "--memory", "4", "--json"])
         .stdin(Stdio::piped())
@@ -96,7 +96,7 @@ fn verified_in_4_mib(total: u64) -> (serde_json::Value, u64) {
         .unwrap();
     let mut pipe = std::io::BufWriter::new(child.stdin.take().unwrap());
     for n in 0..total {
-        // Scattered and all different: the factor is prime to the modulus.
+        // Scattered and all different: factor and modulus are coprime.
         writeln!(pipe, "{}", n * 2_654_435_761 % 4_294_967_291).unwrap();
     }
     writeln!(pipe, "0").unwrap();
@@ -108,7 +108,7 @@ fn verified_in_4_mib(total: u64) -> (serde_json::Value, u64) {
     (json(&String::from_utf8(output.stdout).unwrap()), peak_kib)
 }
 
-/// The most memory a process has had.
+/// Returns the peak memory of a process.
 fn peak_kib(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

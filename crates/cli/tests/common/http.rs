@@ -1,4 +1,4 @@
-//! A blocking client of HTTP, which keeps its connections.
+//! A blocking HTTP client that keeps its connections.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// Waits this long for each answer.
+    /// Returns a client that waits this long for each response.
     pub(crate) fn within(within: Duration) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         Self { client: Client::builder(TokioExecutor::new()).build_http(), runtime, within }
     }
 
-    /// An answer, if there is one: its status and its text.
+    /// Returns a response's status and text, if there is a response.
     pub(crate) fn get(&self, url: &str) -> Option<(u16, String)> {
         let answer = async {
             let answer = self.client.get(url.parse().ok()?).await.ok()?;

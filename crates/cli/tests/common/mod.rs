@@ -1,4 +1,4 @@
-//! Running the real binary.
+//! Helpers that run the real binary.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 #![allow(clippy::disallowed_methods, reason = "real servers are waited for in real time")]
 #![allow(dead_code, reason = "each test uses its own share")]
@@ -9,17 +9,18 @@ use std::time::{Duration, Instant};
 
 use snowmint_testkit::children;
 
-/// The command under test, with nothing inherited that could change it. It ends with these tests.
+/// Returns the command under test, without inherited state that could change it. It ends with these
+/// tests.
 pub(crate) fn snowmint(args: &[&str]) -> Command {
     let mut command = children::command(env!("CARGO_BIN_EXE_snowmint"));
     command.args(args).env_clear().stdin(Stdio::null());
     command
 }
 
-/// How long anything may take on a noisy machine.
+/// Longest wait for anything on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -40,7 +41,7 @@ pub(crate) fn ended(child: &mut Child) -> ExitStatus {
     status.unwrap()
 }
 
-/// What it printed, and its exit code.
+/// Output and exit code of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) out: String,
@@ -59,7 +60,7 @@ impl From<Output> for Ran {
 }
 
 impl Ran {
-    /// The output of a command that must have gone well and in silence.
+    /// Returns the output of a command that must succeed without messages.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
         assert_eq!((self.code, self.err.as_str()), (0, ""), "{}", self.out);
@@ -80,7 +81,7 @@ pub(crate) fn run_with(args: &[&str], stdin: &str) -> Ran {
         .unwrap();
     let mut pipe = child.stdin.take().unwrap();
     let input = stdin.to_owned();
-    // In a thread of its own: the command may answer before it has read everything.
+    // A separate thread writes: the command may print before it has read everything.
     let writer = std::thread::spawn(move || {
         let _ = pipe.write_all(input.as_bytes());
     });

@@ -14,13 +14,13 @@ use snowmint_testkit::children;
 
 use super::common::{PATIENCE, Ran, ended, snowmint, until};
 
-/// How a server ends at its start when the store answers too late.
+/// Error of a server that cannot start because the store responded too late.
 const STORE_IS_LATE: &str = "an answer of the store within 5000 ms is not available";
 
 /// A running `snowmint serve`; killed when dropped.
 pub(crate) struct Server {
     child: Child,
-    /// Kept open: a server whose standard output is closed would be another test.
+    /// Kept open: a server with a closed standard output would be another test.
     _stdout: BufReader<ChildStdout>,
     log: Arc<Mutex<String>>,
     reader: Option<JoinHandle<()>>,
@@ -28,12 +28,12 @@ pub(crate) struct Server {
     pub(crate) resp: String,
 }
 
-/// `serve` on free ports.
+/// Returns the command of `serve` on free ports.
 pub(crate) fn serve(data_dir: &Path, more: &[&str]) -> Command {
     let dir = data_dir.to_str().unwrap();
     let fixed = ["serve", "--data-dir", dir, "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"];
     let mut command = snowmint(&[&fixed[..], more].concat());
-    // The default of a second is too little for a disk and processors that others keep busy.
+    // The default of a second is too short for a busy disk and busy processors.
     command.env("SNOWMINT_LIMITS__WAIT_MAX", "10s");
     command
 }
@@ -46,7 +46,7 @@ impl Server {
             let (started, again) = Self::try_start(command);
             match started {
                 Ok(server) => return server,
-                // A machine that stood still for so long.
+                // The machine stood still for too long.
                 Err(said) if said.contains(STORE_IS_LATE) && begun.elapsed() < PATIENCE => {}
                 Err(said) => panic!("{said}"),
             }
@@ -54,7 +54,8 @@ impl Server {
         }
     }
 
-    /// The same; what the process said, when it does not listen. With the command.
+    /// Tries the same; returns the process's message if it does not listen. Also returns the
+    /// command.
     pub(crate) fn try_start(mut command: Command) -> (Result<Self, String>, Command) {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let (child, command) = children::spawn_and_keep(command);
@@ -87,7 +88,7 @@ impl Server {
         Ok(Self { child, _stdout: stdout, log, reader: Some(reader), http, resp })
     }
 
-    /// As `kill -9` does.
+    /// Kills the process like `kill -9`.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -106,7 +107,7 @@ impl Server {
         });
     }
 
-    /// Waits for the end; what it said on standard error, and its exit code.
+    /// Waits for the end; returns the exit code and the log.
     #[track_caller]
     pub(crate) fn wait(mut self) -> (i32, String) {
         let status = ended(&mut self.child);
@@ -120,7 +121,7 @@ impl Server {
         snowmint(&[&["mint", "--server", &self.http], args].concat()).output().unwrap().into()
     }
 
-    /// The status and the body of a page.
+    /// Returns the status and the body of a page.
     pub(crate) fn get(&self, path: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.http).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -133,7 +134,7 @@ impl Server {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
-    /// How many IDs it has issued so far, of all sources and over all protocols.
+    /// Returns the number of IDs issued so far, of all sources and protocols.
     pub(crate) fn issued(&self) -> f64 {
         let (_, page) = self.get("/metrics");
         let samples = page.lines().filter(|line| line.starts_with("snowmint_ids_total{"));

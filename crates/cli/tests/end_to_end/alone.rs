@@ -1,4 +1,4 @@
-//! A server that starts while its store does not answer: on real stores, behind a network that is cut.
+//! A server that starts while its store does not respond: real stores behind a cut network.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,7 +17,7 @@ start_without_store = true
 [sources.orders]
 ";
 
-/// A store, the network before it, and the folder of the server that is started again and again.
+/// A store, the network in front of it, and the folder of the server that restarts.
 struct Place {
     store: servers::Server,
     network: Proxy,
@@ -41,12 +41,12 @@ impl Place {
         Server::start(&arguments, &[("SNOWMINT_TEST_CLOCK_OFFSET_MS", &offset)])
     }
 
-    /// The server behind the network.
+    /// Starts the server behind the network.
     fn again(&self, clock_offset_ms: i64) -> Server {
         self.start("data", &self.store.url_by(self.network.port()), clock_offset_ms)
     }
 
-    /// Mints, and answers the worker number.
+    /// Mints, and returns the worker number.
     fn mint(&mut self, server: &Server) -> u64 {
         let mut ids = Vec::new();
         Resp::connect(&server.resp).unwrap().incr("orders", 500, &mut ids).unwrap();
@@ -69,7 +69,7 @@ fn is_alone(server: &Server) -> bool {
     server.get("/readyz").1["without_store_until"].is_string()
 }
 
-/// Whether a source answers with a number now.
+/// Returns whether a source mints now.
 fn answers(server: &Server, source: &str) -> bool {
     let mut ids = Vec::new();
     Resp::connect(&server.resp).unwrap().incr(source, 1, &mut ids).unwrap();
@@ -85,7 +85,8 @@ fn goes_on(store: servers::Server) {
     server.kill();
 
     place.network.refuse();
-    // At once, with the clock set back by less and by more than a journal may be ahead.
+    // The server mints at once, with the clock set back by less and by more than a journal may be
+    // ahead.
     for offset_ms in [0, -300, -4_000] {
         let server = place.again(offset_ms);
         server.ready();
@@ -100,7 +101,7 @@ fn goes_on(store: servers::Server) {
     let server = place.again(0);
     server.ready();
     place.mint(&server);
-    // Somebody of the same name, who reaches the store.
+    // Another server with the same name reaches the store.
     let other = place.start("other", &place.store.url(), 0);
     other.ready();
     place.mint(&other);
@@ -112,7 +113,7 @@ fn goes_on(store: servers::Server) {
     assert_eq!(place.mint(&server), worker, "nobody had it in between");
     place.mint(&other);
 
-    // A clean end gives everything up.
+    // A clean stop releases everything.
     assert_eq!(server.stop(), 0);
     place.network.refuse();
     let server = place.again(0);

@@ -1,5 +1,5 @@
-//! A source is altered, switched off, deleted and made again while a hundred clients draw from it on
-//! three servers: all follow, and no number comes twice.
+//! A source is altered, disabled, deleted and defined again while a hundred clients request IDs
+//! from three servers: all servers follow, and no number comes twice.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::server::{Folder, Resp, Server, curl, until};
 
-/// Servers look at the catalog by themselves three times in this time.
+/// Lease; servers poll the catalog three times within it.
 const LEASE: &str = "300s";
-/// So whoever follows within this was told. Generous: these machines are noisy.
+/// Time limit for a notice: a server that follows within it did not rely on polling. Generous,
+/// since these machines are noisy.
 const TOLD: Duration = Duration::from_secs(60);
 const CLIENTS: usize = 100;
 
@@ -17,7 +18,7 @@ fn start(folder: &Folder, number: usize) -> Server {
     Server::sharing(folder, number, &format!("[counters]\nlease = \"{LEASE}\"\n"))
 }
 
-/// Asks for a change, which must be accepted: what is deleted is not shown, everything else is.
+/// Makes a change, which must succeed: the response shows the source, except after a deletion.
 fn change(server: &Server, method: &str, path: &str, body: &str) {
     let url = server.url(path);
     let said = curl(&["-X", method, "--json", body, "-w", "\n%{http_code}", &url]);
@@ -27,7 +28,7 @@ fn change(server: &Server, method: &str, path: &str, body: &str) {
     assert_eq!((status, is_shown), expected, "{method} {path} {body}: {said}");
 }
 
-/// Waits until every server answers for the source as it should: with a number, or with this refusal.
+/// Waits until every server gives the expected response for the source: a number, or this error.
 fn all_say(servers: &[Server], expected: &str) {
     let until = Instant::now() + TOLD;
     for server in servers {
@@ -42,7 +43,7 @@ fn all_say(servers: &[Server], expected: &str) {
     }
 }
 
-/// Tells the clients to stop, also when the test fails: it would wait for them.
+/// Stops the clients, even if the test fails: it would wait for them.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -51,7 +52,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Draws until it is told to stop, and takes note of every number. Says when it has its first.
+/// Requests IDs until it is stopped, and keeps every number. Counts itself in `drew` at its first.
 fn draw(address: &str, stop: &AtomicBool, drew: &AtomicUsize) -> Vec<u64> {
     let mut resp = Resp::connect(address).unwrap();
     let mut drawn = Vec::new();
@@ -59,7 +60,7 @@ fn draw(address: &str, stop: &AtomicBool, drew: &AtomicUsize) -> Vec<u64> {
         let before = drawn.len();
         resp.incr("bills", 1, &mut drawn).unwrap();
         drew.fetch_add(usize::from(before == 0 && !drawn.is_empty()), Ordering::Relaxed);
-        // Longer while it is switched off, or deleted.
+        // The pause is longer while the source is disabled or deleted.
         let rest_ms = if drawn.len() > before { 50 } else { 200 };
         std::thread::sleep(Duration::from_millis(rest_ms));
     }

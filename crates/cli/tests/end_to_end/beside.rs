@@ -1,5 +1,5 @@
-//! Minting beside the caller, through servers: one is killed, stopped, frozen and replaced, and answers are
-//! lost on the way; no number comes twice, and no call fails within its deadline.
+//! Embedded clients with servers that are killed, stopped, frozen and replaced, and with lost
+//! responses. No number comes twice, and every call succeeds within its deadline.
 
 use std::collections::{BTreeMap, HashSet};
 use std::process::Output;
@@ -14,17 +14,18 @@ use tokio::runtime::Runtime;
 
 use super::server::{Folder, PATIENCE, Server, client, curl, snowmint, until};
 
-/// How long a server has the right to answer for a key after the store has heard of it last.
+/// Configuration with the lease of section owners: the time that a server may serve a key after its
+/// last renewal.
 const CONFIG: &str = "[sources.orders]\n[sources.invoices]\nkind = \"segment\"\n\
     step = { rule = \"fixed\", size = 10 }\n\
     [sources.messages]\nkind = \"counter\"\n[sources.timeline]\norder = \"global\"\n\
     [counters]\nlease = \"2s\"\n[store]\noffered = true\n";
-/// What every call has, in milliseconds: longer than a dead server's lease.
+/// Deadline of every call in milliseconds: longer than a dead server's lease.
 const WITHIN_MS: u64 = 60_000;
-/// How often the program mints some of everything while one of three servers is away.
+/// Number of minting rounds while one of three servers is away.
 const ROUNDS: usize = 8;
 
-/// What was minted in this process, and through servers.
+/// IDs minted in this process and through servers.
 #[derive(Default)]
 struct Seen {
     orders: HashSet<u64>,
@@ -53,7 +54,7 @@ impl Seen {
     }
 }
 
-/// A program that mints through servers.
+/// A program with an embedded client.
 struct Program {
     mint: snowmint::Mint,
     orders: Snowflake,
@@ -63,7 +64,8 @@ struct Program {
 }
 
 impl Program {
-    /// Opens what it mints from. It has some seconds for that, which a busy machine may exceed: then once more.
+    /// Opens its sources. A busy machine may exceed the time limit of some seconds: then it tries
+    /// again.
     async fn open(servers: &[&str]) -> Self {
         let url = format!("snowmint://{}", servers.join(","));
         let begun = Instant::now();
@@ -86,7 +88,7 @@ impl Program {
         })
     }
 
-    /// Some of everything.
+    /// Mints some IDs of each source.
     async fn round(&self, seen: &mut Seen, number: usize) {
         for _ in 0..20 {
             seen.order(self.orders.mint().unwrap());
@@ -109,7 +111,8 @@ impl Program {
     }
 }
 
-/// IDs through a server. What it cannot answer for the moment, because the machine stood still, is asked for again.
+/// Mints IDs through a server. Repeats requests that fail for the moment, because the machine stood
+/// still.
 fn ids(server: &Server, source: &str, count: usize) -> Vec<u64> {
     let mut answer = None;
     until(&format!("{source} are answered"), || {
@@ -123,7 +126,7 @@ fn ids(server: &Server, source: &str, count: usize) -> Vec<u64> {
     ids.iter().map(|id| id.as_str().unwrap().parse().unwrap()).collect()
 }
 
-/// The same through a server.
+/// Does the same through a server.
 fn ask(server: &Server, seen: &mut Seen) {
     ids(server, "orders", 5).into_iter().for_each(|id| seen.order(id));
     ids(server, "invoices", 5).into_iter().for_each(|number| seen.invoice(number));
@@ -132,7 +135,7 @@ fn ask(server: &Server, seen: &mut Seen) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_goes_on_while_servers_are_killed_stopped_and_replaced() {
     let folder = Folder::new("beside");
-    // Nobody else is given one while its server is stopped.
+    // The ports are fixed, so that no other process gets one while its server is stopped.
     let addresses: Vec<String> = (0..3).map(|_| format!("127.0.0.1:{}", free_port())).collect();
     let start =
         |(number, http): (usize, &String)| Some(Server::sharing_at(&folder, number, CONFIG, http));
@@ -141,7 +144,7 @@ async fn a_program_goes_on_while_servers_are_killed_stopped_and_replaced() {
     let program = Program::open(&addresses).await;
     let mut seen = Seen::default();
     let mut rounds = 0;
-    // Each is killed once, and stopped once as an upgrade does.
+    // Each server is killed once, and stopped once as in an upgrade.
     for step in 0..6 {
         let one = step % 3;
         let other = servers[(one + 1) % 3].as_ref().unwrap();
@@ -155,7 +158,7 @@ async fn a_program_goes_on_while_servers_are_killed_stopped_and_replaced() {
             program.round(&mut seen, rounds).await;
             assert_eq!(stopped.await.unwrap(), 0);
         }
-        // Each of them within its deadline, whatever the others do.
+        // Each call succeeds within its deadline, whatever the other servers do.
         for _ in 0..ROUNDS {
             program.round(&mut seen, rounds).await;
             rounds += 1;
@@ -167,11 +170,11 @@ async fn a_program_goes_on_while_servers_are_killed_stopped_and_replaced() {
     program.mint.close().await.unwrap();
 }
 
-/// So many answers are lost, before it is enough.
+/// Number of lost responses that suffices.
 const LOST_MIN: u64 = 10;
 
-/// Every answer of one server is lost now and then, and so are connections: what was asked for was done, and
-/// is asked for again.
+/// All responses of a server, and its connections, are lost at times: the requests were executed,
+/// and are sent again.
 #[test]
 fn what_is_asked_for_again_comes_once() {
     let folder = Folder::new("beside-lost");
@@ -179,7 +182,7 @@ fn what_is_asked_for_again_comes_once() {
     let port = server.http.rsplit(':').next().unwrap().parse().unwrap();
     let proxy = Arc::new(Proxy::start(port));
     let there = format!("127.0.0.1:{}", proxy.port());
-    // The proxy has a runtime of its own, and this one ends before it.
+    // The proxy has a runtime of its own, and this runtime ends first.
     let runtime = Runtime::new().unwrap();
     let program = runtime.block_on(Program::open(&[&there]));
     let done = Arc::new(AtomicBool::new(false));
@@ -189,7 +192,7 @@ fn what_is_asked_for_again_comes_once() {
             while !done.load(Ordering::Relaxed) {
                 proxy.hold(Way::ToClient);
                 std::thread::sleep(Duration::from_millis(40));
-                // What was answered meanwhile is lost with its connection.
+                // Responses held meanwhile are lost with their connection.
                 proxy.cut();
                 proxy.heal();
                 std::thread::sleep(Duration::from_millis(150));
@@ -198,7 +201,8 @@ fn what_is_asked_for_again_comes_once() {
     });
     let mut seen = Seen::default();
     let mut rounds = 0;
-    // Each call ends within its deadline, or fails. Without answers that were lost, nothing was tried.
+    // Each call ends within its deadline, or fails. Without lost responses, the test would prove
+    // nothing.
     while rounds < 25 || (proxy.answers_lost() < LOST_MIN && rounds < 1_000) {
         runtime.block_on(program.round(&mut seen, rounds));
         ask(&server, &mut seen);
@@ -214,7 +218,8 @@ fn what_is_asked_for_again_comes_once() {
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
 async fn a_frozen_server_is_passed_over() {
     let folder = Folder::new("beside-frozen");
-    // Whoever is frozen in the middle of a step on a file holds up everybody who shares it.
+    // A process frozen in the middle of a step on a file would block all others that share the
+    // file.
     let store = Redis::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     let servers: Vec<_> = (0..2)
         .map(|number| Server::sharing_on(&store.url(), &folder, (number, CONFIG), "127.0.0.1:0"))
@@ -229,7 +234,7 @@ async fn a_frozen_server_is_passed_over() {
             program.round(&mut seen, round).await;
         }
         server.signal("-CONT");
-        // Whatever it was asked before it froze, it does now.
+        // Requests from before the freeze are executed now.
         program.round(&mut seen, 0).await;
         server.ready();
         ask(server, &mut seen);
@@ -258,7 +263,7 @@ fn a_program_without_a_runtime_mints_through_servers_too() {
         timeline.fill(&mut many).unwrap();
         many.iter().for_each(|&id| seen.timeline(id));
     }
-    // What only servers mint cannot be had without waiting for them: it says so at once.
+    // Sources that only servers mint cannot be minted without waiting: the error comes at once.
     let refused = timeline.try_mint().unwrap_err();
     assert_eq!(refused.kind().code(), "unsupported", "{refused}");
     ask(&server, &mut seen);
@@ -271,12 +276,13 @@ fn said(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// `--store snowmint://…` is a store for every command, and for a server beside those who speak no Rust.
+/// `--store snowmint://…` is a store for every command, and for a local server of programs in other
+/// languages.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
 fn commands_and_servers_mint_through_servers_too() {
     let folder = Folder::new("beside-commands");
-    // Nobody dies here.
+    // No server dies in this test.
     let config = CONFIG.replace("lease = \"2s\"", "lease = \"60s\"");
     let server = Server::sharing(&folder, 0, &config);
     let store = format!("snowmint://{}", server.http);
@@ -317,7 +323,7 @@ fn commands_and_servers_mint_through_servers_too() {
     };
     ask_both(&mut seen);
     ask_both(&mut seen);
-    // What is changed through the server is in its audit trail, with the address that it came from.
+    // Changes through the server are in its audit trail, with the caller's address.
     let define = r#"{"name":"parcels","kind":"segment"}"#;
     curl(&["-f", "--json", define, &beside.url("/v1/sources")]);
     curl(&["-f", "-X", "DELETE", &beside.url("/v1/sources/parcels")]);
@@ -332,7 +338,7 @@ fn commands_and_servers_mint_through_servers_too() {
     assert_eq!(server.stop(), 0);
 }
 
-/// A server keeps its store to itself unless it is told to offer it, and says how.
+/// A server offers its store only if configured, and the error names the key.
 #[test]
 fn a_store_that_is_not_offered_is_not_used() {
     let folder = Folder::new("beside-not");

@@ -1,4 +1,4 @@
-//! A worker that is named by hand.
+//! A worker number given by hand.
 
 use std::collections::HashSet;
 use std::process::{Child, Stdio};

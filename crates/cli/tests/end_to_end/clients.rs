@@ -95,7 +95,7 @@ fn redis_cli_and_redis_benchmark_work_unchanged() {
     assert!(said.contains("PING_MBULK"), "{said}");
 }
 
-/// What both know is answered in the same bytes, whatever a client makes of `MULTI`.
+/// Commands that both support get the same bytes, in any use of `MULTI`.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
 fn transactions_are_answered_as_redis_answers_them() {
@@ -151,7 +151,7 @@ fn a_million_ids_over_http_and_resp_at_once_are_all_distinct() {
                 let mut ids = Vec::with_capacity(RESP_IDS);
                 let mut connection = Resp::connect(address).unwrap();
                 while ids.len() < RESP_IDS {
-                    // A tick holds 4096: those that find it full are asked for again.
+                    // A tick holds 4096 IDs: requests on a full tick are repeated.
                     let rest = (RESP_IDS - ids.len()).min(500);
                     connection.incr("default", rest, &mut ids).unwrap();
                 }

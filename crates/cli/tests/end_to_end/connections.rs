@@ -1,4 +1,4 @@
-//! Very many connections at once, and too many.
+//! Very many connections at once, and connections over the limit.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,21 +9,22 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::server::{Folder, SNOWMINT, Server, clean};
 
-/// How many connections rest, half of them HTTP and half RESP.
+/// Number of idle connections, half of them HTTP and half RESP.
 const CONNECTIONS: usize = 10_000;
-/// What else this process may have open meanwhile, for the tests beside this one.
+/// Number of other files that this process may have open, for concurrent tests.
 const OTHER_FILES: u64 = 1_000;
-/// The most memory that a resting connection may cost the server.
+/// Largest memory of an idle connection in the server.
 const KIB_EACH_MAX: u64 = 16;
-/// The most that the server may grow while it mints beside them, for allocators that keep things.
+/// Largest growth of the server while it mints with them, for allocators that keep memory.
 const GROWTH_KIB_MAX: u64 = 8 * 1024;
 
-/// So many IDs are minted beside them, each over a connection of its own,
+/// Number of IDs minted meanwhile, each over its own connection.
 const MINTED: usize = 2_000;
-/// and for so many times as much of a processor's time, at most, as without the others.
+/// Largest ratio of processor time for these IDs, compared with no idle connections.
 const COST_MAX: u64 = 3;
 
-/// `serve` under limits of open files that the shell sets, by `ulimit` and these arguments.
+/// Returns `serve` under limits of open files that the shell sets, by `ulimit` with these
+/// arguments.
 fn limited(ulimit: &str) -> Command {
     let mut command = clean("sh");
     command.args(["-c", &format!("ulimit {ulimit} && exec \"$0\" \"$@\""), SNOWMINT]);

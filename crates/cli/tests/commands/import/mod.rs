@@ -1,4 +1,4 @@
-//! Moves from other systems, from their own tables on real servers.
+//! Moves from other systems, from their tables on real servers.
 #![cfg_attr(not(feature = "real-servers"), allow(dead_code, reason = "other tests use the rest"))]
 
 #[cfg(feature = "real-servers")]
@@ -33,19 +33,19 @@ impl Place {
         self.0.path().join("snowmint.db")
     }
 
-    /// `snowmint import ORIGIN --from URL …`.
+    /// Runs `snowmint import ORIGIN --from URL …`.
     fn import(&self, origin: &str, from: &str, more: &[&str]) -> Ran {
         let fixed = ["import", origin, "--data-dir", self.dir(), "--from", from];
         run(&[&fixed[..], more].concat())
     }
 
-    /// What was left of changes that no server made.
+    /// Returns the audit trail of changes made without a server.
     fn trail(&self) -> Vec<String> {
         let lines = std::fs::read_to_string(self.0.path().join("audit.log")).unwrap_or_default();
         lines.lines().map(str::to_owned).collect()
     }
 
-    /// The IDs that a source mints next.
+    /// Returns the next IDs of a source.
     fn mint(&self, source: &str, count: usize) -> Vec<u64> {
         let count = count.to_string();
         let minted = run(&["mint", source, "-n", &count, "--data-dir", self.dir()]).ok();
@@ -53,12 +53,12 @@ impl Place {
     }
 }
 
-/// As in `--store`: others can read it for as long as the command runs.
+/// As in `--store`, other users can read it while the command runs.
 #[test]
 fn a_password_on_the_command_line_is_told() {
     let place = Place::new();
     let told = "can read the password in --from";
-    // No table lies there, which is known without asking.
+    // This kind of URL has no tables, which is known without a connection.
     let url = "etcd://me:secret@127.0.0.1:1/leaf";
     let shown = place.import("leaf", url, &[]);
     assert!(shown.code == 2 && shown.err.contains(told), "{shown:?}");

@@ -1,4 +1,4 @@
-//! Counters of Redis go on above every number that they came to, and are refused there.
+//! Counters of Redis continue above every number that they reached, and fail there.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -73,13 +73,13 @@ fn counters_move_once_and_what_was_cut_off_is_finished() {
     assert_eq!((again.code, actions(&again)), (0, vec!["finish".to_owned(); 3]), "{again:?}");
     assert!(count(&place, "seq:a") > before, "nothing is lowered");
 
-    // As a command that was cut off between Redis and the store leaves them.
+    // A command that is interrupted between Redis and the store leaves this state.
     redis.ask(&["SET", "seq:cut", "moved:snowmint:5000000000"]);
     place.import("redis", &redis.server.url(), &["--match", "seq:cut", "--strip", "seq:"]).ok();
     assert!(count(&place, "cut") > 5_000_000_000);
 }
 
-/// They were not there when the plan was made, and would begin at 1 here again.
+/// The plan did not include them, and they would begin at 1 here again.
 #[test]
 fn keys_that_come_while_others_move_are_told_and_move_the_next_time() {
     let (redis, place) = (Redis::start(), Place::new());
@@ -92,7 +92,7 @@ fn keys_that_come_while_others_move_are_told_and_move_the_next_time() {
     let counting = {
         let (port, stop, counted) = (redis.port.clone(), Arc::clone(&stop), Arc::clone(&counted));
         std::thread::spawn(move || {
-            // A new key again and again, from before the plan until after the move.
+            // New keys appear continuously, from before the plan until after the move.
             let mut redis = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
             let mut answer = [0; 4];
             while !stop.load(Ordering::SeqCst) {
@@ -115,7 +115,7 @@ fn keys_that_come_while_others_move_are_told_and_move_the_next_time() {
     let second = import();
     assert_eq!((second.code, second.err.as_str()), (0, ""), "nobody has counted them here");
 
-    // Somebody counts in Redis still, while another is here already.
+    // One process still counts in Redis, while another already counts here.
     assert_eq!(redis.ask(&["INCRBY", "seq:late", "3"]), "3");
     server.mint(&["counters", "--key", "seq:late", "-n", "2"]).ok();
     let late = import();
@@ -126,7 +126,7 @@ fn keys_that_come_while_others_move_are_told_and_move_the_next_time() {
     server.kill();
 }
 
-/// The application was sent here before its counters were: it counted from 1 again.
+/// The application moved here before its counters: it counted from 1 again.
 #[test]
 fn what_was_counted_here_before_the_first_import_is_told() {
     let (redis, place) = (Redis::start(), Place::new());
@@ -145,7 +145,7 @@ fn what_was_counted_here_before_the_first_import_is_told() {
     server.kill();
 }
 
-/// Whoever moves counters need not mint.
+/// A caller that moves counters needs no permission to mint.
 #[test]
 fn the_admin_right_is_enough_to_finish_a_move() {
     let (redis, place) = (Redis::start(), Place::new());

@@ -1,4 +1,4 @@
-//! Leaf's, Tinyid's and CosId's tables become sources above everything that they handed out.
+//! Tables of Leaf, Tinyid and CosId become sources above all their issued numbers.
 
 use std::process::Command;
 
@@ -9,14 +9,14 @@ use crate::common::{Ran, json, run};
 use crate::import::Place;
 use crate::server::{Server, serve};
 
-/// As in Leaf's own schema.
+/// Table of Leaf's own schema.
 const LEAF: &str = "CREATE TABLE leaf_alloc (
     biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint(20) NOT NULL DEFAULT '1',
     step int(11) NOT NULL, description varchar(256) DEFAULT NULL,
     update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
     PRIMARY KEY (biz_tag)) ENGINE=InnoDB;";
 
-/// As in Tinyid's own schema.
+/// Table of Tinyid's own schema.
 const TINYID: &str = "CREATE TABLE tiny_id_info (
     id bigint(20) unsigned NOT NULL AUTO_INCREMENT, biz_type varchar(63) NOT NULL DEFAULT '',
     begin_id bigint(20) NOT NULL DEFAULT '0', max_id bigint(20) NOT NULL DEFAULT '0',
@@ -27,7 +27,7 @@ const TINYID: &str = "CREATE TABLE tiny_id_info (
     version bigint(20) NOT NULL DEFAULT '0',
     PRIMARY KEY (id), UNIQUE KEY uniq_biz_type (biz_type)) ENGINE=InnoDB;";
 
-/// As in CosId's own schema.
+/// Table of CosId's own schema.
 const COSID: &str = "CREATE TABLE cosid (
     name varchar(100) NOT NULL PRIMARY KEY, last_max_id bigint NOT NULL DEFAULT 0,
     last_fetch_time bigint NOT NULL);";
@@ -65,7 +65,8 @@ fn leafs_tags_become_sources_once_and_are_raised_never_lowered() {
     let again = place.import("leaf", &leaf.url(), &names);
     assert_eq!(again.code, 0, "what was minted here lies above: {again:?}");
 
-    // Leaf went on, with what was minted here already: that is told, and the rest is above.
+    // Leaf continued, also with numbers already minted here: the overlap is reported, and later
+    // numbers lie above.
     leaf.run("UPDATE leaf_alloc SET max_id = max_id + 7 * step WHERE biz_tag = 'orders'");
     for _ in 0..2 {
         let raised = place.import("leaf", &leaf.url(), &[&names[..], &["--json"]].concat());
@@ -144,7 +145,7 @@ fn tinyids_databases_become_one_source_when_all_are_named() {
     assert!(wrong.code == 3 && wrong.out.contains("remainder = 5"), "{wrong:?}");
 }
 
-/// What is printed is a configuration, by which its clients are let in with the tokens that they have.
+/// The output is a configuration that admits Tinyid's clients with their present tokens.
 #[test]
 fn tinyids_tokens_become_a_table_of_hashes() {
     let (tinyid, place) = (Mysql::start(&[]), Place::new());
@@ -215,7 +216,7 @@ fn cosids_names_and_machine_ids_are_read_from_redis_and_from_a_cluster() {
         let place = Place::new();
         let none = place.import("cosid", &url, &[]);
         assert_eq!(none.code, 1, "{none:?}");
-        // As SpringRedisIdSegmentDistributor and its scripts for machine IDs leave them.
+        // SpringRedisIdSegmentDistributor and its scripts for machine IDs leave this state.
         let port = url.split([',', '/']).find_map(|part| part.strip_prefix("127.0.0.1:")).unwrap();
         let ask = |words: &[&str]| {
             let fixed = ["-p", port];
@@ -293,7 +294,7 @@ fn both_systems_serve_until_the_table_is_cut_over() {
     assert!(import(&["--draw", "old"]).ok().contains("nothing to do"));
     let ids: Vec<u64> = mint();
     assert_eq!(ids, [2001, 2002]);
-    // What Leaf draws meanwhile is Leaf's.
+    // Numbers that Leaf allocates meanwhile are Leaf's.
     leaf.run("UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'orders'");
     let still = import(&[]);
     assert!(still.code == 3 && still.out.contains("--cut-over"), "{still:?}");
@@ -319,7 +320,7 @@ fn both_systems_serve_until_the_table_is_cut_over() {
     assert!(import(&[]).ok().contains("nothing to do"));
 }
 
-/// Whoever ends a copy of the table leaves Leaf and the source to hand out the same numbers.
+/// Ending a copy of the table would leave Leaf and the source issuing the same numbers.
 #[test]
 fn only_the_table_that_is_drawn_from_is_cut_over() {
     let (leaf, copy, place) = (Mysql::start(&[]), Mysql::start(&[]), Place::new());
@@ -341,7 +342,7 @@ fn only_the_table_that_is_drawn_from_is_cut_over() {
     assert!(unknown.code == 2 && unknown.err.contains("[origins]"), "{unknown:?}");
     let other_system = place.import("cosid", &leaf.url(), &cut);
     assert_ne!(other_system.code, 0, "{other_system:?}");
-    // A table that has not come as far as the source: a copy under the name of the original.
+    // A table behind the source is a copy under the name of the original.
     let args = ["mint", "orders", "--data-dir", place.dir()];
     run(&[&args[..], &with].concat()).ok();
     leaf.run("UPDATE leaf_alloc SET max_id = 2001 WHERE biz_tag = 'orders'");
@@ -351,13 +352,13 @@ fn only_the_table_that_is_drawn_from_is_cut_over() {
         server.run("UPDATE leaf_alloc SET max_id = max_id + 9000 WHERE biz_tag = 'orders'");
     }
 
-    // Who asks, and how the scheme is written, makes no other table of it.
+    // Another user, or another spelling of the scheme, is still the same table.
     let same = leaf.url().replacen("mysql://", "mariadb://", 1);
     import(&same, &cut).ok();
     assert!(import(&leaf.url(), &[]).ok().contains("nothing to do"));
 }
 
-/// A source that was planned from a copy would draw from the original, which hands out other numbers.
+/// A source planned from a copy would allocate from the original, which issues other numbers.
 #[test]
 fn only_the_table_that_is_named_is_drawn_from() {
     let (leaf, copy, place) = (Mysql::start(&[]), Mysql::start(&[]), Place::new());
@@ -381,13 +382,14 @@ fn only_the_table_that_is_named_is_drawn_from() {
     assert!(!place.store().exists(), "nothing is defined");
 
     place.import("leaf", &copy.url(), &draw).ok();
-    // The second time nothing would be changed, and the plan would show another table.
+    // The second run would change nothing, but its plan would show another table.
     let other = place.import("leaf", &leaf.url(), &draw);
     assert_eq!((other.code, other.out.as_str()), (2, ""), "{other:?}");
     assert!(place.import("leaf", &copy.url(), &draw).ok().contains("nothing to do"));
 }
 
-/// The store is told first, then the row ends, and only then the source has numbers of its own.
+/// The store records the end first, then the row ends, and only then the source gets numbers of its
+/// own.
 #[test]
 fn a_cut_over_that_is_broken_off_leaves_both_to_draw_or_neither() {
     let (leaf, place) = (Mysql::start(&[]), Place::new());
@@ -404,7 +406,7 @@ fn a_cut_over_that_is_broken_off_leaves_both_to_draw_or_neither() {
     import(&["--draw", "old"]).ok();
     assert_eq!(minted()[0], 2001);
 
-    // The row cannot be ended: Leaf draws on, and so do we, above what Leaf drew.
+    // The row cannot be ended: Leaf continues, and so does the source, above Leaf's numbers.
     leaf.run("ALTER TABLE leaf_alloc ADD CONSTRAINT stays CHECK (max_id < 9223372036854775807)");
     let broken = import(&["--cut-over"]);
     assert!(broken.code != 0 && broken.err.contains("give this command again"), "{broken:?}");
@@ -414,7 +416,7 @@ fn a_cut_over_that_is_broken_off_leaves_both_to_draw_or_neither() {
     let plan = import(&["--cut-over", "--dry-run"]);
     assert!(plan.code == 0 && plan.out.contains("cut over, above 90"), "{plan:?}");
 
-    // As the command leaves it that is killed when the row has ended: nobody draws.
+    // A command killed after the end of the row leaves this state: neither side allocates.
     assert_ne!(import(&["--cut-over"]).code, 0);
     leaf.run("ALTER TABLE leaf_alloc DROP CONSTRAINT stays");
     leaf.run("UPDATE leaf_alloc SET max_id = 9223372036854775807 WHERE biz_tag = 'orders'");

@@ -1,4 +1,4 @@
-//! Worker numbers of other systems are nobody's here.
+//! Worker numbers of other systems are excluded here.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -11,20 +11,21 @@ use crate::common::{Ran, json, run};
 use crate::import::Place;
 use crate::server::{Server, serve};
 
-/// As in the uid-generator's own schema.
+/// Table of the uid-generator's own schema.
 const WORKER_NODE: &str = "CREATE TABLE WORKER_NODE (
     ID BIGINT NOT NULL AUTO_INCREMENT, HOST_NAME VARCHAR(64) NOT NULL, PORT VARCHAR(64) NOT NULL,
     TYPE INT NOT NULL, LAUNCH_DATE DATE NOT NULL, MODIFIED TIMESTAMP NOT NULL DEFAULT NOW(),
     CREATED TIMESTAMP NOT NULL DEFAULT NOW(), PRIMARY KEY(ID)) ENGINE = INNODB;";
 
-/// As in CosId's own schema.
+/// Table of CosId's own schema.
 const COSID_MACHINE: &str = "CREATE TABLE cosid_machine (
     name varchar(100) NOT NULL PRIMARY KEY, namespace varchar(100) NOT NULL,
     machine_id integer NOT NULL DEFAULT 0, last_timestamp bigint NOT NULL DEFAULT 0,
     instance_id varchar(100) NOT NULL DEFAULT '', distribute_time bigint NOT NULL DEFAULT 0,
     revert_time bigint NOT NULL DEFAULT 0);";
 
-/// A request of CosId's client for a machine ID of a namespace; the number, or the code of the refusal.
+/// Requests a machine ID of a namespace as CosId's client does; returns the number, or the error
+/// code.
 fn machine(server: &Server, namespace: &str, instance: &str) -> Result<u64, String> {
     let url = format!(
         "http://{}/machines/{namespace}?instanceId={instance}&stable=false&machineBit=3\
@@ -38,7 +39,7 @@ fn machine(server: &Server, namespace: &str, instance: &str) -> Result<u64, Stri
     answer["machineId"].as_u64().ok_or_else(|| answer["code"].as_str().unwrap().to_owned())
 }
 
-/// Makes nodes, with all that is above them.
+/// Creates nodes with all their ancestors.
 fn plant(zookeeper: &Zookeeper, paths: &[&str]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -51,7 +52,7 @@ fn plant(zookeeper: &Zookeeper, paths: &[&str]) {
     });
 }
 
-/// Registers as many machines as Leaf does, and removes those that are gone.
+/// Registers this many machines as Leaf does, and removes the gone ones.
 fn count_up(zookeeper: &Zookeeper, parent: &str, machines: usize, gone: &[usize]) {
     plant(zookeeper, &[parent]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -71,7 +72,7 @@ fn count_up(zookeeper: &Zookeeper, parent: &str, machines: usize, gone: &[usize]
     });
 }
 
-/// The worker numbers that a plan names, by what becomes of them.
+/// Returns the worker numbers with this action in a plan.
 fn planned(ran: &Ran, action: &str) -> BTreeSet<u64> {
     let lines = ran.out.lines().map(json).filter(|item| item["action"] == action);
     lines.map(|item| item["worker"].as_u64().unwrap()).collect()
@@ -120,7 +121,7 @@ fn the_trees_of_leaf_and_of_article_002_are_avoided_for_ever() {
     let decoded = run(&["decode", "--json", "--layout", layout, id.trim()]).ok();
     assert_eq!(json(decoded.trim())["worker"], 4);
 
-    // What is in use here cannot be theirs alone.
+    // A number in use here cannot belong to the other system alone.
     plant(&zookeeper, &["/snowflake/shop/servers/10.20.30.42:8888_4"]);
     let live = place.import("leaf-snowflake", &zookeeper.url(), &["--json"]);
     assert_eq!((live.code, planned(&live, "refuse")), (3, [4].into()), "{live:?}");
@@ -139,12 +140,12 @@ fn what_makes_no_sense_in_a_tree_is_refused_and_what_was_deleted_is_avoided() {
     assert_eq!(refused.code, 3, "{refused:?}");
     assert!(refused.out.contains("workers 0 to 1023"), "{}", refused.out);
     assert!(refused.out.contains("nobody ends with no number"), "{}", refused.out);
-    // What was deleted of what Leaf counts up.
+    // Deleted nodes of Leaf's counter are excluded, too.
     plant(&zookeeper, &["/leaf/forever/10.0.0.1:80-0000000004"]);
     let from = format!("{}/leaf", zookeeper.url());
     let counted = place.import("leaf-snowflake", &from, &["--dry-run", "--json"]);
     assert_eq!(planned(&counted, "avoid"), (0..=4).collect());
-    // The highest, or all of them: ZooKeeper knows how far it has counted.
+    // Even if the highest node or all nodes are deleted, ZooKeeper knows how far it has counted.
     for (app, gone) in [("/one", &[1, 5][..]), ("/all", &[0, 1, 2, 3, 4, 5])] {
         count_up(&zookeeper, &format!("{app}/forever"), 6, gone);
         let from = format!("{}{app}", zookeeper.url());
@@ -190,7 +191,7 @@ fn baidus_numbers_are_avoided_up_to_the_highest_or_passed_by_a_pool_without_reus
     assert_eq!(json(decoded.trim())["worker"], 6, "{decoded}");
 }
 
-/// The numbers of the one that has them would be forgotten otherwise.
+/// Without this check, the numbers in the other database would be forgotten.
 #[test]
 fn a_database_without_the_table_of_workers_is_named() {
     let (one, two, place) = (Mysql::start(&[]), Mysql::start(&[]), Place::new());
@@ -228,7 +229,7 @@ fn numbers_of_processes_that_have_ended_come_back_after_a_margin() {
     let slots: Vec<_> = ahead["ahead"].as_array().unwrap().iter().map(|one| &one["slot"]).collect();
     assert_eq!(slots, [0, 1], "{ahead}");
     assert!(ahead["ahead"][0]["accepted"] == false, "{ahead}");
-    // For ever is more, and is not taken back.
+    // An exclusion for ever is stronger, and is not revoked.
     let forever = place.import("cosid", &mysql.url(), &["--json"]);
     assert_eq!(planned(&forever, "avoid"), [0, 1].into(), "{forever:?}");
     let stays = place.import("cosid", &mysql.url(), &stopped);
@@ -237,14 +238,15 @@ fn numbers_of_processes_that_have_ended_come_back_after_a_margin() {
     assert_eq!(shown.out, "", "nobody is told to wait for them");
 }
 
-/// A configuration without the source `default`, which counts from 2026.
+/// Writes a configuration without the source `default`, which has an epoch in 2026.
 fn without_builtin(place: &Place) -> String {
     let config = place.0.path().join("snowmint.toml");
     std::fs::write(&config, "[sources]\nbuiltin = false\n").unwrap();
     config.to_str().unwrap().to_owned()
 }
 
-/// A time mark is above what a worker made there, and a source that counts from later begins below that.
+/// A time mark lies above a worker's IDs in its own epoch, but a source with a later epoch begins
+/// below it.
 #[test]
 fn numbers_come_back_to_no_source_that_counts_from_later() {
     let (mysql, place) = (Mysql::start(&[]), Place::new());
@@ -281,7 +283,7 @@ fn numbers_come_back_to_no_source_that_counts_from_later() {
 fn machine_ids_of_cosid_are_lent_to_no_client_of_their_namespace() {
     let (mysql, place) = (Mysql::start(&[]), Place::new());
     mysql.run(COSID_MACHINE);
-    // Those that were given back are there, too, with nobody's name.
+    // Released machine IDs are in the table, too, without an instance.
     mysql.run(
         "INSERT INTO cosid_machine (name, namespace, machine_id, instance_id) VALUES
          ('shop.0', 'shop', 0, '10.0.0.1:80'), ('shop.2', 'shop', 2, ''),
@@ -320,10 +322,10 @@ fn machine_ids_of_cosid_are_lent_to_no_client_of_their_namespace() {
     let full = Err("M-01".to_owned());
     assert_eq!(lent("shop", 7), [&free[..], std::slice::from_ref(&full)].concat());
     assert_eq!(lent("other", 3), [0, 2, 3].map(Ok));
-    // Where nobody had any, all are free.
+    // A namespace without any machine ID has all numbers free.
     assert_eq!(lent("third", 2), [0, 1].map(Ok));
 
-    // What a client has from here cannot be theirs alone.
+    // A number that a client holds from here cannot belong to the other system alone.
     mysql.run(
         "INSERT INTO cosid_machine (name, namespace, machine_id, instance_id) VALUES
          ('shop.4', 'shop', 4, '10.0.0.4:80')",

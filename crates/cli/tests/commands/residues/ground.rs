@@ -1,4 +1,4 @@
-//! A folder for servers and their stores, what draws from them, and what they say.
+//! Common parts of these tests: a folder for servers and their stores, load, and their state.
 
 use std::collections::HashSet;
 use std::io::{Read as _, Write as _};
@@ -15,10 +15,11 @@ use crate::common::{Ran, json, run};
 use crate::http::Http;
 use crate::server::{Server, serve};
 
-/// No request waits longer while a store is away, on a machine that has time: far less than a call to such a store
-/// takes before it is given up. What it takes on an idle one stands in docs/faults.md.
+/// Longest wait of a request while a store is away, on an idle machine: far less than the time
+/// limit of a call to the store. docs/faults.md has the measured time on an idle machine.
 const BOUND: Duration = Duration::from_secs(3);
-/// By how many times a round trip between two threads here it may be longer on a busy machine: a draw is some dozens of
+/// Number of round trips between two threads by which the wait may be longer on a busy machine. A
+/// request takes some dozens of such turns, in three processes.
 /// such turns, in three processes.
 const TURNS: u32 = 4;
 const LONG: Duration = Duration::from_secs(60);
@@ -39,19 +40,19 @@ impl Place {
         format!("sqlite:{}", self.path(name).display())
     }
 
-    /// A configuration with a source of numbers of these stores.
+    /// Writes a configuration with a segment source on these stores.
     pub(crate) fn config(&self, stores: &[(&str, &str)]) -> String {
         self.config_with(stores, "")
     }
 
-    /// The same, with more keys of the source.
+    /// Writes the same configuration with more keys of the source.
     pub(crate) fn config_with(&self, stores: &[(&str, &str)], keys: &str) -> String {
         let names: Vec<_> = stores.iter().map(|(name, _)| *name).collect();
         let keys = format!("kind = \"segment\"\nstores = \"{}\"\n{keys}", names.join(","));
         self.config_of(stores, &keys)
     }
 
-    /// A configuration with these stores and a source of these keys.
+    /// Writes a configuration with these stores and a source with these keys.
     pub(crate) fn config_of(&self, stores: &[(&str, &str)], keys: &str) -> String {
         let file = self.path("snowmint.toml");
         let urls: String =
@@ -73,16 +74,18 @@ impl Place {
     }
 }
 
-/// Those who draw until they are told to stop.
+/// Clients that request IDs until they are stopped.
 pub(crate) struct Drawing {
     stop: Arc<AtomicBool>,
     all: Vec<JoinHandle<(Vec<String>, Duration)>>,
-    /// The slowest round trip between two threads of this process: how busy the machine was meanwhile.
+    /// Slowest round trip between two threads of this process: a measure of the machine's load
+    /// meanwhile.
     pulse: JoinHandle<Duration>,
 }
 
 impl Drawing {
-    /// So many at each of the servers, `count` at once. None of them is ever refused.
+    /// Starts `each` clients for each server, with `count` IDs per request. Every request must
+    /// succeed.
     pub(crate) fn from(servers: &[&Server], each: usize, count: usize) -> Self {
         let stop = Arc::<AtomicBool>::default();
         let all = servers.iter().flat_map(|server| std::iter::repeat_n(&server.http, each));
@@ -91,7 +94,7 @@ impl Drawing {
         Self { stop, all, pulse }
     }
 
-    /// Everything that was drawn goes to what was seen; nobody waited for long.
+    /// Stops the clients, adds all their IDs to `seen`, and checks that no request was slow.
     #[track_caller]
     pub(crate) fn end(self, seen: &mut Seen) {
         self.stop.store(true, Ordering::SeqCst);
@@ -124,7 +127,7 @@ fn pulse(stop: &Arc<AtomicBool>) -> JoinHandle<Duration> {
             near.write_all(&byte).unwrap();
             near.read_exact(&mut byte).unwrap();
             std::thread::sleep(Duration::from_millis(2));
-            // The sleep, too, is as late as the machine is busy.
+            // The sleep counts, too: it is as late as the machine is busy.
             slowest = slowest.max(begun.elapsed());
         }
         slowest
@@ -150,7 +153,7 @@ fn draw(http: &str, count: usize, stop: &Arc<AtomicBool>) -> JoinHandle<(Vec<Str
     })
 }
 
-/// All that was drawn, nothing of it twice.
+/// All issued IDs; each comes once.
 #[derive(Default)]
 pub(crate) struct Seen(pub(crate) HashSet<String>);
 
@@ -168,8 +171,8 @@ pub(crate) fn drawn(server: &Server, count: u32) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Mints batches until each of so many stores has served, and returns all of them: the store that is faster may serve
-/// alone for a while. `number` reads the number of an ID.
+/// Mints batches until each of this many stores has served, and returns all IDs: the faster store
+/// may serve alone for a while. `number` reads the number of an ID.
 #[track_caller]
 pub(crate) fn drawn_from_all(
     server: &Server,
@@ -187,7 +190,7 @@ pub(crate) fn drawn_from_all(
     ids
 }
 
-/// What the server says of one store of the source.
+/// Returns the server's status of one store of the source.
 pub(crate) fn share(server: &Server, store: &str) -> Value {
     let source = json(&run(&["source", "show", "orders", "--json", "--server", &server.http]).ok());
     let mut shares = source["shares"].as_array().into_iter().flatten();

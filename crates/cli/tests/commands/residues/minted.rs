@@ -1,4 +1,4 @@
-//! Snowflakes that several stores mint (article 003): each under a worker number of its own.
+//! Snowflakes that several stores mint (article 003), each under its own worker number.
 
 use std::collections::HashSet;
 
@@ -13,18 +13,19 @@ use crate::server::{Server, serve};
 
 const MINTED: &str = "layout = \"redis\"\nmint = \"store\"\n";
 
-/// The worker numbers in IDs.
+/// Returns the worker numbers in IDs.
 fn workers<'a>(ids: impl IntoIterator<Item = &'a String>) -> HashSet<u64> {
     let layout = Layout::REDIS;
     ids.into_iter().map(|id| layout.unpack(id.parse().unwrap()).unwrap().worker).collect()
 }
 
-/// Who mints now, as six requests in a row show it: not all, where others draw meanwhile.
+/// Returns the workers that mint now, from six requests in a row. Under other load, not all may
+/// appear.
 fn drawn_by(server: &Server) -> HashSet<u64> {
     workers(&(0..6).flat_map(|_| drawn(server, 50)).collect::<Vec<_>>())
 }
 
-/// All of these mint and nobody else does. Which of them answers is a matter of turns, and others draw too.
+/// Checks that these workers mint, and no other. The stores take turns, and other clients mint too.
 #[track_caller]
 fn all_mint(server: &Server, all: &[u64]) {
     let mut seen = HashSet::new();
@@ -35,7 +36,7 @@ fn all_mint(server: &Server, all: &[u64]) {
     assert_eq!(seen, all.iter().copied().collect());
 }
 
-/// Waits until the server has seen that the store is not the one that it was, which it must not use.
+/// Waits until the server has noticed that the store is another one, which it must not use.
 #[track_caller]
 fn is_another(server: &Server) {
     let mut refused = Value::Null;
@@ -69,13 +70,13 @@ fn any_redis_mints_and_one_that_was_emptied_does_not_and_one_more_does() {
     assert!(page(&server, "/metrics").lines().any(|said| said.starts_with(line)));
     pass(300);
     assert_eq!(drawn_by(&server), HashSet::from([4]));
-    // Its data are gone: nothing says any more how far it had come.
+    // The data are gone: nothing shows any more how far the store had come.
     a.forget();
     a.start();
     is_another(&server);
     assert_eq!(drawn_by(&server), HashSet::from([4]));
 
-    // One more, while it runs.
+    // A third store is added at run time.
     let three = [two[0], two[1], ("c", c_url.as_str())];
     place.config_of(&three, &format!("{MINTED}stores = \"a=3,b=4,c=5\"\n"));
     server.signal("-HUP");
@@ -88,7 +89,7 @@ fn any_redis_mints_and_one_that_was_emptied_does_not_and_one_more_does() {
     server.signal("-TERM");
     server.wait();
 
-    // A start does not forget either. An operator moves it forward.
+    // A restart does not forget it either. An operator moves the store forward.
     let server = place.start_by(&config);
     all_serve(&server, &["b", "c"]);
     is_another(&server);
@@ -104,7 +105,7 @@ fn any_redis_mints_and_one_that_was_emptied_does_not_and_one_more_does() {
     all_mint(&server, &[3, 4, 5]);
 }
 
-/// A store that takes connections and answers nothing costs a fraction of a second, once.
+/// A store that accepts connections and never responds costs a fraction of a second, once.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
 fn a_redis_that_is_held_still_is_passed_over() {
@@ -145,7 +146,7 @@ fn two_stores_with_one_worker_number_are_refused_with_both_shown() {
         assert_eq!(refused.code, 2, "{numbers}: {refused:?}");
         assert!(refused.err.contains(said), "{numbers}: {}", refused.err);
     }
-    // One that minted by itself before, under the number that another shall have.
+    // A store that minted alone before, under the number that another store gets now.
     let alone = Server::start(serve(&place.path("alone"), &["--store", &b]));
     let keys = ["--layout", "redis", "--mint", "store", "--worker", "3"];
     run(&[&["source", "define", "orders", "--server", &alone.http], &keys[..]].concat()).ok();
@@ -158,7 +159,7 @@ fn two_stores_with_one_worker_number_are_refused_with_both_shown() {
         assert!(refused.err.contains(said), "{said}: {}", refused.err);
     }
     drop(server);
-    // A number goes to no other store than had it.
+    // A worker number stays with the store that had it.
     let file = config("a=7,b=3");
     let refused: Ran = serve(&place.path("data"), &["--config", &file]).output().unwrap().into();
     assert_eq!(refused.code, 2, "{refused:?}");

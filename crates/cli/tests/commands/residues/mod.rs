@@ -1,5 +1,5 @@
-//! One source that several stores serve, each its own residue of the numbers or under its own worker number:
-//! real servers, of which one after the other is away.
+//! A multi-store source: each store has its own residue of the numbers, or its own worker number.
+//! The servers are real, and are away one after the other.
 #![allow(clippy::print_stdout, reason = "numbers for the documents")]
 
 mod ground;

@@ -1,4 +1,4 @@
-//! Numbers: which stores have them, and which are refused.
+//! Numbers: the stores that have them, and those that are rejected.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ pub(crate) fn all_serve(server: &Server, stores: &[&str]) {
     }
 }
 
-/// The number that an ID is, written as such.
+/// Returns the number in an ID without text form.
 pub(crate) fn plain(id: &str) -> u64 {
     id.parse().unwrap()
 }
@@ -64,7 +64,7 @@ fn a_store_is_killed_under_load_and_comes_back_and_nobody_waits() {
     load.end(&mut seen);
     drop(server);
 
-    // And a start with one of them away.
+    // The server starts with one of the stores away.
     b.stop();
     let server = place.start(&[("a", &a.url()), ("b", &b.url())]);
     let from_one = drawn(&server, 500);
@@ -78,7 +78,7 @@ fn a_store_is_killed_under_load_and_comes_back_and_nobody_waits() {
     add(&mut seen, from_both);
 }
 
-/// A store that has a source with these keys, defined by hand.
+/// Returns a store with a source of these keys, defined by hand.
 fn defined(place: &Place, name: &str, keys: &str) -> String {
     let url = place.sqlite(&format!("{name}.db"));
     let server = Server::start(serve(&place.path(name), &["--store", &url]));
@@ -106,7 +106,7 @@ fn residues_that_do_not_agree_are_refused_with_both_shown() {
             assert!(refused.err.contains(said), "{index}: {said}: {}", refused.err);
         }
     }
-    // One that has another source under this name.
+    // The store has another source under this name.
     let place = Place::new();
     let a = defined(&place, "a", "--serial.prefix INV-");
     let b = defined(&place, "b", "--offset 2 --increment 2");
@@ -157,7 +157,7 @@ fn two_stores_become_three_and_two_again_while_all_draw() {
     let server = place.start(&[("a", &a), ("b", &b)]);
     let mut seen = Seen::default();
     add(&mut seen, drawn(&server, 1_000));
-    // One that cannot be reached: nothing is changed.
+    // One store cannot be reached: nothing is changed.
     let nobody = "redis://127.0.0.1:1";
     let config = place.config(&[("a", &a), ("b", &b), ("c", nobody)]);
     let stripes = ["--stripe", "1=a", "--stripe", "2=b", "--stripe", "3=c"];
@@ -195,7 +195,7 @@ fn two_stores_become_three_and_two_again_while_all_draw() {
     let server = place.start(&[("a", &a), ("b", &b)]);
     add(&mut seen, drawn(&server, 1_000));
     drop(server);
-    // The one that has left ends where the others have begun anew.
+    // The store that left ends where the new stripes begin.
     let server = place.start(&[("a", &a), ("b", &b), ("c", &c_url)]);
     add(&mut seen, drawn(&server, 1_000));
 }

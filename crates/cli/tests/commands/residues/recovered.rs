@@ -1,4 +1,4 @@
-//! One of several stores is put back to an older state, and recovered through a server.
+//! Rollback of one of several stores, and its recovery through a server.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::residues::ground::{Place, Seen, drawn, drawn_from_all, share, wait_un
 use crate::residues::numbers::{all_serve, plain};
 use crate::server::Server;
 
-/// A SQLite store that nobody uses, and what belongs to it.
+/// Copies an unused SQLite store with its other files.
 fn copy(from: &Path, to: &Path) {
     for beside in ["", "-wal"] {
         let name = |path: &Path| format!("{}{beside}", path.display());
@@ -43,7 +43,7 @@ fn one_of_several_stores_that_was_put_back_is_recovered_through_a_server() {
 
     let server = place.start_by(&config);
     all_serve(&server, &["b"]);
-    // It is asked when somebody draws, who has all from the other.
+    // The store is called on demand only, and the other store serves all requests.
     wait_until("the store is found to be an older state", || {
         seen.add(drawn(&server, 100));
         share(&server, "a")["trouble"].as_str().is_some_and(|why| why.contains("went back"))

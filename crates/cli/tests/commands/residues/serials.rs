@@ -10,7 +10,7 @@ use crate::residues::numbers::all_serve;
 
 const SERIALS: &str = "serial.prefix = \"INV-\"\nserial.date = \"yyyyMMdd\"\nserial.width = 7\n";
 
-/// The number of a serial in its day.
+/// Returns the number of a serial within its day.
 fn number(serial: &str) -> u64 {
     let rest = serial.strip_prefix("INV-").unwrap();
     assert_eq!(rest.len(), 15, "{serial}");
@@ -59,7 +59,7 @@ fn serials_go_on_while_a_store_is_killed_and_while_two_become_three() {
     seen.add(after);
 }
 
-/// Fewer numbers in a period than part old stripes from new where numbers never begin anew.
+/// A period holds fewer numbers than usually separate old stripes from new ones.
 #[test]
 fn a_restripe_parts_the_numbers_of_the_period_that_is_used() {
     let place = Place::new();
@@ -69,10 +69,10 @@ fn a_restripe_parts_the_numbers_of_the_period_that_is_used() {
     let config = place.config_with(&stores, keys);
     let server = place.start_by(&config);
     let mut seen = Seen::default();
-    // Few: a server that is slow to answer draws again, and one of the stores may be far ahead of the other.
+    // A small batch: a slow server allocates again, and one store may be far ahead of the other.
     seen.add(drawn(&server, 6));
     let stripes = ["--stripe", "1=b", "--stripe", "2=a"];
-    // The other way round: old and new must not meet.
+    // The stripes are swapped: old and new must not meet.
     restripe(&config, "3", &stripes).ok();
     let mut left: u64 = 0;
     loop {
@@ -86,7 +86,7 @@ fn a_restripe_parts_the_numbers_of_the_period_that_is_used() {
     }
     assert!((1..80).contains(&left), "{left}");
     assert!(seen.0.iter().all(|serial| serial.len() == 6), "no year but this one");
-    // Nor does another one bring back what was used up.
+    // Another restripe does not bring back used numbers.
     restripe(&config, "2", &["--stripe", "1=a", "--stripe", "2=b"]).ok();
     let refused = server.mint(&["orders", "-n", "1"]);
     assert!(refused.code != 0 && refused.err.contains("serial.width"), "{refused:?}");
@@ -120,7 +120,7 @@ fn numbers_of_several_stores_are_disguised_by_one_key() {
         seen.add(ids);
         numbers.add(said.iter().map(u64::to_string));
     }
-    // The store by itself hides its numbers, too, by the same key or not at all.
+    // The store alone disguises its numbers, too, with the same key or not at all.
     let refused = crate::server::serve(&place.path("alone"), &["--store", &a]);
     let server = crate::server::Server::start(refused);
     let refused = server.mint(&["orders"]);

@@ -1,4 +1,4 @@
-//! Programs that mint beside the caller: the servers lead them to all stores of a source.
+//! Embedded clients: the servers lead them to all stores of a source.
 
 use snowmint_testkit::servers::{Postgres, Redis, Server as StoreServer};
 
@@ -23,7 +23,7 @@ fn whoever_mints_through_servers_has_all_stores_of_a_source() {
     let second = Server::start(serve(&other, &["--config", &config, "--store", &own]));
     let servers = format!("snowmint://{},{}", first.http, second.http);
     let beside = |name: &str| serve(&place.path(name), &["--store", &servers]);
-    // It names no stores, and knows no URL but the servers'.
+    // The configuration names no stores, and has no URL but the servers'.
     let server = Server::start(beside("beside"));
     all_serve(&server, &["a", "b"]);
     let mut seen = Seen::default();
@@ -34,7 +34,7 @@ fn whoever_mints_through_servers_has_all_stores_of_a_source() {
     pass(300);
     b.kill();
     wait_until("the store that is away is named", || share(&server, "b")["serves"] == false);
-    // And one of the servers goes.
+    // One of the servers goes away, too.
     first.kill();
     pass(500);
     b.start();
@@ -42,14 +42,14 @@ fn whoever_mints_through_servers_has_all_stores_of_a_source() {
     pass(300);
     load.end(&mut seen);
     drop(server);
-    // What it kept for its next start is its own.
+    // The state for its next start is its own.
     let server = Server::start(beside("beside"));
     seen.add((0..4).flat_map(|_| drawn(&server, 200)));
     drop(server);
 
     let minted = run(&["mint", "orders", "-n", "10", "--store", &servers]).ok();
     seen.add(minted.lines().map(str::to_owned));
-    // A name that no server knows.
+    // The name is unknown to every server.
     let keys = "kind = \"segment\"\nstores = \"a,nobody\"\n";
     let config = place.path("wrong.toml");
     std::fs::write(&config, format!("[sources.bills]\n{keys}")).unwrap();
