@@ -31,7 +31,7 @@ fn limited(ulimit: &str) -> Command {
     command
 }
 
-/// Each connection needs a descriptor here, too.
+/// Raises the limit of this process, where each connection needs a descriptor, too.
 fn raise_own_limit() {
     let needed = CONNECTIONS as u64 + OTHER_FILES;
     let hard = getrlimit(Resource::Nofile).maximum;
@@ -49,7 +49,7 @@ enum Door {
     Resp,
 }
 
-/// A connection that can ask for one ID at a time, and keeps nothing of its own.
+/// A connection that requests one ID at a time, and keeps no state of its own.
 struct Client {
     door: Door,
     stream: TcpStream,
@@ -66,7 +66,7 @@ impl Client {
         Self { door, stream }
     }
 
-    /// One ID; what went wrong, when it did.
+    /// Mints one ID, or returns the error.
     fn try_mint(&mut self) -> std::io::Result<u64> {
         let request: &[u8] = match self.door {
             Door::Http => {
@@ -102,7 +102,8 @@ impl Client {
     }
 }
 
-/// Mints, each time over a new connection. Answers how much of a processor that has cost the server.
+/// Mints, each time over a new connection. Returns the processor time that the server used, in
+/// ticks.
 fn mint_by_new_connections(server: &Server, last: &mut u64) -> u64 {
     let before = server.processor_ticks();
     for door in [Door::Http, Door::Resp].into_iter().cycle().take(MINTED) {
@@ -115,12 +116,12 @@ fn mint_by_new_connections(server: &Server, last: &mut u64) -> u64 {
     ticks
 }
 
-/// The server starts with a soft limit of 256 open files, as many systems have it, and raises it.
+/// The server starts with a soft limit of 256 open files, common on many systems, and raises it.
 #[test]
 fn ten_thousand_resting_connections_are_held_and_cost_little() {
     raise_own_limit();
     let folder = Folder::new("connections");
-    // HTTP connections may rest for 75 s, which a busy machine could need for all of this.
+    // HTTP connections may be idle for 75 s, and a busy machine could need more for all of this.
     let mut command = limited("-S -n 256");
     command.env("SNOWMINT_HTTP__IDLE_MAX", "30m");
     let server = Server::run(command, &["--data-dir", folder.path().to_str().unwrap()]).unwrap();
@@ -132,7 +133,7 @@ fn ten_thousand_resting_connections_are_held_and_cost_little() {
     let mut resting: Vec<Client> = (0..CONNECTIONS)
         .map(|index| {
             let door = if index % 2 == 0 { Door::Http } else { Door::Resp };
-            // Each is served once, so that whatever a connection keeps is there.
+            // Each connection is served once, so that its state exists.
             let mut client = Client::connect(&server, door);
             let id = client.mint();
             assert!(id > last, "{id} after {last}");
@@ -145,7 +146,7 @@ fn ten_thousand_resting_connections_are_held_and_cost_little() {
     println!("{before_kib} KiB alone, {held_kib} KiB with {CONNECTIONS} connections");
     assert!(held_kib < bound_kib, "{before_kib} KiB became {held_kib}, at most {bound_kib}");
 
-    // Others are served meanwhile: correctly, at the same cost, and out of the same memory.
+    // Other connections are served meanwhile: correctly, at the same cost, and in the same memory.
     let ticks = mint_by_new_connections(&server, &mut last);
     println!("{alone_ticks} ticks for {MINTED} IDs alone, {ticks} beside them");
     assert!(ticks <= COST_MAX * alone_ticks, "{alone_ticks} ticks became {ticks}");
@@ -155,7 +156,7 @@ fn ten_thousand_resting_connections_are_held_and_cost_little() {
         "{held_kib} KiB became {served_kib} while others were served"
     );
 
-    // And all of them are still there.
+    // All idle connections are still open.
     for client in &mut resting {
         let id = client.mint();
         assert!(id > last, "{id} after {last}");
@@ -167,8 +168,8 @@ fn ten_thousand_resting_connections_are_held_and_cost_little() {
     assert_eq!(server.stop(), 0);
 }
 
-/// A hard limit below what the configuration allows is told with its value and a way out; and a
-/// server that has run out of descriptors serves those who are there, and others instead of those at rest.
+/// A hard limit below the configured connections is logged with its value and a remedy. A server
+/// without free descriptors still serves its open connections, and closes idle ones for new ones.
 #[test]
 fn too_few_descriptors_are_told_and_survived() {
     let folder = Folder::new("descriptors");
@@ -181,7 +182,7 @@ fn too_few_descriptors_are_told_and_survived() {
     }
     let mut first = Client::connect(&server, Door::Http);
     let mut last = first.mint();
-    // The system takes these in; the server cannot.
+    // The system accepts these connections; the server cannot.
     let beyond: Vec<_> = (0..150).map(|_| Client::connect(&server, Door::Resp)).collect();
     for _ in 0..100 {
         let id = first.mint();
@@ -189,7 +190,7 @@ fn too_few_descriptors_are_told_and_survived() {
         last = id;
     }
     server.says("no connection can be accepted");
-    // Whoever comes meanwhile gets in: connections at rest end for it, those of the other port.
+    // A new connection is accepted: idle connections of the other port are closed for it.
     let mut second = Client::connect(&server, Door::Http);
     assert!(second.mint() > last);
     last = second.mint();

@@ -1,4 +1,4 @@
-//! Counters: one server, several on one store, and servers that die.
+//! Counters on one server, on several servers with one store, and with servers that die.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -8,8 +8,8 @@ use snowmint_testkit::servers;
 
 use super::server::{Folder, Server, client, curl, until};
 
-/// How long a server answers for its keys after the store has heard of it last: short where servers take over from
-/// others; long where a machine that stands still for some seconds must take no keys from anybody; and for ever.
+/// Leases of section owners. Short where servers take over from others; long where a machine that
+/// stands still for some seconds must not lose keys; and endless.
 const SHORT: &str = "6s";
 const LONG: &str = "15s";
 const ENDLESS: &str = "300s";
@@ -18,24 +18,24 @@ pub(super) fn redis(server: &Server, arguments: &[&str]) -> String {
     client("redis-cli", &[&["-p", server.resp_port()], arguments].concat()).trim().to_owned()
 }
 
-/// `redis-cli -c`, which goes where it is sent; none when nobody answers for the key now.
+/// Counts with `redis-cli -c`, which follows redirects; `None` if no server owns the key now.
 fn follow(server: &Server, key: &str) -> Option<u64> {
     let answer = redis(server, &["-c", "INCR", &format!("messages:{key}")]);
     answer.lines().last().and_then(|line| line.parse().ok())
 }
 
-/// By HTTP, which is passed on to whoever answers for the key.
+/// Counts over HTTP; the server forwards the request to the section owner.
 pub(super) fn ask(server: &Server, key: &str) -> Option<u64> {
     number_in(&curl(&[&server.url(&format!("/v1/ids/messages?key={key}"))]))
 }
 
-/// The number that an answer has.
+/// Returns the number in a response.
 fn number_in(answer: &str) -> Option<u64> {
     let value: serde_json::Value = serde_json::from_str(answer).ok()?;
     value["ids"][0].as_str()?.parse().ok()
 }
 
-/// Every later answer for a key is greater.
+/// Numbers by key: every later number of a key must be greater.
 #[derive(Default)]
 struct History(BTreeMap<String, u64>);
 
@@ -51,7 +51,8 @@ fn start(folder: &Folder, number: usize, lease: &str) -> Server {
     Server::sharing(folder, number, &text)
 }
 
-/// Waits until each of them has keys of its own, which it takes when it is asked for some.
+/// Waits until each server has sections of its own, which it acquires when it gets requests for
+/// keys.
 #[track_caller]
 pub(super) fn all_have_keys(servers: &[Server], mut ask: impl FnMut()) {
     until("each has keys of its own", || {
@@ -60,7 +61,7 @@ pub(super) fn all_have_keys(servers: &[Server], mut ask: impl FnMut()) {
     });
 }
 
-/// The first answer that there is.
+/// Returns the first successful result.
 #[track_caller]
 fn at_last<T>(key: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let mut answer = None;
@@ -93,7 +94,7 @@ fn a_key_is_counted_by_redis_cli_and_curl_alike() {
         assert!(redis(&server, wrong).starts_with("ERR"), "{wrong:?}");
     }
     history.rises("alice", before + 10);
-    // After a crash it goes on above, at once: it is the same data directory.
+    // After a crash it continues above at once: the data directory is the same.
     server.kill();
     let server = start(&folder, 0, ENDLESS);
     history.rises("alice", follow(&server, "alice").unwrap());
@@ -117,7 +118,7 @@ fn keys_stand_alone_where_that_is_configured() {
     assert_eq!(redis(&server, &["INCR", "page:views:7"]), "1");
     assert_eq!(redis(&server, &["INCR", "page:views:7"]), "2");
     assert_eq!(redis(&server, &["CLUSTER", "KEYSLOT", "page:views:7"]), "2861");
-    // What the benchmark of Redis counts by is a key like any other.
+    // The Redis benchmark counts ordinary keys.
     let arguments = ["-p", server.resp_port(), "-t", "incr", "-n", "20000", "-r", "2000"];
     let said =
         client("redis-benchmark", &[&arguments[..], &["-P", "16", "-c", "4", "--csv"]].concat());
@@ -127,7 +128,7 @@ fn keys_stand_alone_where_that_is_configured() {
     assert_eq!(server.stop(), 0);
 }
 
-/// Raised by whichever server is asked, and kept by the one that answers for the key.
+/// Any server raises the bound, and the section owner keeps it.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
 fn a_bound_is_raised_by_every_server() {
@@ -153,14 +154,14 @@ fn a_bound_is_raised_by_every_server() {
             let bound = number * 1_000 + turn * 100;
             let told = |body: serde_json::Value| body["bound"].as_str().unwrap().parse().ok();
             assert_eq!(at_last(key, || raise(server, key, bound).and_then(told)), bound, "{key}");
-            // Nothing is lowered, whoever is asked.
+            // No server lowers the bound.
             at_last::<u64>(key, || raise(server, key, 1).and_then(told));
             for other in &servers {
                 assert!(at_last(key, || ask(other, key)) > bound, "{key}");
             }
         }
     }
-    // Both answered for some of the keys: what was asked of one alone would have been passed on by nobody.
+    // Both servers own some of the keys: with one owner no request would have been forwarded.
     let mut history = [0, 0];
     for key in &keys {
         for (count, server) in history.iter_mut().zip(&servers) {
@@ -178,7 +179,7 @@ fn three_servers_share_keys_and_take_over_from_the_dead() {
     let mut servers: Vec<_> = (0..3).map(|number| start(&folder, number, SHORT)).collect();
     let keys: Vec<String> = (0..60).map(|number| format!("user-{number}")).collect();
     let mut history = History::default();
-    // Whichever is asked, by whatever door.
+    // Any server is called, over either protocol.
     let round = |servers: &[Server], history: &mut History| {
         for (index, key) in keys.iter().enumerate() {
             let server = &servers[index % servers.len()];
@@ -202,7 +203,8 @@ fn three_servers_share_keys_and_take_over_from_the_dead() {
     round(&servers, &mut history);
 }
 
-/// What happens while clients ask two servers for all of these: none is refused.
+/// Runs `what` while clients send requests for all paths to two servers: every request must
+/// succeed.
 fn asked_meanwhile<T>(servers: &[Server], paths: &[String], what: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -210,7 +212,7 @@ fn asked_meanwhile<T>(servers: &[Server], paths: &[String], what: impl FnOnce() 
             let (server, over) = (&servers[client % 2], &over);
             scope.spawn(move || {
                 let mut history = History::default();
-                // Each has keys of its own, so that their order is known.
+                // Each client has keys of its own, so that their order is known.
                 let mine = paths.iter().skip(client).step_by(4).cycle();
                 for path in mine.take_while(|_| !over.load(Ordering::SeqCst)) {
                     let answer = curl(&[&server.url(path)]);
@@ -225,8 +227,9 @@ fn asked_meanwhile<T>(servers: &[Server], paths: &[String], what: impl FnOnce() 
     })
 }
 
-/// Each of three is stopped in peace and started again, as in an upgrade, and a fourth joins, while clients ask the
-/// others, for whatever there is: these wait for whoever answers for it, and refuse nobody.
+/// Each of three servers is stopped cleanly and started again, as in an upgrade, and a fourth
+/// joins. Clients of the other servers request all sources meanwhile: these servers wait for the
+/// section owner, and no request fails.
 #[test]
 fn a_planned_restart_is_noticed_by_no_client_of_the_others() {
     let folder = Folder::new("planned");
@@ -236,7 +239,7 @@ fn a_planned_restart_is_noticed_by_no_client_of_the_others() {
          [sources.one]\nkind = \"segment\"\nstep = {{ rule = \"fixed\", size = 1 }}\n\
          [sources.stamps]\nmint = \"store\"\nworker = 9\n"
     );
-    // At the same address again, as a server is that is restarted.
+    // A restarted server has the same address.
     let addresses = [0, 1, 2].map(|_| format!("127.0.0.1:{}", servers::free_port()));
     let start = |number| Server::sharing_at(&folder, number, &sources, &addresses[number]);
     let mut servers: Vec<_> = (0..3).map(start).collect();

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use super::server::{Folder, Resp, Server, snowmint};
 
-/// Twitter's layout, whose epoch (2010) lies before anything that the clock is set back to.
+/// Twitter's layout: its epoch (2010) lies before all times that the clock is set back to.
 const CONFIG: &str = r#"
 [sources.tweets]
 kind = "snowflake"
 layout = "twitter"
 "#;
 
-/// From a millisecond to ten years, and back again.
+/// Backward steps of the clock, from a millisecond to ten years; the clock returns after each.
 const STEPS_BACK_MS: [i64; 10] =
     [1, 7, 450, 2_000, 29_000, 61_000, 3_600_000, 86_400_000, 31_536_000_000, 315_360_000_000];
 
@@ -25,7 +25,7 @@ fn no_round_of_kills_and_clock_steps_repeats_an_id() {
     let (config, log) = (folder.join("config.toml"), folder.join("ids"));
     fs::write(&config, CONFIG).unwrap();
     let mut all = String::new();
-    // Each step back, from each of the three places in a cycle, once.
+    // Each step back occurs once at each of the three places in a cycle.
     for round in 0..30 {
         let offset_ms = match round % 3 {
             0 => 0,
@@ -40,7 +40,7 @@ fn no_round_of_kills_and_clock_steps_repeats_an_id() {
         let of_snowflake = minted.iter().filter(|(source, _)| *source == "tweets").count();
         assert!(of_snowflake > 0, "round {round}: nothing was minted at {offset_ms} ms");
         for (source, id) in minted {
-            // Two sources may share numbers: only those of one must differ.
+            // Two sources may share numbers: only the IDs of one source must differ.
             let salt = if source == "numbers" { 1_u128 << 64 } else { 0 };
             let _ = writeln!(all, "{}", salt + u128::from(id));
         }
@@ -59,8 +59,8 @@ fn no_round_of_kills_and_clock_steps_repeats_an_id() {
     }
 }
 
-/// Mints from two sources until the server is killed under it, a moment after the first snowflake IDs
-/// have arrived. Answers what arrived.
+/// Mints from two sources, and kills the server a moment after the first snowflake IDs have
+/// arrived. Returns the received IDs.
 fn under_load(server: Server) -> Vec<(&'static str, u64)> {
     let address = server.resp.clone();
     let (first, arrived) = mpsc::channel();
@@ -73,7 +73,7 @@ fn under_load(server: Server) -> Vec<(&'static str, u64)> {
                 if let Ok(mut connection) = Resp::connect(&address) {
                     while connection.incr(source, 50, &mut ids).is_ok() {
                         if source == "tweets" && !ids.is_empty() {
-                            // Nobody listens after the first.
+                            // After the first message the receiver is gone.
                             let _ = first.send(());
                         }
                     }
@@ -83,7 +83,7 @@ fn under_load(server: Server) -> Vec<(&'static str, u64)> {
         })
         .collect();
     drop(first);
-    // When it never comes, the caller says so.
+    // The caller reports an error if no ID arrives.
     let _ = arrived.recv_timeout(Duration::from_secs(60));
     thread::sleep(Duration::from_millis(60));
     server.kill();

@@ -1,4 +1,4 @@
-//! What happens to the data: copies, old backups, folders that cannot be written, garbage.
+//! Damage to the data: copies, old backups, folders without write permission, garbage.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -58,11 +58,11 @@ fn a_copied_folder_is_refused_here_and_elsewhere_with_a_way_out() {
     mint(&server, "numbers", 100);
     copy(&home, &elsewhere);
     copy(&home, &backup);
-    // At another path, while the first serves.
+    // The copy starts at another path while the first serves.
     let output = refused(&elsewhere);
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     assert!(said(&output).contains("fast-forward"), "{}", said(&output));
-    // At the same path, in place of the first.
+    // The copy starts at the same path, in place of the first.
     server.kill();
     fs::remove_dir_all(&home).unwrap();
     copy(&backup, &home);
@@ -83,7 +83,7 @@ fn a_database_restored_alone_is_refused_until_it_is_moved_forward() {
     let server = serve(&home);
     let seen = mint(&server, "numbers", 5_000);
     server.kill();
-    // Only the database goes back; the journal remembers.
+    // Only the database is restored; the journal is newer.
     fs::copy(&old, home.join("snowmint.db")).unwrap();
     for side in ["snowmint.db-wal", "snowmint.db-shm"] {
         let _ = fs::remove_file(home.join(side));
@@ -98,8 +98,8 @@ fn a_database_restored_alone_is_refused_until_it_is_moved_forward() {
     let forward =
         snowmint().args(["worker", "fast-forward", "--data-dir"]).arg(&home).output().unwrap();
     assert!(forward.status.success(), "{}", said(&forward));
-    // Numbers go on at once, above everything that was given out. Workers wait until the clock has
-    // passed what any forgotten lease may have held.
+    // Numbers continue at once, above everything issued. Workers wait until the clock has passed
+    // the marks of all leases that the backup does not know.
     let server = Server::start(&["--data-dir", home.to_str().unwrap()], &[]);
     let later = mint(&server, "numbers", 1_000);
     assert!(later.iter().all(|id| !seen.contains(id) && !early.contains(id)));
@@ -166,7 +166,7 @@ fn nobody_else_gets_at_the_data_whatever_the_umask() {
         assert_eq!(mode(&home), 0o700, "{umask}");
         assert!(made(&home).count() >= 2, "the lock and the journal");
         assert_eq!(server.stop(), 0);
-        // What commands leave there says who did what.
+        // Commands leave the audit trail there.
         let mut command = under_umask();
         let output = command
             .args(["worker", "accept-lead", "--until", "now"])
@@ -178,7 +178,7 @@ fn nobody_else_gets_at_the_data_whatever_the_umask() {
     }
 }
 
-/// Who can write in it can take the lock away, and put back what was there before.
+/// A user who can write in it can take the lock, and restore an older state.
 #[test]
 fn a_folder_that_everybody_can_write_is_refused() {
     let folder = Folder::new("writable");

@@ -1,10 +1,10 @@
-//! The system's clock steps while the server runs, by libfaketime.
+//! The system clock steps while the server runs, by libfaketime.
 //!
-//! What is faked: wall time (`CLOCK_REALTIME`), which the standard library asks of the C library, where
-//! libfaketime answers in its place; the IDs' own times prove it below. What is not: elapsed time. The
-//! server reads `CLOCK_BOOTTIME` without the C library, past libfaketime; and `CLOCK_MONOTONIC`, which it
-//! paces held clocks and tells steps by, is left alone by `FAKETIME_DONT_FAKE_MONOTONIC`. That is what a
-//! step of a real clock is: wall time moves, elapsed time does not.
+//! Wall time (`CLOCK_REALTIME`) is faked: the standard library reads it through the C library,
+//! where libfaketime replaces it. The times in the IDs prove it below. Elapsed time is not faked:
+//! the server reads `CLOCK_BOOTTIME` without the C library. `CLOCK_MONOTONIC`, by which the server
+//! paces held clocks and detects steps, is left unchanged by `FAKETIME_DONT_FAKE_MONOTONIC`. A step
+//! of a real clock is the same: wall time moves, elapsed time does not.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,17 +13,17 @@ use snowmint_testkit::servers::FakeClock;
 
 use super::server::{Folder, SNOWMINT, Server, WAIT_MAX, cleaned, until};
 
-/// `serve` by this clock.
+/// Starts `serve` with this clock.
 pub(crate) fn serve(clock: &FakeClock, data_dir: &Path, environment: &[(&str, &str)]) -> Server {
     let mut command = cleaned(clock.command(SNOWMINT));
-    // What the clock keeps back is refused after this, each time.
+    // Each request that the clock holds up fails after this time.
     command.env(WAIT_MAX, "1s").envs(environment.iter().copied());
     Server::run(command, &["--data-dir", data_dir.to_str().unwrap()]).unwrap_or_else(|output| {
         panic!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr))
     })
 }
 
-/// What one call for 100 IDs came to.
+/// Result of one call for 100 IDs.
 enum Answer {
     Ids(Vec<u64>),
     Refused(String),
@@ -40,7 +40,7 @@ fn mint(server: &Server) -> Answer {
     Answer::Ids(ids.iter().map(|id| id.as_str().unwrap().parse().unwrap()).collect())
 }
 
-/// Everything that was minted, and that it is increasing.
+/// All minted IDs, which must increase.
 #[derive(Default)]
 struct Seen(Vec<u64>);
 
@@ -52,7 +52,7 @@ impl Seen {
         }
     }
 
-    /// Mints ten times, none of which the clock keeps back. The disk may, on a busy machine.
+    /// Mints ten times, never held up by the clock. The disk may cause delays on a busy machine.
     fn mint(&mut self, server: &Server, when: &str) {
         for _ in 0..10 {
             until(when, || match mint(server) {
@@ -82,7 +82,7 @@ impl Seen {
         }
     }
 
-    /// How far the last ID's time lies ahead of the system's own clock.
+    /// Returns the seconds by which the last ID's time is ahead of the system's own clock.
     fn ahead_seconds(&self, server: &Server) -> i64 {
         let id = self.0.last().unwrap();
         let (_, decoded) = server.get(&format!("/v1/decode/{id}?source=default"));
@@ -91,7 +91,8 @@ impl Seen {
     }
 }
 
-/// The default policy: no ID twice, and each greater than the one before, whatever the clock does.
+/// The default policy: no ID comes twice, and each is greater than the one before, whatever the
+/// clock does.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs libfaketime: --features real-servers")]
 fn ids_increase_while_the_clock_steps() {
@@ -103,18 +104,19 @@ fn ids_increase_while_the_clock_steps() {
     seen.mint(&server, "at the start");
     assert!(seen.ahead_seconds(&server).abs() < 30);
 
-    // Ahead, within what is believed: the IDs follow, which shows that the clock is faked at all.
+    // A step ahead within the limit: the IDs follow, which proves that the clock is faked at all.
     clock.set(300);
     seen.mint_soon(&server, "five minutes ahead");
     let ahead = seen.ahead_seconds(&server);
     assert!((240..=330).contains(&ahead), "{ahead} s ahead");
 
-    // Back by no more than the default lead: nobody notices.
+    // A step back within the default lead has no visible effect.
     for offset in [299, 298, 297] {
         clock.set(offset);
         seen.mint(&server, "a second back");
     }
-    // Back by much more: an error that says so, never an ID out of order; and ready again by itself.
+    // A much larger step back causes an error that names it, never an ID out of order; the server
+    // becomes ready again by itself.
     for offset in [0, -3_600, -86_400, -300_000_000] {
         clock.set(offset);
         for _ in 0..10 {
@@ -131,7 +133,7 @@ fn ids_increase_while_the_clock_steps() {
         assert!(said.contains(part), "{part}: {said}");
     }
 
-    // And over a crash with the clock an hour back: other IDs, though smaller ones.
+    // A crash with the clock an hour back: the IDs differ, but are smaller.
     server.kill();
     clock.set(-3_300);
     let server = serve(&clock, &data_dir, &[]);
@@ -142,7 +144,7 @@ fn ids_increase_while_the_clock_steps() {
     assert_eq!(server.stop(), 0);
 }
 
-/// Nobody confirms SQLite's only server: `clock.jump_max` says how far its clock may jump ahead.
+/// No other clock confirms SQLite's only server: `clock.jump_max` limits a step ahead.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs libfaketime: --features real-servers")]
 fn a_jump_ahead_is_believed_as_far_as_configured() {
@@ -170,7 +172,8 @@ fn a_jump_ahead_is_believed_as_far_as_configured() {
     server.ready();
 }
 
-/// SQLite has no clock, and by a wrong one all others look gone: that they go on is seen by what they write.
+/// SQLite has no clock, and to a wrong clock all other members look expired: their writes show that
+/// they continue.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs libfaketime: --features real-servers")]
 fn a_clock_that_most_members_contradict_is_refused_at_the_start_and_later() {

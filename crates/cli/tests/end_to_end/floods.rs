@@ -1,4 +1,4 @@
-//! Floods over HTTP/2: they cost the server little memory and few lines of its log, and end in time.
+//! Floods over HTTP/2 cost the server little memory and few log lines, and end in time.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -14,18 +14,18 @@ const PING: u8 = 6;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// How many requests a connection has at once, but one.
+/// Number of concurrent requests of a connection, minus one.
 const STREAMS: u32 = 127;
-/// The one that is answered.
+/// Stream of the request that gets a response.
 const LAST: u32 = 2 * STREAMS + 1;
 
-/// A frame, RFC 9113, section 4.1.
+/// Returns a frame: RFC 9113, section 4.1.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A text as RFC 7541, section 5.2, has it, of less than 16,000 bytes.
+/// Encodes a text of less than 16,000 bytes: RFC 7541, section 5.2.
 fn text(text: &str) -> Vec<u8> {
     let length = text.len();
     let mut bytes = vec![u8::try_from(length.min(127)).unwrap()];
@@ -37,7 +37,8 @@ fn text(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Method and scheme from the static table of RFC 7541; path, host and the rest as literals.
+/// Encodes a head: method and scheme from the static table of RFC 7541; path, host and other fields
+/// as literals.
 fn head(method: u8, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let mut block = [&[method, 0x86, 0x04][..], &text(path), &[0x01], &text("localhost")].concat();
     for (name, value) in more {
@@ -49,7 +50,7 @@ fn head(method: u8, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
 const GET: u8 = 0x82;
 const POST: u8 = 0x83;
 
-/// A connection, and how many requests were answered but the last.
+/// A connection, and the number of responses besides the last.
 struct Link(TcpStream, u32);
 
 impl Link {
@@ -66,19 +67,20 @@ impl Link {
         self.0.write_all(bytes).unwrap();
     }
 
-    /// The next frame's kind and stream.
+    /// Returns the kind and the stream of the next frame.
     fn next(&mut self) -> (u8, u32) {
         let mut head = [0; 9];
         self.0.read_exact(&mut head).unwrap();
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
         self.0.read_exact(&mut vec![0; usize::try_from(length).unwrap()]).unwrap();
         let stream = u32::from_be_bytes([head[5] & 0x7f, head[6], head[7], head[8]]);
-        // Some are refused before all have come.
+        // Some requests are rejected before all have arrived.
         self.1 += u32::from(head[3] == HEADERS && stream != LAST);
         (head[3], stream)
     }
 
-    /// Sends these requests, and one more that is answered when the server has seen all of them.
+    /// Sends these requests, and another one; its response shows that the server has seen all of
+    /// them.
     fn flood(server: &Server, requests: &[u8]) -> Self {
         let mut link = Self::to(server);
         link.send(requests);
@@ -98,7 +100,7 @@ fn start(folder: &Folder, environment: &[(&str, &str)]) -> Server {
 #[test]
 fn watch_flood_costs_little() {
     const LINKS: u64 = 300;
-    /// Before there was a bound for each connection: 1,000.
+    /// Bound for each connection; before connections had a bound it was 1,000.
     const KIB_EACH_MAX: u64 = 500;
     let folder = Folder::new("watches");
     let server = start(&folder, &[]);
@@ -116,11 +118,11 @@ fn watch_flood_costs_little() {
     assert_eq!(server.get("/v1/ids/default").0, "200");
 }
 
-/// Their heads cost few bytes to send: four long lines repeat what the connection has sent before.
+/// Their heads take few bytes to send: four long lines repeat earlier lines of the connection.
 #[test]
 fn half_requests_cost_little_and_end() {
     const LINKS: u64 = 100;
-    /// Before bodies were read first: 1,500.
+    /// Bound for each connection; before bodies were read first it was 1,500.
     const KIB_EACH_MAX: u64 = 750;
     let folder = Folder::new("half");
     let server = start(&folder, &[("SNOWMINT_HTTP__REQUEST_TIME_MAX", "20s")]);
@@ -130,7 +132,7 @@ fn half_requests_cost_little_and_end() {
         if stream == 1 {
             block.extend([&[0x40][..], &text("x-a"), &text(&"v".repeat(3_900))].concat());
         }
-        // The first place of the dynamic table.
+        // First entry of the dynamic table.
         block.extend(vec![0xbe; if stream == 1 { 3 } else { 4 }]);
         requests.extend(frame(HEADERS, END_HEADERS, stream, &block));
     }
@@ -139,7 +141,7 @@ fn half_requests_cost_little_and_end() {
     let each_kib = server.resident_kib().saturating_sub(before_kib) / LINKS;
     println!("{each_kib} KiB for each connection");
     assert!(each_kib < KIB_EACH_MAX, "{each_kib} KiB for each connection");
-    // Pings go on, and each request is answered all the same.
+    // Pings continue, and each request still gets a response.
     let link = links.last_mut().unwrap();
     until("all are answered", || {
         link.send(&frame(PING, 0, 0, &[7; 8]));
@@ -148,11 +150,12 @@ fn half_requests_cost_little_and_end() {
     });
 }
 
-/// Each connection ends in a warning of the library that reads frames; together they are few lines.
+/// Each connection ends in a warning of the library that reads frames; together these are few
+/// lines.
 #[test]
 fn reset_flood_writes_few_lines() {
     const LINKS: usize = 300;
-    /// What such a connection makes the library say, at different places.
+    /// Number of places where the library logs about such a connection.
     const PLACES: usize = 2;
     let folder = Folder::new("resets");
     let server = start(&folder, &[]);
@@ -164,7 +167,7 @@ fn reset_flood_writes_few_lines() {
     }
     let flood = || {
         let mut link = Link::to(&server);
-        // Until the server hangs up.
+        // Sends until the server closes the connection.
         let _ = link.0.write_all(&resets);
         let _ = link.0.read_to_end(&mut Vec::new());
     };

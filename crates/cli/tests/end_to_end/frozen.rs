@@ -1,4 +1,4 @@
-//! The server that answers for a key stands still, and others are asked.
+//! Requests to other servers while the owner of a key's section is frozen.
 
 use std::time::{Duration, Instant};
 
@@ -7,15 +7,16 @@ use snowmint_testkit::servers;
 use super::counters::{all_have_keys, ask, redis};
 use super::server::{Folder, Server, WAIT_MAX};
 
-/// A call is given up after twice `limits.wait_max`, which is a second here; it took thirty where nothing bounded it. The
-/// rest is for the machine.
+/// Time limit of a call: it ends after twice `limits.wait_max`, here a second, and took thirty
+/// seconds without the bound. The rest allows for a busy machine.
 const CALL_MAX: Duration = Duration::from_secs(10);
-/// A successor answers within five seconds; with the lease of ten seconds that early builds had, after twelve.
+/// Time limit of the takeover: a successor serves within five seconds, and took twelve with the
+/// ten-second lease of early builds.
 const SUCCEEDED_MAX: Duration = Duration::from_secs(10);
 
 const CONFIG: &str = "[sources.messages]\nkind = \"counter\"\n";
 
-/// On Redis, where no statement of a process that stands still keeps others waiting.
+/// Starts a server on Redis, where a frozen process's statement does not block other processes.
 fn start(store: &str, folder: &Folder, number: usize) -> Server {
     let (config, data) = (folder.join("config.toml"), folder.join(&format!("server-{number}")));
     std::fs::write(&config, CONFIG).unwrap();
@@ -59,7 +60,7 @@ fn a_frozen_owner_of_a_counter_keeps_nobody_waiting_and_is_succeeded() {
         if let Some(number) = answer {
             break number;
         }
-        // What is refused at once is asked for again in its own time.
+        // A request that fails at once is repeated after a pause.
         std::thread::sleep(Duration::from_millis(100));
     };
     assert!(after > before, "{after} after {before}");

@@ -1,4 +1,4 @@
-//! Servers that cannot use what they answer for, or that others cannot reach: others go on.
+//! Owners that cannot use their sections, or that peers cannot reach: other servers take over.
 
 use snowmint_testkit::proxy::{Proxy, Way};
 use snowmint_testkit::servers::{FakeClock, free_port};
@@ -12,7 +12,7 @@ order = \"global\"
 kind = \"counter\"
 ";
 
-/// A server that shares a SQLite store in the folder, run by this command.
+/// Starts a server on the folder's shared SQLite store, with this command.
 fn start(folder: &Folder, number: usize, command: std::process::Command, more: &[&str]) -> Server {
     let config = folder.join("config.toml");
     std::fs::write(&config, CONFIG).unwrap();
@@ -28,13 +28,13 @@ fn start(folder: &Folder, number: usize, command: std::process::Command, more: &
     server
 }
 
-/// The number that this path answers, if it does.
+/// Returns the number in the response of this path, if there is one.
 fn asked(server: &Server, path: &str) -> Option<u64> {
     let answer: serde_json::Value = serde_json::from_str(&curl(&[&server.url(path)])).ok()?;
     answer["ids"][0].as_str()?.parse().ok()
 }
 
-/// How many IDs of the order a server has minted, for itself and for the others.
+/// Returns the number of IDs of the order that a server has minted, for itself and for peers.
 fn ordered(server: &Server) -> f64 {
     let page = curl(&[&server.url("/metrics")]);
     let lines = page.lines().filter(|line| {
@@ -57,7 +57,7 @@ fn an_order_goes_on_when_the_clock_of_its_owner_is_wrong() {
         .collect();
     let mut highest = 0;
     for offset in [-3_600, 3_600] {
-        // Whoever mints does so for all.
+        // One server mints for all.
         until("all answer", || {
             servers.iter().all(|server| asked(server, "/v1/ids/orders").is_some())
         });
@@ -82,7 +82,7 @@ fn an_order_goes_on_when_the_clock_of_its_owner_is_wrong() {
             highest = next.unwrap();
         }
         servers[owner].not_ready(&["clock"]);
-        // What needs no clock stays.
+        // Counters need no clock, so they stay.
         until("it counts", || asked(&servers[owner], "/v1/ids/counted?key=a").is_some());
         clocks[owner].set(0);
         servers[owner].ready();
@@ -97,7 +97,7 @@ fn a_server_that_others_cannot_reach_gives_up_its_keys_until_they_can() {
     let folder = Folder::new("unreached");
     let servers: Vec<(Server, Proxy)> = (0..3)
         .map(|number| {
-            // Clients reach it as it listens, the other servers through the proxy.
+            // Clients reach it at its listen address, peers through the proxy.
             let (port, host) = (free_port(), format!("127.0.0.{}", number + 2));
             let mut command = cleaned(std::process::Command::new(SNOWMINT));
             command.env("SNOWMINT_SERVER__ANNOUNCE", &host).env(WAIT_MAX, "1s");
@@ -129,12 +129,12 @@ fn a_server_that_others_cannot_reach_gives_up_its_keys_until_they_can() {
     count(&servers[0].0);
     proxy.hold(Way::ToServer);
     proxy.cut();
-    // No request of theirs arrives there, and each is answered all the same.
+    // Peers' requests no longer arrive there, but every client's request succeeds.
     count(&servers[0].0);
     count(&servers[1].0);
     lost.says("unreached=true");
     until("it has given them up", || sections(2) == 0.0);
-    // It reaches the others, and so its own clients are answered.
+    // It still reaches its peers, so its own clients are served.
     count(lost);
     proxy.heal();
     until("it has them again", || {

@@ -1,4 +1,4 @@
-//! gRPC: a real client of it, curl as another, one server and several.
+//! gRPC with a real client and with curl, on one server and on several.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,9 +13,9 @@ use tonic_health::pb::health_client::HealthClient;
 
 use super::server::{Folder, Server, client};
 
-/// How long a server answers for its keys after the store has heard of it last.
+/// Lease of section owners.
 const LEASE_MS: u64 = 4_000;
-/// Generous: these machines are noisy.
+/// Generous time limit: these machines are noisy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn channel(server: &Server) -> Channel {
@@ -35,7 +35,8 @@ async fn mint(
     Ok(answer.into_inner().ids)
 }
 
-/// What must be answered in the end: servers that share something sort out who has it.
+/// Mints, and repeats failed requests: servers that share a source may have to agree on its owner
+/// first.
 async fn mint_in_the_end(server: &Server, source: &str, key: Option<&str>, count: u64) -> Vec<u64> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -50,8 +51,8 @@ async fn mint_in_the_end(server: &Server, source: &str, key: Option<&str>, count
     }
 }
 
-/// So many numbers of a key in one stream. One that breaks off, because another server counts for the key now, is
-/// asked for anew.
+/// Mints `total` numbers of a key in one stream. Repeats a stream that breaks off because another
+/// server owns the key now.
 async fn stream_in_the_end(server: &Server, source: &str, key: &str, total: u64) -> Vec<u64> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -85,7 +86,7 @@ async fn grpc_is_spoken_on_the_port_of_http() {
     server.ready();
     assert_eq!(mint(&server, "numbers", None, 3).await.unwrap(), [1, 2, 3]);
     let (_, next) = server.get("/v1/ids/numbers");
-    // A fetch that a busy machine took for failed leaves a gap.
+    // On a busy machine a fetch may count as failed, which leaves a gap.
     assert!(next["ids"][0].as_str().unwrap().parse::<u64>().unwrap() > 3, "{next}");
     let mut health = HealthClient::new(channel(&server).await);
     let asked = HealthCheckRequest { service: SERVICE.into() };
@@ -96,7 +97,7 @@ async fn grpc_is_spoken_on_the_port_of_http() {
     assert_eq!(server.stop(), 0);
 }
 
-/// Bytes as they stand in the documents of gRPC, sent by somebody who has never heard of us.
+/// Bytes from the documents of gRPC, sent by a client without our code.
 #[test]
 fn curl_speaks_grpc_too() {
     let folder = Folder::new("grpc-curl");
@@ -114,11 +115,11 @@ fn curl_speaks_grpc_too() {
         client("curl", &[&how[..], &headers, &files, &[&url]].concat());
         (std::fs::read_to_string(head).unwrap(), std::fs::read(body).unwrap_or_default())
     };
-    // Field 1, text: "numbers". Field 2, number: 2.
+    // Field 1 is the text "numbers", field 2 the number 2.
     let (head, body) = call("Mint", b"\x0a\x07numbers\x10\x02");
     assert!(head.starts_with("HTTP/2 200"), "{head}");
     assert!(head.contains("grpc-status: 0"), "{head}");
-    // A whole message of 18 bytes; field 1, packed: 16 bytes, of which two numbers of eight.
+    // The message has 18 bytes; field 1 is packed, with 16 bytes for two numbers of eight.
     let mut expected = vec![0, 0, 0, 0, 18, 0x0a, 16];
     expected.extend([1_u64, 2].map(u64::to_le_bytes).concat());
     assert_eq!(body, expected);
@@ -158,14 +159,14 @@ fn start(folder: &Folder, number: usize) -> Server {
     Server::sharing(folder, number, &text)
 }
 
-/// Whoever is asked, and whoever counts: each answer for a key is greater than the one before.
+/// Each number of a key is greater than the one before, with any server and any section owner.
 #[tokio::test]
 async fn three_servers_answer_for_each_others_counters_and_orders() {
     let folder = Folder::new("grpc-shared");
     let mut servers: Vec<_> = (0..3).map(|number| start(&folder, number)).collect();
     let keys: Vec<String> = (0..20).map(|number| format!("user/{number} ü")).collect();
     let mut history = BTreeMap::new();
-    // A server takes keys of its own when it is asked for some.
+    // A server acquires sections when it gets requests for keys.
     let until = Instant::now() + PATIENCE;
     while !servers.iter().all(|server| server.sample("snowmint_counter_sections") > 0.0) {
         assert!(Instant::now() < until, "some have no keys");
@@ -185,7 +186,7 @@ async fn three_servers_answer_for_each_others_counters_and_orders() {
             assert!(next > ordered, "{next} after {ordered}");
             ordered = next;
         }
-        // The bound is the same wherever it is asked for.
+        // Every server reports the same bound.
         for (key, server) in keys.iter().zip(servers.iter().cycle()) {
             let bound = BoundRequest { source: "messages".into(), key: key.clone() };
             let until = Instant::now() + PATIENCE;
@@ -203,7 +204,7 @@ async fn three_servers_answer_for_each_others_counters_and_orders() {
             servers.remove(0).kill();
         }
     }
-    // A stream of one key goes to whoever counts for it, message by message.
+    // A stream of one key is forwarded to the section owner, message by message.
     let ids = stream_in_the_end(&servers[0], "messages", &keys[0], 5_500).await;
     assert_eq!(ids.len(), 5_500);
     assert!(ids[0] > history[&keys[0]] && ids.is_sorted_by(|one, next| one < next));

@@ -1,7 +1,7 @@
-//! A server that nobody asks for anything rests, and loses nothing by it.
+//! An idle server does almost no work, and loses nothing.
 //!
-//! All that is counted belongs to the server's own process and to its own wishes: how often its threads go to sleep,
-//! not how often a busy machine takes the processor from them.
+//! All measurements belong to the server's own process and to its own decisions: the number of
+//! times that its threads go to sleep, not the number of times that a busy machine preempts them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,18 +11,19 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::server::{Folder, PATIENCE, Resp, Server, until};
 
-/// How long the server is watched.
+/// Length of the measurement.
 const WATCHED: Duration = Duration::from_secs(10);
-/// How often all threads go to sleep in a second, at most: 14.4 times on a quiet machine, before the clocks and the
-/// catalog had a time of their own at rest (bench/README.md); most of them for the one renewal, which several threads
-/// hand on. One that writes its journal five times a second as well goes to sleep 60 times more.
+/// Largest number of sleeps of all threads per second. It was 14.4 on a quiet machine, before idle
+/// clocks and catalog had intervals of their own (bench/README.md). Most were for the one renewal,
+/// which several threads pass along. A server that writes its journal five times a second sleeps 60
+/// times more.
 const SLEEPS_MAX: f64 = 60.0;
-/// How often the journal is written in a second, at most: with the window, which is extended each 15 s.
+/// Largest number of journal writes per second: with the window, which is extended each 15 s.
 const WRITES_MAX: f64 = 0.2;
-/// Soon, so that the test need not wait for long.
+/// Short idle time, so that the test need not wait for long.
 const REST_AFTER: [(&str, &str); 1] = [("SNOWMINT_WORKER__REST_AFTER", "1s")];
-/// How often the journal is looked at, and in how many looks in a row it is the same while the server rests. One that
-/// does not rest writes it each fifth of a second.
+/// Interval of the looks at the journal, and the number of equal looks in a row that shows an idle
+/// server. An active server writes it each fifth of a second.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOKS_AT_REST: u32 = 40;
 
@@ -51,12 +52,12 @@ impl Watched {
         ids
     }
 
-    /// How often the store was asked this so far.
+    /// Returns the number of calls of this store verb so far.
     fn calls(&self, verb: &str) -> f64 {
         self.server.sample(&format!("snowmint_store_call_seconds_count{{verb=\"{verb}\"}}"))
     }
 
-    /// Waits until the journal is not written any more.
+    /// Waits until the journal is no longer written.
     #[track_caller]
     fn rests(&self) {
         let begun = Instant::now();
@@ -70,8 +71,8 @@ impl Watched {
         }
     }
 
-    /// Watches while nobody is connected: how often threads went to sleep, and how often the journal was written, each
-    /// in a second.
+    /// Measures the sleeps of threads and the journal writes, each per second, without any
+    /// connection.
     fn watch(&self) -> (f64, f64) {
         let (before, begun) = (sleeps(&self.server), Instant::now());
         let mut writes = BTreeSet::from([written(&self.journal)]);
@@ -90,7 +91,8 @@ fn written(journal: &Path) -> SystemTime {
     fs::metadata(journal).unwrap().modified().unwrap()
 }
 
-/// How often each thread of the process has given its processor up of its own accord. Some end after a while.
+/// Returns the number of voluntary sleeps of each thread in the process. Some threads end after a
+/// while.
 fn sleeps(server: &Server) -> BTreeMap<PathBuf, u64> {
     let mut found = BTreeMap::new();
     for thread in fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap() {
@@ -114,7 +116,7 @@ fn an_idle_server_rests_and_mints_on_after_it() {
     let mut all = watched.mint(100);
     watched.rests();
     let asked = ["renew", "extend"].map(|verb| watched.calls(verb));
-    // The connection that asked is gone, and so is what was opened for it.
+    // The requesting connection is closed, and so are its resources.
     watched.rests();
     let begun = Instant::now();
     let (sleeps, writes) = watched.watch();
@@ -122,10 +124,10 @@ fn an_idle_server_rests_and_mints_on_after_it() {
     assert!(sleeps <= SLEEPS_MAX, "{sleeps} sleeps in a second of rest");
     assert!(writes <= WRITES_MAX, "the journal was written {writes} times in a second of rest");
     assert_eq!(watched.server.get("/readyz").0, "200", "a server at rest is ready");
-    // One renewal each third of 3 s, and one extend each half of 30 s, of the one pool.
+    // One renewal each third of 3 s, and one extend each half of 30 s, for the one pool.
     until("it renews", || watched.calls("renew") >= asked[0] + 2.0);
     let [renews, extends] = ["renew", "extend"].map(|verb| watched.calls(verb));
-    // The two seconds before it was watched, and what falls on the edges.
+    // Allows for the two seconds before the measurement, and for its edges.
     let seconds = begun.elapsed().as_secs_f64() + 3.0;
     assert!(renews - asked[0] <= seconds + 1.0, "{renews} renewals in {seconds} s");
     assert!(extends - asked[1] <= seconds / 15.0 + 1.0, "{extends} extends in {seconds} s");
@@ -134,14 +136,14 @@ fn an_idle_server_rests_and_mints_on_after_it() {
     all.extend(watched.mint(1));
     all.extend(watched.mint(100));
     watched.rests();
-    // At once after the rest, by the first ID that there is.
+    // The server is killed right after the first ID that follows the idle time.
     all.extend(watched.mint(1));
     watched.server.kill();
     let watched = Watched::serve(&folder);
     all.extend(watched.mint(100));
     watched.rests();
     watched.server.kill();
-    // While it rests.
+    // The server is killed while it is idle.
     let watched = Watched::serve(&folder);
     all.extend(watched.mint(100));
     assert!(all.is_sorted_by(|a, b| a < b), "increasing, over rests and kills: {all:?}");

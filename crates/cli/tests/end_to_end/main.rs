@@ -1,7 +1,7 @@
 //! The real binary on free ports, with real clients: curl, redis-cli and redis-benchmark.
 //!
-//! A client that is missing fails the test: `ci/setup` installs them.
-// Tests panic where something is wrong, as they should, and wait in real time for real processes.
+//! A missing client fails the test: `ci/setup` installs all of them.
+// Tests panic on errors, and wait in real time for real processes.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod alone;

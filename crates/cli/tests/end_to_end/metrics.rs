@@ -1,4 +1,4 @@
-//! What Prometheus collects follows what happens, and who asks for it asks for what there is.
+//! Metrics follow events, and dashboard and alerts use existing metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,7 +9,7 @@ use snowmint_testkit::servers::{FakeClock, Redis, Server as StoreServer};
 use super::faketime;
 use super::server::{Folder, PATIENCE, Resp, Server, client, curl};
 
-/// A page, as it was at one moment.
+/// A metrics page at one moment.
 struct Page(String);
 
 impl Page {
@@ -17,7 +17,7 @@ impl Page {
         Self(curl(&[&server.url("/metrics")]))
     }
 
-    /// The value of a sample, written as on the page.
+    /// Returns the value of a sample, named as on the page.
     #[track_caller]
     fn value(&self, sample: &str) -> f64 {
         self.find(sample).unwrap_or_else(|| panic!("no {sample} in\n{}", self.0))
@@ -28,14 +28,14 @@ impl Page {
         self.0.lines().find_map(of_sample)
     }
 
-    /// The sum over all samples of a name whose labels have these parts.
+    /// Returns the sum over all samples of a name with these parts in their labels.
     fn sum(&self, name: &str, parts: &[&str]) -> f64 {
         let samples = self.0.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('{'));
         let wanted = samples.filter(|line| parts.iter().all(|part| line.contains(part)));
         wanted.map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap()).sum()
     }
 
-    /// The families: their names, and their samples'.
+    /// Returns the families, with the names of their samples.
     fn families(&self) -> BTreeMap<String, Vec<String>> {
         let kinds = self.0.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
         let endings = |kind: &str| match kind {
@@ -52,7 +52,7 @@ impl Page {
     }
 }
 
-/// Waits until the page is as wanted.
+/// Waits until the page satisfies a condition.
 fn until(server: &Server, what: &str, mut is_so: impl FnMut(&Page) -> bool) -> Page {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -69,7 +69,7 @@ fn server(folder: &Folder) -> Server {
     let lease = [("SNOWMINT_COUNTERS__LEASE", "60s")];
     let server = Server::start(&["--data-dir", folder.path().to_str().unwrap()], &lease);
     server.ready();
-    // All sources are open by then: what was not issued is counted as 0.
+    // All sources are open by then: sources without issued IDs count 0.
     until(&server, "the sources are open", |page| {
         ["default", "numbers", "counters"].iter().all(|source| {
             let issued = format!("snowmint_ids_total{{source=\"{source}\",protocol=\"http\"}}");
@@ -102,7 +102,7 @@ fn metrics_follow_what_was_minted_and_refused() {
         cli(&["INCRBY", key, "4"]);
     }
     cli(&["INCR", "nobody"]);
-    // One connection changes its source in the middle of what is counted together.
+    // One connection changes its source in the middle of a batch that is counted together.
     let (mut resp, mut ids) = (Resp::connect(&server.resp).unwrap(), Vec::new());
     resp.incr("default", 2_000, &mut ids).unwrap();
     resp.incr("numbers", 30, &mut ids).unwrap();
@@ -131,14 +131,15 @@ fn metrics_follow_what_was_minted_and_refused() {
     assert_eq!(refused("http", "unknown_source"), Some(1.0));
     assert_eq!(refused("http", "bad_request"), Some(1.0));
     assert_eq!(refused("resp", "unknown_source"), Some(1.0));
-    // A page counts itself when it is done: each page counts the one before it.
+    // A page counts itself when it is complete: each page counts the one before it.
     assert!(page.value(requests) >= before.value(requests) + 7.0);
     let resp_requests = page.value("snowmint_request_seconds_count{protocol=\"resp\"}");
-    // redis-cli may ask more when it connects.
+    // redis-cli may send more commands when it connects.
     assert!(resp_requests >= 2_036.0, "{resp_requests}");
     assert!(page.value("snowmint_request_seconds_sum{protocol=\"resp\"}") > 0.0);
 
-    // What left by ones is in the stock no more; rows may have come from there, or straight from the store.
+    // Single numbers have left the prefetched ones; rows may come from there, or straight from the
+    // store.
     let of_numbers =
         |name: &str| page.value(&format!("snowmint_segment_{name}{{source=\"numbers\"}}"));
     let taken = of_numbers("fetched_total") - of_numbers("stock") - of_numbers("lost_total");
@@ -163,7 +164,7 @@ fn metrics_say_how_the_server_stands() {
         page.find("snowmint_pool_workers_left{pool=\"workers-10\"}").is_some()
     });
     assert!(page.0.ends_with("# EOF\n"), "{}", page.0);
-    // What is so while the server is well, though a busy machine may renew and extend late.
+    // Values of a healthy server, though a busy machine may renew and extend late.
     let within = |sample: &str, low: f64, high: f64| {
         until(&server, &format!("{sample} from {low} to {high}"), |page| {
             page.find(sample).is_some_and(|value| (low..=high).contains(&value))
@@ -176,16 +177,16 @@ fn metrics_say_how_the_server_stands() {
     for none in ["snowmint_rights_lost_total", "snowmint_journal_write_errors_total"] {
         within(none, 0.0, 0.0);
     }
-    // counters.lease
+    // Bound: counters.lease.
     within("snowmint_member_presence_seconds", 1.0, 60.0);
-    // 30 s, extended at half.
+    // Bound: a window of 30 s, extended at half.
     within("snowmint_window_runway_seconds{source=\"default\"}", 10.0, 30.0);
     within("snowmint_lead_seconds{source=\"default\"}", 0.0, 5.0);
     within("snowmint_store_call_seconds_count{verb=\"join\"}", 1.0, 1.0);
     within("snowmint_store_call_seconds_count{verb=\"extend\"}", 1.0, 100.0);
     within("snowmint_store_errors_total{verb=\"extend\",code=\"unavailable\"}", 0.0, 0.0);
     within("snowmint_connections{protocol=\"http\"}", 1.0, 1.0);
-    // 41 bits of milliseconds since 2026.
+    // Bound: 41 bits of milliseconds since 2026.
     within("snowmint_layout_left_seconds{source=\"default\"}", 1.5e9, 2.2e9);
     within("snowmint_pool_workers{pool=\"workers-10\"}", 1024.0, 1024.0);
     within("snowmint_pool_workers_left{pool=\"workers-10\"}", 1023.0, 1023.0);
@@ -207,7 +208,7 @@ fn a_clock_step_is_counted_by_what_was_done_about_it() {
     let held = "snowmint_clock_steps_total{direction=\"back\",policy=\"hold\",outcome=\"held\"}";
     let before = until(&server, "steps are counted", |page| page.find(held).is_some());
     assert_eq!(before.value(held), 0.0);
-    // A machine that takes longer from one call to the next sees no step: then there is another.
+    // A machine that takes longer between two calls sees no step: then another step follows.
     let mut seconds = 0;
     let page = until(&server, "a step is counted", |page| {
         if page.value(held) > 0.0 {
@@ -240,7 +241,7 @@ fn a_store_that_is_away_is_seen_before_it_is_felt() {
     let runway = "snowmint_window_runway_seconds{source=\"default\"}";
     let before =
         until(&server, "a window", |page| page.find(runway).is_some_and(|left| left > 2.0));
-    // A store with a clock of its own: ours is held against it.
+    // The store has a clock, and our clock is compared with it.
     assert!(before.value("snowmint_clock_offset_seconds").abs() < 10.0);
     store.kill();
     let failing = until(&server, "calls fail", |page| away(page) > away(&before));
@@ -254,19 +255,19 @@ fn a_store_that_is_away_is_seen_before_it_is_felt() {
     assert_eq!(server.stop(), 0);
 }
 
-/// A file of the repository.
+/// Reads a file of the repository.
 fn read(path: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     std::fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The names of metrics in a text.
+/// Returns the names of metrics in a text.
 fn names(text: &str) -> BTreeSet<&str> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     words.filter(|word| word.starts_with("snowmint_") || word.starts_with("process_")).collect()
 }
 
-/// Every expression of the dashboard.
+/// Returns every expression of the dashboard.
 fn dashboard_expressions(text: &str) -> Vec<String> {
     let dashboard: serde_json::Value = serde_json::from_str(text).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
@@ -274,7 +275,7 @@ fn dashboard_expressions(text: &str) -> Vec<String> {
     targets.map(|target| target["expr"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The expression of each alert, by its name.
+/// Returns the expression of each alert, by its name.
 fn alert_expressions<'t>(text: &'t str) -> BTreeMap<&'t str, &'t str> {
     let one = |rule: &'t str| {
         let name = rule.lines().next().unwrap().trim();

@@ -1,4 +1,4 @@
-//! `[worker]` and `[clock]`: that what is configured reaches the node.
+//! `[worker]` and `[clock]`: the configuration reaches the node.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ fn serve(folder: &Folder, environment: &[(&str, &str)]) -> Server {
     Server::start(&["--data-dir", folder.path().to_str().unwrap()], environment)
 }
 
-/// One ID, with what it says.
+/// Mints one ID, and decodes it.
 fn mint(server: &Server) -> Minted {
     let (status, body) = server.get("/v1/ids/default");
     assert_eq!(status, "200", "{body}");
@@ -31,24 +31,24 @@ fn mint(server: &Server) -> Minted {
 struct Minted {
     id: u64,
     worker: u64,
-    /// How far its time is ahead of the system's clock.
+    /// Milliseconds by which its time is ahead of the system's clock.
     ahead_ms: i64,
 }
 
-/// How far a time of an answer lies ahead of the system's clock.
+/// Returns the milliseconds by which a response's time is ahead of the system's clock.
 fn ahead_ms(time: &Value) -> i64 {
     let time: jiff::Timestamp = time.as_str().unwrap().parse().unwrap();
     time.as_millisecond() - jiff::Timestamp::now().as_millisecond()
 }
 
-/// The slots that a server holds.
+/// Returns the slots that a server holds.
 fn own(server: &Server) -> Vec<Value> {
     let (_, body) = server.get("/v1/workers");
     let workers = body["workers"].as_array().unwrap();
     workers.iter().filter(|worker| worker["own"] == true).cloned().collect()
 }
 
-/// A server whose clock is an hour ahead mints, and is killed.
+/// Starts a server with a clock an hour ahead, mints, and kills it.
 fn crash_an_hour_ahead(folder: &Folder) -> Minted {
     let server = serve(folder, &[(CLOCK, &HOUR_MS.to_string())]);
     server.ready();
@@ -87,7 +87,7 @@ fn after_a_crash_the_number_is_waited_for_where_configured() {
     assert_eq!(server.get("/v1/ids/default").0, "503");
     assert_eq!(server.get("/readyz").0, "503");
     server.kill();
-    // The time has come.
+    // The clock has passed the mark.
     let server = serve(&folder, &[wait, (CLOCK, &(2 * HOUR_MS).to_string())]);
     server.ready();
     let after = mint(&server);
@@ -107,7 +107,7 @@ fn after_a_crash_ids_lead_the_clock_where_configured() {
     assert!(after.id > before.id);
     assert!(after.ahead_ms > HOUR_MS / 2, "{}", after.ahead_ms);
     server.kill();
-    // An hour is too much of a lead for the default.
+    // A lead of an hour exceeds the default.
     let server = serve(&folder, &[lead]);
     server.ready();
     let after = mint(&server);
@@ -129,7 +129,7 @@ fn after_a_crash_a_server_does_not_start_where_configured() {
             assert!(said.contains(part), "{part}: {said}");
         }
     }
-    // With the clock right again it does.
+    // With the correct clock, it starts.
     let server = serve(&folder, &[refuse, (CLOCK, &(2 * HOUR_MS).to_string())]);
     server.ready();
     assert!(mint(&server).id > before.id);
@@ -147,7 +147,7 @@ fn the_window_is_as_long_as_configured() {
     }
 }
 
-/// PostgreSQL has a clock of its own, which every server's is held against.
+/// PostgreSQL has a clock, with which every server's clock is compared.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs PostgreSQL: --features real-servers")]
 fn a_clock_that_disagrees_with_the_stores_is_refused_beyond_the_configured_limit() {

@@ -1,5 +1,5 @@
-//! Order in real time, over three servers of which one dies, one comes and one leaves: whatever was
-//! answered anywhere before a request began is smaller than its answer.
+//! Order in real time over three servers, of which one dies, one joins and one leaves. Every
+//! response has greater numbers than all responses before its request began.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 use super::server::{Folder, Resp, Server, curl, until};
 
-/// How long a server has the right to answer after the store has heard of it last.
+/// Lease of the order's owner: a server may serve this long after its last renewal.
 const LEASE_MS: u64 = 3_000;
 const CLIENTS: usize = 6;
-/// So many answers each client has before anything more is done.
+/// Number of responses that each client gets before the next step.
 const ANSWERS_MIN: usize = 10;
-/// What a client waits for an answer at most. Generous: these machines are noisy.
+/// Longest wait of a client for a response. Generous: these machines are noisy.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// What one request was answered, and when.
+/// Numbers and times of one request.
 #[derive(Clone, Copy, Debug)]
 struct Answered {
     began: Instant,
@@ -26,8 +26,8 @@ struct Answered {
     highest: u64,
 }
 
-/// Checks that every request's numbers are above all that were answered before it began. Answers by how
-/// much the answers overlapped: without any, nothing was tried.
+/// Checks that every request's numbers are above all numbers in responses before it began. Returns
+/// the number of overlaps: without any, the test would prove nothing.
 fn check(mut history: Vec<Answered>) -> usize {
     history.sort_by_key(|answered| answered.began);
     let mut by_end = history.clone();
@@ -66,7 +66,7 @@ fn start(folder: &Folder, number: usize) -> Server {
     Server::sharing(folder, number, &text)
 }
 
-/// The numbers of one answer by HTTP; none when there is no answer, or a refusal.
+/// Returns the numbers of one HTTP response; `None` without a response, or for an error.
 fn by_http(address: &str, path: &str) -> Option<Vec<u64>> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(ANSWER)).ok()?;
@@ -89,7 +89,7 @@ fn by_resp(address: &str, source: &str) -> Option<Vec<u64>> {
     (!ids.is_empty()).then_some(ids)
 }
 
-/// How a client asks.
+/// Request of a client.
 type Ask = fn(&Server, usize) -> Option<Vec<u64>>;
 
 fn orders(server: &Server, turn: usize) -> Option<Vec<u64>> {
@@ -100,7 +100,8 @@ fn orders(server: &Server, turn: usize) -> Option<Vec<u64>> {
     }
 }
 
-/// The same, when the server that minted has lost the right for a while: the machine may have stood still.
+/// Does the same, and repeats it while the minting server has lost its slot: the machine may have
+/// stood still.
 fn orders_at_last(server: &Server, turn: usize) -> Vec<u64> {
     let mut numbers = None;
     until("it is answered", || {
@@ -115,7 +116,8 @@ fn messages(server: &Server, turn: usize) -> Option<Vec<u64>> {
     by_http(&server.http, &format!("/v1/ids/messages?key=alice&count={count}"))
 }
 
-/// Clients ask whichever server while servers die, come and leave, until all of them are answered again.
+/// Runs clients on all servers while servers die, join and leave, until all clients get responses
+/// again.
 fn in_order(name: &str, ask: Ask) {
     let folder = Folder::new(name);
     let servers: RwLock<Vec<Server>> =
@@ -123,7 +125,7 @@ fn in_order(name: &str, ask: Ask) {
     let history: Mutex<Vec<(usize, Answered)>> = Mutex::default();
     let over = AtomicBool::new(false);
     let later = |share: u64| std::thread::sleep(Duration::from_millis(LEASE_MS * share));
-    // Every client has answers to requests that it began from now on.
+    // Waits until every client has responses to requests that it began from now on.
     let all_go_on = |what: &str| {
         let now = Instant::now();
         until(what, || {
@@ -177,7 +179,7 @@ fn in_order(name: &str, ask: Ask) {
     assert!(overlaps > 10, "{overlaps} overlapped");
 }
 
-/// Ends the clients, whatever becomes of the test: it would wait for them.
+/// Stops the clients even if the test fails: it would wait for them.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -211,7 +213,7 @@ fn any_server_answers_and_the_ids_say_their_time() {
     let decoded = curl(&[&servers[0].url(&format!("/v1/decode/{last}?source=orders"))]);
     let decoded: serde_json::Value = serde_json::from_str(&decoded).unwrap();
     assert_eq!(decoded["worker"].as_u64(), Some(0), "{decoded}");
-    // In the source's own form, whoever mints.
+    // Every server gives the IDs in the requested text form.
     for server in &servers {
         let mut id = String::new();
         until("it is answered", || {

@@ -1,5 +1,5 @@
-//! A store that was put back under three servers, and the way out as `docs/operating.md` has it: each server has a folder
-//! of its own, and no command looks into it, as in containers.
+//! Recovery as in `docs/operating.md` of a store that was rolled back under three servers. Each
+//! server has a folder of its own, which no command reads, as in containers.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -47,7 +47,7 @@ impl Shop {
         Self { folder, url: url.into(), namespace, seen: HashSet::new() }
     }
 
-    /// What each command is told of the store.
+    /// Returns the options of each command for the store.
     fn store(&self) -> [&str; 4] {
         ["--store", &self.url, "--namespace", self.namespace]
     }
@@ -67,7 +67,7 @@ impl Shop {
         self.folder.join(&format!("data-{number}")).to_str().unwrap().into()
     }
 
-    /// A command of an operator, who has the configuration and a folder of nobody.
+    /// Runs a command of an operator, who has the configuration and a folder that no server uses.
     pub(super) fn operator(&self, command: &[&str]) -> Output {
         let (config, data) = (self.config(), self.folder.join("operator"));
         fs::create_dir_all(&data).unwrap();
@@ -75,14 +75,14 @@ impl Shop {
         snowmint().args(command).args(self.store()).args(place).arg(data).output().unwrap()
     }
 
-    /// The way out, as an operator takes it: with the store's URL, or through a server that runs.
+    /// Recovers the store as an operator: with the store's URL, or through a running server.
     pub(super) fn recover(&self, through: Option<&Server>, more: &[&str]) -> Output {
         let command = [&["worker", "recover"], more].concat();
         let Some(server) = through else { return self.operator(&command) };
         snowmint().args(command).args(["--server", &server.url("")]).output().unwrap()
     }
 
-    /// A source that the configuration has from now on, and no backup before.
+    /// Defines a source that the configuration has from now on, and no earlier backup has.
     fn define_late(&self, servers: &Servers) {
         fs::write(self.folder.join("config.toml"), CONFIG.to_owned() + LATE).unwrap();
         for server in servers.iter().flatten() {
@@ -109,7 +109,7 @@ impl Shop {
         }
     }
 
-    /// A program that mints by itself, of the servers' store, and is gone when it has.
+    /// Runs an embedded client on the servers' store, which ends after minting.
     fn program(&self, server: &Server, count: &str) -> Output {
         let (store, data) = (format!("snowmint://{}", server.http), self.data(4));
         let place = ["-n", count, "--store", &store, "--data-dir", &data];
@@ -136,18 +136,18 @@ pub(super) fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// The server that is asked, the one that has seen the least.
+/// Returns the server that the operator calls, the one that has seen the least.
 fn asked(servers: &Servers, asks: bool) -> Option<&Server> {
     asks.then(|| at(servers, 1))
 }
 
-/// The server with this number, which runs.
+/// Returns the running server with this number.
 fn at(servers: &Servers, number: usize) -> &Server {
     servers[number - 1].as_ref().unwrap()
 }
 
-/// Back up, hand out more, put back. `while_down` does something to the store's data; `stops` says whether the
-/// servers are stopped before it is put back, `asks` whether a server is asked to recover it.
+/// Backs up, mints more, and restores. `while_down` changes the store's data; `stops` says whether
+/// the servers are stopped before the restore, `asks` whether the recovery goes through a server.
 fn recovered(
     name: &str,
     url: &str,
@@ -161,7 +161,8 @@ fn recovered(
         shop.mint(server, "invoices", 10);
     }
     while_down("back up", &servers);
-    // The second alone hands out what the backup does not know, the third other numbers.
+    // Only the second server issues numbers that the backup does not know, the third issues other
+    // numbers.
     until("the store is found again", || !refuses(at(&servers, 2)));
     for _ in 0..20 {
         shop.mint(at(&servers, 2), "invoices", 100);
@@ -169,7 +170,7 @@ fn recovered(
     shop.mint(at(&servers, 3), "numbers", 500);
     shop.define_late(&servers);
     shop.mint(at(&servers, 2), "late", 70);
-    // No journal of a server's own knows of these, and nobody asks the program.
+    // No server's own journal knows these numbers, and the embedded client has ended.
     shop.mint_by_program(at(&servers, 3), "3000");
     if stops {
         for server in servers.iter_mut().filter_map(Option::take) {
@@ -203,7 +204,7 @@ fn recovered(
     assert!(!text(&doctor).contains("in doubt"), "{}", text(&doctor));
     let again = shop.recover(asked(&servers, asks), &[]);
     assert!(again.status.success() && text(&again).contains("not in doubt"), "{}", text(&again));
-    // It lasts: the journals know the store as it is now.
+    // The recovery lasts: the journals know the store's present state.
     for server in servers.into_iter().flatten() {
         assert_eq!(server.stop(), 0);
     }
@@ -211,8 +212,8 @@ fn recovered(
     shop.mint(&server, "invoices", 100);
 }
 
-/// The second has seen the most, and says so; the first has seen the least, and gives nothing all the same; the third is
-/// missing at first, and is missed.
+/// The second server has seen the most, and reports it; the first has seen the least, and still
+/// mints nothing. The third is missing at first, and the recovery waits for it.
 fn one_is_missed(servers: &mut Servers, shop: &Shop, asks: bool) {
     servers[1] = Some(shop.start(2));
     until("the witness refuses", || refuses(at(servers, 2)));
@@ -253,7 +254,7 @@ fn three_servers_on_a_file_that_was_put_back_go_on_once_it_was_recovered() {
     let (file, copy) = (folder.join("ids.db"), folder.join("copy.db"));
     let url = format!("sqlite:{}", file.display());
     let while_down = |what: &str, servers: &Servers| {
-        // So that the file and its log are of one moment.
+        // The servers are stopped so that the file and its log are consistent.
         let running = || servers.iter().flatten();
         running().for_each(|server| server.signal("-STOP"));
         let wal = |file: &Path| file.with_extension("db-wal");
@@ -273,8 +274,8 @@ fn three_servers_on_a_file_that_was_put_back_go_on_once_it_was_recovered() {
     recovered("sqlite", &url, while_down, (true, true));
 }
 
-/// Tables are dropped, made and filled again, one after the other, while servers use them: they say that their store is
-/// away, another one or an older one, and never that something is wrong with them or with it.
+/// Drops, creates and fills tables, one after the other, while servers use them. The servers report
+/// an unavailable, another or an older store, and never an internal error.
 fn loaded_under_servers(
     name: &str,
     url: &str,
@@ -357,7 +358,7 @@ fn a_dump_that_is_loaded_into_mariadb_under_servers_is_an_older_store() {
     loaded_under_servers("loaded-mariadb", &store.url(), || store.dump(), |dump| store.load(dump));
 }
 
-/// One server runs on while an operator gives its store a new identity: it is fenced off, whatever it asks for next.
+/// Runs a server while an operator gives its store a new identity: every further call is fenced.
 fn fenced(name: &str, url: &str) {
     let shop = Shop::new(name, url);
     let server = shop.start(1);
@@ -378,7 +379,7 @@ fn fenced(name: &str, url: &str) {
     until("the server refuses", || refuses(&server));
     let why = curl(&[&server.url("/v1/ids/invoices")]);
     assert!(why.contains("other_store"), "{why}");
-    // For good: neither what it has in stock nor what it asks for anew.
+    // The fence lasts, for prefetched numbers and for new ones.
     for _ in 0..30 {
         assert!(!["invoices", "numbers", "default"].into_iter().any(mints));
         std::thread::sleep(std::time::Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! `worker recover` where the server of a journal does not run any more, and its data directory is still there.
+//! `worker recover` with the data directory of a server that no longer runs.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::recovery::{Shop, refuses, text};
 use super::server::{Folder, until};
 
-/// The file and its log, as they are while nobody has them open.
+/// Copies the closed file and its log.
 fn copied(from: &Path, to: &Path) {
     for end in ["db", "db-wal", "db-shm"] {
         let (from, to) = (from.with_extension(end), to.with_extension(end));
@@ -29,7 +29,7 @@ fn a_journal_whose_server_is_gone_is_read_where_it_lies() {
     }
     servers.into_iter().for_each(|server| assert_eq!(server.stop(), 0));
     copied(&file, &copy);
-    // The second alone has seen all of this, and is killed.
+    // Only the second server has seen all of this, and it is killed.
     let servers = [1, 2].map(|number| shop.start(number));
     servers.iter().for_each(|server| server.ready());
     shop.mint(&servers[1], "invoices", 1_000);
@@ -56,7 +56,7 @@ fn a_journal_whose_server_is_gone_is_read_where_it_lies() {
     let done = shop.operator(&["worker", "recover", "--journal", &lost]);
     assert!(done.status.success(), "{}", text(&done));
     assert!(text(&done).contains("read here"), "{}", text(&done));
-    // Whoever comes back with that journal finds that all of it was passed.
+    // The server with that journal finds the store moved past all of it.
     let second = shop.start(2);
     for server in [&first, &second] {
         shop.mint(server, "invoices", 1_000);

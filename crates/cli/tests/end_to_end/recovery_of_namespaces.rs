@@ -1,4 +1,4 @@
-//! Namespaces that share a database, and so its history: what becomes of the others when one of them is recovered.
+//! Namespaces that share a database and its history: the effect of one's recovery on the others.
 
 use snowmint_testkit::servers::{Postgres, Server as Store};
 
@@ -40,7 +40,7 @@ fn two_namespaces_of_a_database_that_was_put_back_are_recovered_one_after_the_ot
     }
     mint(&mut shops, &servers);
 
-    // One that is moved forward, for whatever reason, while the other is in use.
+    // One namespace is moved forward while the other is in use.
     let [north, south] = servers;
     assert_eq!(south.stop(), 0);
     let journal = shops[1].data(1);

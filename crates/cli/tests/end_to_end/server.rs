@@ -1,4 +1,4 @@
-//! A `snowmint serve` of one's own.
+//! A `snowmint serve` process of a test.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use snowmint_testkit::{children, programs};
 
-/// Generous: these machines are noisy.
+/// Generous time limit: these machines are noisy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a request waits for what it needs. The default of a second is too little for a disk and processors that
-/// others keep busy; where a refusal is what is tried, it is said how long that takes.
+/// Longest wait of a request. The default of a second is too short for a busy disk and busy
+/// processors; tests of errors set it themselves.
 pub(crate) const WAIT_MAX: &str = "SNOWMINT_LIMITS__WAIT_MAX";
 
 /// The binary under test.
@@ -25,20 +25,20 @@ pub(crate) fn snowmint() -> Command {
     clean(SNOWMINT)
 }
 
-/// A command that inherits none of Snowmint's variables, and ends with these tests.
+/// Returns a command that inherits none of Snowmint's variables, and ends with these tests.
 pub(crate) fn clean(program: &str) -> Command {
     cleaned(children::command(program))
 }
 
 pub(crate) fn cleaned(mut command: Command) -> Command {
-    // What the person who runs the tests has set must not matter.
+    // Variables of the user who runs the tests must not matter.
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SNOWMINT_")) {
         command.env_remove(name);
     }
     command
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
@@ -48,7 +48,7 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A folder of one's own, gone at the end.
+/// A folder of a test, removed at the end.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -95,18 +95,18 @@ impl Server {
         server.unwrap()
     }
 
-    /// One of several that share a SQLite store in the folder, each with data of its own; ready.
+    /// Starts a ready server that shares a SQLite store in the folder, with its own data directory.
     pub(crate) fn sharing(folder: &Folder, number: usize, config: &str) -> Self {
         Self::sharing_at(folder, number, config, "127.0.0.1:0")
     }
 
-    /// The same, with HTTP at this address.
+    /// Starts the same with HTTP at this address.
     pub(crate) fn sharing_at(folder: &Folder, number: usize, config: &str, http: &str) -> Self {
         let store = format!("sqlite:{}", folder.join("ids.db").display());
         Self::sharing_on(&store, folder, (number, config), http)
     }
 
-    /// The same, on another store.
+    /// Starts the same on another store.
     pub(crate) fn sharing_on(
         store: &str,
         folder: &Folder,
@@ -123,7 +123,7 @@ impl Server {
         server
     }
 
-    /// The same; what it said, when it ended instead.
+    /// Tries to start it; returns the output if the process ended instead.
     pub(crate) fn try_start(
         arguments: &[&str],
         environment: &[(&str, &str)],
@@ -133,7 +133,7 @@ impl Server {
         Self::run(command, arguments)
     }
 
-    /// Runs `serve` with these arguments by a command that ends in the program's name.
+    /// Runs `serve` with these arguments by a command that ends with the program's name.
     pub(crate) fn run(mut command: Command, arguments: &[&str]) -> Result<Self, Output> {
         command.arg("serve");
         for port in ["--http", "--resp"].into_iter().filter(|port| !arguments.contains(port)) {
@@ -152,7 +152,7 @@ impl Server {
         let Some(ports) = line.trim().strip_prefix("listening ") else {
             return Err(child.wait_with_output().unwrap());
         };
-        // What it logs must not fill the pipe.
+        // The log must not fill the pipe.
         let said = Arc::new(Mutex::new(String::new()));
         let (stderr, log) = (BufReader::new(child.stderr.take().unwrap()), Arc::clone(&said));
         std::thread::spawn(move || {
@@ -173,23 +173,23 @@ impl Server {
         format!("http://{}{path}", self.http)
     }
 
-    /// What it has logged so far.
+    /// Returns the log so far.
     pub(crate) fn said(&self) -> String {
         self.said.lock().unwrap().clone()
     }
 
-    /// The memory that it occupies now.
+    /// Returns the resident memory.
     pub(crate) fn resident_kib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
     }
 
-    /// For how long it has had a processor so far, in hundredths of a second.
+    /// Returns the processor time so far, in hundredths of a second.
     pub(crate) fn processor_ticks(&self) -> u64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        // After the name, which may hold anything: the state is the third field of proc_pid_stat(5), the times in user
-        // and in kernel mode are the 14th and the 15th.
+        // Fields come after the name, which may contain anything. The state is the third field of
+        // proc_pid_stat(5), the times in user and in kernel mode are the 14th and the 15th.
         let (_, fields) = stat.rsplit_once(") ").unwrap();
         let fields: Vec<&str> = fields.split(' ').collect();
         fields[11..=12].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum()
@@ -199,14 +199,14 @@ impl Server {
         self.resp.rsplit(':').next().unwrap()
     }
 
-    /// Waits until it says that it is ready.
+    /// Waits until it reports readiness.
     #[track_caller]
     pub(crate) fn ready(&self) {
         let ready = ["-o", "/dev/null", "-w", "%{http_code}", &self.url("/readyz")];
         until("it is ready", || curl(&ready) == "200");
     }
 
-    /// An answer's status and JSON body.
+    /// Returns a response's status and JSON body.
     pub(crate) fn get(&self, path: &str) -> (String, Value) {
         let answer = curl(&["-w", "\n%{http_code}", &self.url(path)]);
         let (body, status) = answer.rsplit_once('\n').unwrap();
@@ -214,14 +214,14 @@ impl Server {
         (status.to_owned(), body)
     }
 
-    /// The value of a sample of its metrics, named as there; 0 while there is none.
+    /// Returns the value of a metric's sample, named as on the page; 0 if absent.
     pub(crate) fn sample(&self, name: &str) -> f64 {
         let page = curl(&[&self.url("/metrics")]);
         let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         value.map_or(0.0, |value| value.parse().unwrap())
     }
 
-    /// Waits until it gives a reason for not being ready that has all these parts.
+    /// Waits until it reports a reason for not being ready with all these parts.
     pub(crate) fn not_ready(&self, parts: &[&str]) {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -239,7 +239,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Waits until it has logged this.
+    /// Waits until the log contains this text.
     #[track_caller]
     pub(crate) fn says(&self, text: &str) {
         let until = Instant::now() + PATIENCE;
@@ -249,18 +249,18 @@ impl Server {
         }
     }
 
-    /// `kill -9`.
+    /// Kills it like `kill -9`.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// `kill -STOP`: it is there, and does nothing. `kill -CONT` wakes it.
+    /// Sends a signal: `-STOP` freezes the process, `-CONT` wakes it.
     pub(crate) fn signal(&self, name: &str) {
         children::signal(self.child.id(), name);
     }
 
-    /// `kill -TERM`, and the exit code.
+    /// Sends SIGTERM, and returns the exit code.
     pub(crate) fn stop(mut self) -> i32 {
         self.signal("-TERM");
         let until = Instant::now() + PATIENCE;
@@ -281,8 +281,9 @@ impl Drop for Server {
     }
 }
 
-/// Why a server that has ended may be started once more: the machine stood still while the store was asked, or the
-/// port that it is told to listen on was somebody's connection for a moment. Everything else fails.
+/// Checks that an ended server may be started again. Accepted reasons are a store call that the
+/// machine delayed, and a port that another connection used for a moment; any other reason fails
+/// the test.
 fn not_yet(output: &Output) -> Option<Server> {
     let said = String::from_utf8_lossy(&output.stderr);
     let late = "an answer of the store within 5000 ms is not available";
@@ -291,19 +292,19 @@ fn not_yet(output: &Output) -> Option<Server> {
     None
 }
 
-/// Runs curl quietly and answers what it printed.
+/// Runs curl quietly, and returns its output.
 pub(crate) fn curl(arguments: &[&str]) -> String {
     client("curl", &[&["-sS", "--max-time", "60"], arguments].concat())
 }
 
-/// Runs a client that must be there.
+/// Runs a client, which must be installed.
 pub(crate) fn client(name: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(programs::installed(name));
     let output = command.args(arguments).stdin(Stdio::null()).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A connection that speaks RESP.
+/// A RESP connection.
 pub(crate) struct Resp(BufReader<TcpStream>);
 
 impl Resp {
@@ -313,8 +314,8 @@ impl Resp {
         Ok(Self(BufReader::new(stream)))
     }
 
-    /// Sends `count` times INCR in one go and reads the replies. Those that are no numbers are left
-    /// out; an error ends it with what was read.
+    /// Sends `count` INCR commands in one go, and reads the replies. Skips replies that are not
+    /// numbers; stops at an error, and keeps the numbers read so far.
     pub(crate) fn incr(
         &mut self,
         source: &str,

@@ -1,4 +1,4 @@
-//! Spans, as a collector gets them: a real one in its protocol, which the real binary sends to.
+//! Spans that the real binary sends to a collector with the real protocol.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -22,11 +22,11 @@ use tonic::{Request, Response, Status};
 
 use super::server::{Folder, PATIENCE, Server, client, curl, snowmint, until};
 
-/// What it got so far: spans, and what they say of who sent them.
+/// Collector of spans, each with the attributes of its sender.
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<Vec<Got>>>);
 
-/// What is said of the sender, and a span.
+/// Attributes of the sender, and a span.
 type Got = (Vec<KeyValue>, Span);
 
 #[tonic::async_trait]
@@ -46,7 +46,7 @@ impl TraceService for Collector {
 }
 
 impl Collector {
-    /// At this address; answers where it is.
+    /// Starts at this address, and returns the actual one.
     fn start(&self, runtime: &Runtime, address: &str) -> String {
         let _inside = runtime.enter();
         let incoming = TcpIncoming::bind(address.parse().unwrap()).unwrap();
@@ -57,7 +57,7 @@ impl Collector {
         at
     }
 
-    /// The first span of this name and kind, once it is there.
+    /// Waits for the first span of this name and kind, and returns it.
     #[track_caller]
     fn span(&self, what: &str, is: impl Fn(&Span) -> bool) -> Got {
         let until = Instant::now() + PATIENCE;
@@ -79,7 +79,7 @@ impl Collector {
     }
 }
 
-/// A text or a number of a span.
+/// Returns a text or number attribute of a span.
 fn said(about: &[KeyValue], key: &str) -> Option<String> {
     let found = about.iter().find(|it| it.key == key)?;
     match found.value.as_ref()?.value.as_ref()? {
@@ -116,7 +116,7 @@ fn requests_and_calls_of_the_store_are_spans() {
     let server = serve(&folder, &at, &[("SNOWMINT_SERVER__OWNER", "ada"), offered]);
     let parent = format!("00-{TRACE}-{CALLER}-01");
 
-    // HTTP, below the caller's own span.
+    // HTTP request below the caller's own span.
     let header = format!("traceparent: {parent}");
     curl(&["-H", &header, &server.url("/v1/ids/default?count=3")]);
     let (resource, span) = collector.span("HTTP", |span| span.name == "GET /v1/ids/default");
@@ -130,14 +130,14 @@ fn requests_and_calls_of_the_store_are_spans() {
     assert_eq!(said(&resource, "service.name").as_deref(), Some("snowmint"));
     assert_eq!(said(&resource, "service.instance.id").as_deref(), Some("ada"));
 
-    // A refusal, without a caller's span.
+    // Failed request without a caller's span.
     curl(&[&server.url("/v1/ids/nobody")]);
     let refused = collector.named("GET /v1/ids/nobody");
     assert_eq!(of(&refused, "snowmint.outcome").as_deref(), Some("unknown_source"));
     assert_eq!(refused.status.unwrap().code, 2, "an error");
     assert!(refused.parent_span_id.is_empty());
 
-    // gRPC and RESP.
+    // Requests over gRPC and RESP.
     let endpoint = Endpoint::from_shared(format!("http://{}", server.http)).unwrap();
     runtime.block_on(async {
         let mut mint = MintClient::new(endpoint.connect().await.unwrap());
@@ -153,7 +153,7 @@ fn requests_and_calls_of_the_store_are_spans() {
     assert_eq!(of(&span, "snowmint.protocol").as_deref(), Some("resp"));
     assert_eq!(of(&span, "snowmint.count").as_deref(), Some("1"));
 
-    // The store, in the background and below a request.
+    // Store calls in the background and below a request.
     collector.named("store claim");
     let store = format!("snowmint://{}", server.http);
     let minted = snowmint().args(["mint", "numbers", "--store", &store]).output().unwrap();
@@ -165,7 +165,7 @@ fn requests_and_calls_of_the_store_are_spans() {
     assert_eq!(done.trace_id, asked.trace_id);
     assert_eq!(of(&done, "snowmint.source").as_deref(), Some("numbers"));
 
-    // The last ones are sent before it ends.
+    // The last spans are sent before the process ends.
     curl(&[&server.url("/v1/layouts")]);
     assert_eq!(server.stop(), 0);
     assert!(collector.0.lock().unwrap().iter().any(|(_, span)| span.name == "GET /v1/layouts"));
@@ -176,14 +176,14 @@ fn requests_and_calls_of_the_store_are_spans() {
 fn a_collector_that_is_away_is_told_once_and_holds_nobody_up() {
     let folder = Folder::new("traces-away");
     let runtime = Runtime::new().unwrap();
-    // Its port is kept for the collector that comes: whoever connects meanwhile is turned away at once.
+    // The port stays reserved for the later collector: connections meanwhile are closed at once.
     let away = TcpListener::bind("127.0.0.1:0").unwrap();
     away.set_nonblocking(true).unwrap();
     let at = away.local_addr().unwrap().to_string();
     let server = serve(&folder, &at, &[]);
     let warnings = |server: &Server| server.said().matches("spans are lost").count();
     let mut tries = 0;
-    // Several times, and with more spans than the queue holds.
+    // This repeats several times, with more spans than the queue holds.
     until("spans are sent several times in vain", || {
         let ids = client("redis-cli", &["-p", server.resp_port(), "-r", "2000", "INCR", "default"]);
         assert_eq!(ids.lines().count(), 2_000);

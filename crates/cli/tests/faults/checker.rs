@@ -1,4 +1,4 @@
-//! What all processes of a run have said, and whether it is as promised.
+//! Reports of all processes in a run, checked against the promise.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use snowmint_testkit::history::{Check, Checked, History, Ledger, Mint, Party, Ri
 
 use super::holder::{NUMBERS, ORDERS};
 
-/// Everything that was granted and minted on one store.
+/// All grants and all IDs on one store.
 #[derive(Debug)]
 pub(crate) struct Checker {
     history: History,
@@ -20,7 +20,7 @@ pub(crate) struct Checker {
     violation: Option<Violation>,
 }
 
-/// Who speaks.
+/// Sender of a report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Voice {
     pub(crate) machine: usize,
@@ -34,7 +34,7 @@ impl Voice {
     }
 }
 
-/// Pools are called by the width of their numbers.
+/// Returns the pool of a layout; pools are named by the width of their numbers.
 fn pool(layout: &Layout) -> String {
     format!("workers-{}", layout.bits(snowmint_core::layout::Field::Worker))
 }
@@ -62,8 +62,8 @@ impl Checker {
     }
 
     pub(crate) fn granted(&mut self, voice: Voice, right: &Right, from: u64, to: u64) {
-        // Processes are not heard in the order in which they speak: who was promised what another has
-        // is seen at the end.
+        // Reports of different processes do not arrive in the order of events, so overlapping
+        // grants are checked at the end.
         let _ = self.ledger.granted(right, from, to, voice.party());
     }
 
@@ -75,7 +75,7 @@ impl Checker {
         self.ledger.given_up(right, mark, voice.party());
     }
 
-    /// IDs that have left a process. Answers the worker of the last, where there is one.
+    /// Records IDs that have left a process. Returns the worker of the last ID, if it has one.
     pub(crate) fn minted(&mut self, voice: Voice, source: &str, ids: &[u64]) -> Option<u64> {
         let at_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap();
         let by = Mint { node: voice.machine, life: voice.life, at_ms };
@@ -108,7 +108,7 @@ impl Checker {
         self.history.len()
     }
 
-    /// The highest mark of any slot, and the next number.
+    /// Returns the highest mark of all slots, and the next number.
     pub(crate) fn marks_max(&self) -> (u64, u64) {
         let (mut slots, mut numbers) = (0, 0);
         for (right, _, mark_max) in self.ledger.ends() {
@@ -120,13 +120,13 @@ impl Checker {
         (slots, numbers)
     }
 
-    /// What has been found so far.
+    /// Returns the first violation found so far.
     pub(crate) fn so_far(&self) -> Checked {
         self.violation.clone().map_or(Ok(()), Err)
     }
 
-    /// The last word, when nobody mints any more: also whether nobody was promised what another has,
-    /// and whether the store remembers everything that was minted.
+    /// Runs the final checks, when no process mints any more: no two processes had overlapping
+    /// grants, and the store's marks cover all IDs.
     pub(crate) fn end(&self, slots: &[SlotInfo], next_number: u64) -> Checked {
         self.so_far()?;
         self.ledger.disjoint()?;
@@ -159,7 +159,7 @@ mod tests {
     const A: Voice = Voice { machine: 0, life: 1, journalled: false };
     const B: Voice = Voice { machine: 1, life: 1, journalled: false };
 
-    /// One ID, the right that it is minted from, and the time of its tick.
+    /// Returns a checker with one ID, the slot that it is minted from, and the time of its tick.
     fn one() -> (Checker, u64, Right, u64) {
         let spec = SourceSpec::from_json(&format!(r#"{{"layout":"{LAYOUT}"}}"#)).unwrap();
         let mut checker = Checker::new(&spec);

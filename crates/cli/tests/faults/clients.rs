@@ -1,4 +1,4 @@
-//! Clients of real servers: what they are answered, refused, or not told at all.
+//! Clients of real servers, which get numbers, errors, or no response.
 
 use std::io::{BufRead as _, BufReader, Error, ErrorKind, Write as _};
 use std::net::TcpStream;
@@ -8,21 +8,22 @@ use serde_json::Value;
 
 use super::http;
 
-/// How long a client waits for an answer. Shorter than some pauses: then it goes and asks anew.
+/// Longest wait for a response. It is shorter than some pauses: then the client sends a new
+/// request.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
-/// An answer to one request.
+/// Response to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Numbers, in order: the first and the last.
+    /// Ordered numbers: the first and the last.
     Numbers(u64, u64),
-    /// Somebody else answers, at this address.
+    /// Redirect to the owner at this address.
     Moved(String),
-    /// Not now, or never: a code, and whether and when to ask again.
+    /// Error: its code, and the delay of a retry, if it may help.
     Refused { code: String, retry_ms: Option<u64> },
 }
 
-/// A connection that speaks RESP.
+/// A RESP connection.
 #[derive(Debug)]
 pub(crate) struct Resp(BufReader<TcpStream>);
 
@@ -36,7 +37,7 @@ impl Resp {
         Ok(Self(BufReader::new(stream)))
     }
 
-    /// Sends commands in one go, and answers with as many answers.
+    /// Sends commands in one go, and returns a reply for each.
     pub(crate) fn ask(&mut self, commands: &[Vec<&str>]) -> std::io::Result<Vec<Answer>> {
         let mut sent = String::new();
         for words in commands {
@@ -60,7 +61,7 @@ impl Resp {
         let (kind, rest) = line.split_at(1);
         Ok(match kind {
             ":" => Answer::Numbers(number(rest), number(rest)),
-            // Of `MINT source count`, in order.
+            // Replies to `MINT source count` have ordered numbers.
             "*" => {
                 let mut numbers = Vec::new();
                 for _ in 0..number(rest) {
@@ -84,13 +85,13 @@ fn number(text: &str) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("{text:?} is no number"))
 }
 
-/// The first and the last of numbers that must rise.
+/// Returns the first and the last of numbers that must rise.
 fn in_order(numbers: &[u64]) -> Answer {
     assert!(numbers.is_sorted_by(|one, next| one < next), "not in order: {numbers:?}");
     Answer::Numbers(numbers[0], numbers[numbers.len() - 1])
 }
 
-/// Asks by HTTP. Its connections are kept.
+/// HTTP client that keeps its connections.
 #[derive(Debug)]
 pub(crate) struct Http(http::Http);
 
@@ -99,23 +100,23 @@ impl Http {
         Self::within(ANSWER_WITHIN)
     }
 
-    /// One that waits for so long.
+    /// Returns a client that waits for this time.
     pub(crate) fn within(patience: Duration) -> Self {
         Self(http::Http::within(patience))
     }
 
-    /// An answer, if there is one, with the status of HTTP.
+    /// Returns a response and its status, if there is a response.
     pub(crate) fn get(&self, url: &str) -> Option<(u16, Value)> {
         let (status, text) = self.0.get(url)?;
         Some((status, serde_json::from_str(&text).ok()?))
     }
 
-    /// A page of text.
+    /// Returns a page of text.
     pub(crate) fn page(&self, url: &str) -> Option<String> {
         self.0.get(url).map(|(_, text)| text)
     }
 
-    /// Numbers that must rise.
+    /// Requests numbers that must rise.
     pub(crate) fn numbers(&self, url: &str) -> Option<Answer> {
         let (status, body) = self.get(url)?;
         if status != 200 {

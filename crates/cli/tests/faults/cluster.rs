@@ -1,4 +1,4 @@
-//! Servers on one store, each with a way of its own to it, and what is done to them.
+//! Servers on one store, each with its own network path to the store, and faults on them.
 
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
@@ -9,17 +9,17 @@ use snowmint_testkit::proxy::{Proxy, Way};
 use super::ground::sleep_ms;
 use super::server::{Folder, PATIENCE, Server, WAIT_MAX};
 
-/// Where a server is reached.
+/// Addresses of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
     pub(crate) http: String,
     pub(crate) resp: String,
 }
 
-/// Where those are that run.
+/// Addresses of the running servers.
 pub(crate) type Reached = Arc<RwLock<Vec<Reach>>>;
 
-/// One of the servers: its data and its way to the store stay while processes come and go.
+/// One of the servers: its data and its network path stay while processes start and end.
 struct Place {
     proxy: Proxy,
     url: String,
@@ -30,12 +30,12 @@ struct Place {
 pub(crate) struct Cluster {
     config: PathBuf,
     places: Vec<Place>,
-    /// Of those that run.
+    /// Addresses of the running servers.
     reached: Reached,
 }
 
 impl Cluster {
-    /// Places for so many servers of a store, none of which runs yet.
+    /// Returns a cluster of this many servers on a store, none of which runs yet.
     pub(crate) fn new(
         folder: &Folder,
         store: &snowmint_testkit::servers::Server,
@@ -57,7 +57,7 @@ impl Cluster {
         }
     }
 
-    /// For clients, who look there again and again.
+    /// Returns the addresses for clients, which read them repeatedly.
     pub(crate) fn reached(&self) -> Reached {
         Arc::clone(&self.reached)
     }
@@ -69,7 +69,7 @@ impl Cluster {
         *self.reached.write().unwrap() = running.map(reach).collect();
     }
 
-    /// Starts whoever does not run. Who refuses to start is tried again the next time.
+    /// Starts the servers that do not run. A failed start is tried again at the next call.
     pub(crate) fn start(&mut self) -> usize {
         for place in self.places.iter_mut().filter(|place| place.server.is_none()) {
             let (config, data) = (self.config.to_str().unwrap(), place.data.to_str().unwrap());
@@ -80,7 +80,7 @@ impl Cluster {
         self.places.iter().filter(|place| place.server.is_some()).count()
     }
 
-    /// Starts all, with patience.
+    /// Starts all servers, with retries.
     pub(crate) fn start_all(&mut self) {
         let until = Instant::now() + PATIENCE;
         while self.start() < self.places.len() {
@@ -90,7 +90,7 @@ impl Cluster {
         self.places.iter().flat_map(|place| &place.server).for_each(Server::ready);
     }
 
-    /// `kill -9`.
+    /// Kills a server like `kill -9`.
     pub(crate) fn kill(&mut self, number: usize) {
         if let Some(server) = self.places[number].server.take() {
             self.tell();
@@ -98,17 +98,17 @@ impl Cluster {
         }
     }
 
-    /// Ends it in peace.
+    /// Stops a server cleanly.
     pub(crate) fn stop(&mut self, number: usize) {
         if let Some(server) = self.places[number].server.take() {
-            // Whatever it says of a store that does not let it give everything back.
+            // Errors of a store that does not let it release everything are ignored.
             let code = server.stop();
             assert!(code >= 0, "it was ended by a signal");
             self.tell();
         }
     }
 
-    /// `SIGSTOP`, and `SIGCONT` after so long.
+    /// Pauses a server: `SIGSTOP`, and `SIGCONT` after this time.
     pub(crate) fn pause(&self, number: usize, ms: u64) {
         if let Some(server) = &self.places[number].server {
             server.signal("-STOP");
@@ -117,7 +117,7 @@ impl Cluster {
         }
     }
 
-    /// Nothing passes between it and the store for so long; what was sent arrives then.
+    /// Holds all data between a server and its store for this time; it arrives afterwards.
     pub(crate) fn cut_off(&self, number: usize, ms: u64) {
         let proxy = &self.places[number].proxy;
         proxy.hold(Way::ToServer);
@@ -126,7 +126,7 @@ impl Cluster {
         proxy.heal();
     }
 
-    /// What those who run have logged.
+    /// Returns the logs of the running servers.
     pub(crate) fn said(&self) -> String {
         let running = self.places.iter().filter_map(|place| place.server.as_ref());
         running

@@ -1,5 +1,5 @@
-//! What happens to data: backups put back, directories copied. For the file of SQLite,
-//! `end_to_end/data.rs` has it.
+//! Faults of data: restored backups, copied directories. `end_to_end/data.rs` covers the SQLite
+//! file.
 
 use snowmint_coord::{FastForward, Mark};
 
@@ -21,7 +21,7 @@ fn restored(ground: &mut Ground) -> u64 {
         ground.server().stop();
         ground.server().back_up();
         ground.server().start();
-        // More than one window and one segment is granted after that.
+        // More than one window and one segment is granted after the backup.
         let (slots, numbers) = ground.checker.lock().unwrap().marks_max();
         holders.iter().for_each(super::holder::Holder::mints);
         holders[0].until("more was granted", |_| {
@@ -39,7 +39,7 @@ fn restored(ground: &mut Ground) -> u64 {
             });
         }
         let minted: Vec<_> = holders.iter().map(|holder| holder.seen(|seen| seen.orders)).collect();
-        // A process that remembers nothing by itself has its journal.
+        // A process without memory of its own has its journal.
         let [journalled, other] = holders;
         journalled.kill();
         let again = ground.start(&mut machines[0]);
@@ -48,7 +48,7 @@ fn restored(ground: &mut Ground) -> u64 {
         again.kill();
         ground.check();
 
-        // An operator moves it forward: above everything that was promised.
+        // An operator moves the store forward, above everything promised.
         let (slots, numbers) = ground.checker.lock().unwrap().marks_max();
         ground.ask(async |store| {
             let forward = FastForward {

@@ -1,4 +1,4 @@
-//! The stores, and the machines on them.
+//! The stores, and the machines that use them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,10 +16,10 @@ use tokio::runtime::Runtime;
 use super::checker::{Checker, Voice};
 use super::holder::{Holder, NUMBERS, ORDERS, PATIENCE, Told};
 
-/// What a store is called, and how its server is started, if it has one.
+/// Name of a store, and the function that starts its server, if it has one.
 type Row = (&'static str, Option<fn() -> Server>);
 
-/// The one table of stores.
+/// The table of all stores.
 pub(crate) const STORES: [Row; 6] = [
     ("SQLite", None),
     ("PostgreSQL", Some(|| Postgres::start(&[]).into())),
@@ -29,29 +29,30 @@ pub(crate) const STORES: [Row; 6] = [
     ("ZooKeeper", Some(|| Zookeeper::start().into())),
 ];
 
-/// How far windows reach, unless a fault says otherwise.
+/// Default length of windows.
 pub(crate) const WINDOW_MS: u64 = 4_000;
-/// How long a presence lasts.
+/// TTL of a presence.
 pub(crate) const TTL_MS: u64 = 3_000;
-/// How long that of a process lasts whose number must not pass on.
+/// TTL of a process that must keep its number.
 pub(crate) const STEADY_TTL_MS: u64 = 120_000;
 
-/// Which stores a fault makes sense on.
+/// Stores that a fault applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum On {
     All,
-    /// Those that are processes of their own.
+    /// Stores with a server process.
     Servers,
 }
 
-/// How often a fault is done: some times, or as many times more as the environment asks for.
+/// Returns the number of rounds: the given number, or as many times more as the environment says.
 pub(crate) fn rounds(few: u64) -> u64 {
     let times = std::env::var("SNOWMINT_FAULTS_ROUNDS").ok();
     few * times.map_or(1, |times| times.parse().expect("SNOWMINT_FAULTS_ROUNDS is a number"))
 }
 
-/// Whether a store takes part: all do in a long run, and in a check those that `SNOWMINT_FAULTS_STORES` names,
-/// by parts of their names with commas between. A part that names none would have nothing done, and pass.
+/// Returns whether a store takes part. All do in a long run; `SNOWMINT_FAULTS_STORES` selects
+/// stores by parts of their names, separated by commas. A part without a match panics: otherwise
+/// nothing would run, and the test would pass.
 pub(crate) fn is_asked_for(store: &str) -> bool {
     let stores = std::env::var("SNOWMINT_FAULTS_STORES").unwrap_or_default();
     for part in stores.split(',') {
@@ -61,12 +62,12 @@ pub(crate) fn is_asked_for(store: &str) -> bool {
     stores.is_empty() || stores.split(',').any(|part| store.contains(part))
 }
 
-/// Whether all of a fault's kinds are tried, however long that takes.
+/// Returns whether all kinds of a fault are tried, however long it takes.
 pub(crate) fn is_long() -> bool {
     std::env::var_os("SNOWMINT_FAULTS_LONG").is_some()
 }
 
-/// A number below `end`, that nobody foresees.
+/// Returns an unpredictable number below `end`.
 pub(crate) fn below(end: u64) -> u64 {
     u64::try_from(random::incarnation().unwrap().get() % u128::from(end)).unwrap()
 }
@@ -75,7 +76,7 @@ pub(crate) fn sleep_ms(ms: u64) {
     thread::sleep(Duration::from_millis(ms));
 }
 
-/// One store, with everything that happens on it.
+/// One store, with everything that runs on it.
 pub(crate) struct Ground {
     pub(crate) name: &'static str,
     pub(crate) server: Option<Server>,
@@ -85,15 +86,15 @@ pub(crate) struct Ground {
     folder: TempDir,
 }
 
-/// A machine: its directory and its name stay while processes come and go.
+/// A machine: its directory and its name stay while processes start and end.
 #[derive(Debug)]
 pub(crate) struct Machine {
     voice: Voice,
     pub(crate) told: Told,
 }
 
-/// Does something on each store, on all of them at once. `worker_bits` is the width of worker numbers:
-/// the fewer there are, the sooner they pass from hand to hand.
+/// Runs a fault on each store, on all of them at once. `worker_bits` is the width of worker
+/// numbers: the fewer numbers there are, the sooner they change their holder.
 pub(crate) fn on_each(fault: &str, on: On, worker_bits: u32, harm: fn(&mut Ground) -> u64) {
     let all = STORES.iter().filter(|(_, server)| on == On::All || server.is_some());
     thread::scope(|scope| {
@@ -101,7 +102,7 @@ pub(crate) fn on_each(fault: &str, on: On, worker_bits: u32, harm: fn(&mut Groun
             .map(|(name, server)| {
                 scope.spawn(move || {
                     let server = server.map(|start| start());
-                    // `ci/mysql` has another in MariaDB's place.
+                    // `ci/mysql` replaces MariaDB.
                     let name = server.as_ref().map_or(*name, Server::name);
                     let mut ground = Ground::new(name, server, worker_bits);
                     let rounds = harm(&mut ground);
@@ -110,7 +111,7 @@ pub(crate) fn on_each(fault: &str, on: On, worker_bits: u32, harm: fn(&mut Groun
                 })
             })
             .collect();
-        // A panic names the place; this names the store.
+        // A panic has the place in the code; this adds the store.
         let failed: Vec<_> = running
             .into_iter()
             .zip(STORES.iter().filter(|(_, server)| on == On::All || server.is_some()))
@@ -155,12 +156,12 @@ impl Ground {
         }
     }
 
-    /// The server, of a store that has one.
+    /// Returns the server of a store that has one.
     pub(crate) fn server(&mut self) -> &mut Server {
         self.server.as_mut().unwrap()
     }
 
-    /// Asks the store something as an operator would, with patience.
+    /// Calls the store as an operator would, with retries.
     pub(crate) fn ask<T>(&self, question: impl AsyncFn(Arc<dyn Store>) -> Result<T, Error>) -> T {
         let end = std::time::Instant::now() + PATIENCE;
         self.runtime.block_on(async {
@@ -185,11 +186,12 @@ impl Ground {
         })
     }
 
-    /// Whether a step that writes ends within a second: nobody stands still in the middle of one.
+    /// Returns whether a write step ends within a second, so that no process is frozen in the
+    /// middle of one.
     pub(crate) fn can_write(&self) -> bool {
         let write = async {
             let store = snowmint_stores::open(&self.url(), "default").await?;
-            // A step that may write, and finds nothing to write.
+            // This step may write, but finds nothing to write.
             store.leave(random::incarnation()?, SystemClock.unix_ms()).await?;
             store.close().await
         };
@@ -202,7 +204,7 @@ impl Ground {
         self.runtime.block_on(work)
     }
 
-    /// A machine; every second one keeps a journal.
+    /// Returns a machine; every second one keeps a journal.
     pub(crate) fn machine(&self, index: usize) -> Machine {
         let journalled = index.is_multiple_of(2);
         let told = Told {
@@ -220,7 +222,7 @@ impl Ground {
         Machine { voice: Voice { machine: index, life: 0, journalled }, told }
     }
 
-    /// The same machine, but what it asks of the store goes through the proxy.
+    /// Returns the same machine with its store calls through the proxy.
     pub(crate) fn machine_behind_proxy(&self, index: usize) -> Machine {
         let mut machine = self.machine(index);
         let (server, proxy) = (self.server.as_ref().unwrap(), self.proxy.as_ref().unwrap());
@@ -234,7 +236,7 @@ impl Ground {
         Holder::start(&machine.told, machine.voice, &self.checker)
     }
 
-    /// Fails if anything is known to be wrong.
+    /// Panics if a violation is known.
     #[track_caller]
     pub(crate) fn check(&self) {
         let so_far = self.checker.lock().unwrap().so_far();
@@ -243,7 +245,7 @@ impl Ground {
         }
     }
 
-    /// When all holders are gone: everything is checked. Answers how many IDs there were.
+    /// Checks everything after all holders have ended. Returns the number of IDs.
     fn end(&self) -> usize {
         let (slots, next_number) = self.ask(async |store| {
             let slots = store.workers(SystemClock.unix_ms()).await?;

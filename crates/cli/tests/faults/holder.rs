@@ -21,12 +21,12 @@ pub(crate) const ORDERS: &str = "orders";
 /// The segment source of every run.
 pub(crate) const NUMBERS: &str = "numbers";
 
-/// What a holder is told, as JSON; in an ordinary run of the tests there is none.
+/// Variable with the holder's settings as JSON; absent in an ordinary run of the tests.
 const TOLD: &str = "SNOWMINT_TEST_HOLDER";
-/// How long anything may take that must come: these machines are noisy.
+/// Longest wait for an event that must come: these machines are noisy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How a holder is run.
+/// Settings of a holder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Told {
     pub(crate) url: String,
@@ -34,13 +34,13 @@ pub(crate) struct Told {
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) window_ms: u64,
     pub(crate) presence_ttl_ms: u64,
-    /// How many snowflake IDs it asks for at once.
+    /// Number of snowflake IDs per batch.
     pub(crate) batch: u32,
-    /// How long it rests between two batches.
+    /// Pause between two batches.
     pub(crate) rest_ms: u64,
 }
 
-/// Each line is written at once, so that a kill leaves whole lines and at most one broken.
+/// Writes a line at once, so that a kill leaves whole lines and at most one broken line.
 fn say(line: &str) {
     let _ = std::io::stdout().lock().write_all(format!("{line}\n").as_bytes());
 }
@@ -60,7 +60,7 @@ fn shown(right: &Right) -> String {
     }
 }
 
-/// Says what the store does before anybody in this process knows.
+/// Reports the store's results before the process itself uses them.
 #[derive(Debug)]
 struct Loud;
 
@@ -78,17 +78,17 @@ impl Witness for Loud {
     }
 }
 
-/// The other side: mints until it is killed, or its standard input ends.
+/// Mints until the process is killed, or its standard input ends; runs in the holder.
 #[test]
 fn holder() {
     let Ok(told) = std::env::var(TOLD) else { return };
     let told: Told = serde_json::from_str(&told).unwrap();
-    // What the test harness has written has no end of line.
+    // The test harness's output has no line end.
     say("");
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(hold(told));
-    // Nothing of the harness is waited for.
+    // The process does not wait for the harness.
     std::process::exit(0);
 }
 
@@ -161,18 +161,18 @@ async fn mint(node: Node, name: &'static str, batch: u32, rest_ms: u64) {
     }
 }
 
-/// What is known of a holder from outside.
+/// State of a holder, observed from outside.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// Snowflake IDs.
+    /// Number of snowflake IDs.
     pub(crate) orders: usize,
-    /// Numbers.
+    /// Number of segment numbers.
     pub(crate) numbers: usize,
-    /// The worker of the last snowflake ID.
+    /// Worker of the last snowflake ID.
     pub(crate) worker: Option<u64>,
-    /// What was refused, and how: `orders window_spent`.
+    /// Failed calls with their codes: `orders window_spent`.
     pub(crate) refused: BTreeSet<String>,
-    /// Whether everything was given back.
+    /// Whether everything was released.
     pub(crate) closed: bool,
 }
 
@@ -182,7 +182,7 @@ pub(crate) struct Holder {
     child: Child,
     stdin: Option<ChildStdin>,
     seen: Arc<Mutex<Seen>>,
-    /// What it has logged, for when something goes wrong.
+    /// Log of the process, for failures.
     log: Arc<Mutex<String>>,
     readers: Vec<JoinHandle<()>>,
 }
@@ -202,7 +202,7 @@ impl Holder {
         let (its_seen, checker) = (Arc::clone(&seen), Arc::clone(checker));
         let listens = std::thread::spawn(move || {
             let (mut lines, mut line) = (BufReader::new(stdout), String::new());
-            // What a kill has cut short was not said.
+            // A line that a kill has cut short does not count.
             while lines.read_line(&mut line).is_ok() && line.ends_with('\n') {
                 hear(line.trim(), voice, &its_seen, &checker);
                 line.clear();
@@ -224,12 +224,12 @@ impl Holder {
         look(&mut self.seen.lock().unwrap())
     }
 
-    /// Forgets what was refused.
+    /// Clears the recorded errors.
     pub(crate) fn forgive(&self) {
         self.seen(|seen| seen.refused.clear());
     }
 
-    /// Waits until something is so of what was seen.
+    /// Waits until a condition on the observed state holds.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, is_so: impl Fn(&Seen) -> bool) {
         let end = Instant::now() + PATIENCE;
@@ -250,17 +250,17 @@ impl Holder {
         self.until("it mints", |seen| seen.orders > orders && seen.numbers > numbers);
     }
 
-    /// `SIGSTOP`, or `SIGCONT`.
+    /// Sends `SIGSTOP` or `SIGCONT`.
     pub(crate) fn freeze(&self, frozen: bool) {
         children::signal(self.child.id(), if frozen { "-STOP" } else { "-CONT" });
     }
 
-    /// `kill -9`; everything that it had said is heard.
+    /// Kills it like `kill -9`; all its complete lines are read.
     pub(crate) fn kill(mut self) {
         self.end();
     }
 
-    /// Asks it to give everything back, and waits for its end. Answers whether it has.
+    /// Tells it to release everything, and waits for its end. Returns whether it did.
     pub(crate) fn close(mut self) -> bool {
         self.stdin = None;
         let end = Instant::now() + PATIENCE;
@@ -321,7 +321,7 @@ fn hear(line: &str, voice: Voice, seen: &Mutex<Seen>, checker: &Mutex<Checker>) 
             seen.lock().unwrap().refused.insert(format!("{what} {code}"));
         }
         ["closed"] => seen.lock().unwrap().closed = true,
-        // What the test harness writes.
+        // Other lines come from the test harness.
         _ => {}
     }
 }

@@ -1,11 +1,11 @@
-//! What is done to real processes and real stores, and that no ID comes twice for it.
+//! Faults on real processes and real stores, after which no ID comes twice.
 //!
-//! Each test does one kind of harm, on every store where it makes sense and on all of them at once.
-//! The processes are this test binary, started again as [`holder`]s: each mints from a snowflake and
-//! a segment source without pause, and says what the store has granted to it before it knows itself.
-//! Everything that they say goes through one [`checker`].
+//! Each test causes one kind of fault, on every store where it applies and on all of them at once.
+//! The processes are this test binary, started again as [`holder`]s. Each holder mints from a
+//! snowflake and a segment source without pause, and reports the store's grants before it uses
+//! them. One [`checker`] gets all reports.
 //!
-//! `SNOWMINT_FAULTS_ROUNDS=N` does each harm N times as often; with `-- --nocapture` every test
+//! `SNOWMINT_FAULTS_ROUNDS=N` causes each fault N times as often; with `-- --nocapture` every test
 //! prints its rows of the table in docs/faults.md.
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 #![allow(clippy::disallowed_methods, reason = "they wait in real time for real processes")]

@@ -1,4 +1,4 @@
-//! What happens between processes and servers.
+//! Faults of the network between processes and servers.
 
 use snowmint_testkit::proxy::{Proxy, Way};
 
@@ -30,7 +30,7 @@ fn disturbed(ground: &mut Ground) -> u64 {
         all_mint();
         proxy(ground).heal();
         for ways in [&[Way::ToServer][..], &[Way::ToClient], &[Way::ToServer, Way::ToClient]] {
-            // Shorter than a window, and longer: what was held arrives in the end.
+            // Delays shorter and longer than a window: the held data arrive in the end.
             for ms in [WINDOW_MS / 4, WINDOW_MS * 3 / 2] {
                 ways.iter().for_each(|way| proxy(ground).hold(*way));
                 sleep_ms(ms);

@@ -1,6 +1,6 @@
-//! Counters and global order: three servers, whose processes, connections and store's clock are harmed every
-//! few seconds, while clients ask all of them. Whatever was answered for a key before a request began lies
-//! below its answer ([`Order`]).
+//! Counters and global order on three servers. Every few seconds their processes, their connections
+//! or the store's clock get a fault, while clients call all servers. Each response for a key lies
+//! above all responses that came before its request began ([`Order`]).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,18 +16,18 @@ use super::cluster::{Cluster, Reach, Reached};
 use super::ground::{below, is_long, sleep_ms};
 use super::server::{Folder, PATIENCE};
 
-/// How long a server has the right to answer after the store has heard of it last.
+/// Lease: time for which an owner may serve after its last renewal.
 const LEASE_MS: u64 = 2_000;
 const SERVERS: usize = 3;
-/// So many requests are on their way at once, on one connection.
+/// Number of requests in flight on one connection.
 const PIPELINE: usize = 64;
-/// So many clients count: those who wait for a section hold nobody else up.
+/// Number of counting clients: clients that wait for a section do not block the others.
 const COUNTING: usize = 16;
-/// One of so many requests is for one of a few keys that everybody asks for.
+/// One in this many requests is for one of a few hot keys.
 const HOT_EVERY: u64 = 8;
 const HOT_KEYS: u64 = 20;
 
-/// How long a run lasts, in seconds, and how many keys are asked for.
+/// Returns the length of a run in seconds, and the number of keys.
 fn extent() -> (u64, u64) {
     let (seconds, keys) = if is_long() { (300, 1_000_000) } else { (25, 10_000) };
     let number = |name: &str, usual| {
@@ -37,7 +37,7 @@ fn extent() -> (u64, u64) {
     (number("SNOWMINT_FAULTS_SECONDS", seconds), number("SNOWMINT_FAULTS_KEYS", keys))
 }
 
-/// What is asked for.
+/// Subject of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Asked {
     /// IDs of the source of global order.
@@ -46,7 +46,7 @@ enum Asked {
     Key(u64),
 }
 
-/// What all clients of a run share.
+/// State that all clients of a run share.
 struct Run {
     reached: Reached,
     order: Mutex<Order<Asked>>,
@@ -72,7 +72,7 @@ impl Run {
         self.order.lock().unwrap()
     }
 
-    /// Whether anything was tried.
+    /// Returns whether enough was tried for a result.
     fn has_enough(&self) -> bool {
         let order = self.order();
         order.answers() > 1_000 && order.overlapped() > 100
@@ -82,7 +82,7 @@ impl Run {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// One of the servers that run.
+    /// Returns one of the running servers.
     fn any(&self) -> Option<Reach> {
         let reached = self.reached.read().unwrap();
         let index = below(reached.len().max(1) as u64);
@@ -101,7 +101,7 @@ impl Run {
         }
     }
 
-    /// One request. What was said instead, if no numbers were.
+    /// Makes one request. Returns the other response as an error, if it has no numbers.
     fn ask(
         &self,
         asked: Asked,
@@ -122,7 +122,7 @@ impl Run {
         Err(instead)
     }
 
-    /// The same, by HTTP.
+    /// Does the same over HTTP.
     fn ask_by(&self, http: &Http, asked: Asked, reach: &Reach, count: u64) -> Result<(), String> {
         let path = match asked {
             Asked::Orders => format!("orders?count={count}"),
@@ -132,7 +132,7 @@ impl Run {
         self.ask(asked, &reach.http, || http.numbers(&url))
     }
 
-    /// Asks for IDs in order, of any server, by any protocol.
+    /// Requests IDs in order, from any server, over either protocol.
     fn orders(&self) {
         let http = Http::new();
         while !self.is_over() {
@@ -150,7 +150,7 @@ impl Run {
         }
     }
 
-    /// Asks for numbers of keys by HTTP, which is passed on to whoever answers for them.
+    /// Requests numbers of keys over HTTP, which servers forward to the section owner.
     fn passed_on(&self) {
         let http = Http::new();
         while !self.is_over() {
@@ -159,7 +159,7 @@ impl Run {
         }
     }
 
-    /// Asks for numbers of keys as a cluster client of Redis does, many at once.
+    /// Requests numbers of keys as a cluster client of Redis does, many at once.
     fn counts(&self) {
         let mut follows = Follows::default();
         while !self.is_over() {
@@ -168,7 +168,8 @@ impl Run {
         }
     }
 
-    /// Each server answers for the order and for some keys, or this is what one said instead.
+    /// Checks that each server serves the order and some keys; returns a failed server's response
+    /// as an error.
     fn all_answer(&self) -> Result<(), String> {
         let (http, reached) = (Http::new(), self.reached.read().unwrap().clone());
         if reached.len() < SERVERS {
@@ -181,7 +182,7 @@ impl Run {
     }
 }
 
-/// Ends the clients, whatever becomes of the run.
+/// Stops the clients however the run ends.
 struct Ends<'a>(&'a Run);
 
 impl Drop for Ends<'_> {
@@ -190,7 +191,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// A client that remembers who answers for which hash slot.
+/// A client that remembers the owner of each hash slot.
 #[derive(Default)]
 struct Follows {
     owners: HashMap<u16, String>,
@@ -198,7 +199,7 @@ struct Follows {
 }
 
 impl Follows {
-    /// Keys that this server answers for, as far as is known.
+    /// Returns keys that this server owns, as far as known.
     fn keys(&self, run: &Run, address: &str) -> Vec<(u64, String)> {
         let mut keys = Vec::with_capacity(PIPELINE);
         for _ in 0..4 * PIPELINE {
@@ -255,10 +256,10 @@ impl Follows {
     }
 }
 
-/// How many kinds of harm there are.
+/// Number of kinds of faults.
 const KINDS: u64 = 5;
 
-/// What is done to the servers and to their store's clock, and how often each was done.
+/// Faults of the servers and of the store's clock, with their counts.
 #[derive(Default)]
 struct Harm {
     done: BTreeMap<&'static str, u64>,
@@ -267,9 +268,9 @@ struct Harm {
 impl Harm {
     fn next(&mut self, turn: u64, cluster: &mut Cluster, clock: &FakeClock) {
         let number = usize::try_from(below(SERVERS as u64)).unwrap();
-        // Shorter than a lease, and longer.
+        // The time is shorter or longer than a lease.
         let ms = LEASE_MS / 4 + below(2 * LEASE_MS);
-        // In turns, so that a short run has all of them.
+        // The kinds take turns, so that a short run has all of them.
         let what = match turn % KINDS {
             0 => {
                 cluster.kill(number);
@@ -302,14 +303,14 @@ impl Harm {
     }
 }
 
-/// By how much the store's clock is off: from a second to a week, ahead or back.
+/// Returns the offset of the store's clock: from a second to a week, ahead or back.
 fn step_s() -> i64 {
     let bound = [10, 600, 86_400, 7 * 86_400][usize::try_from(below(4)).unwrap()];
     let seconds = i64::try_from(1 + below(bound)).unwrap();
     if below(2) == 0 { seconds } else { -seconds }
 }
 
-/// All that happens on one store.
+/// Runs all faults on one store.
 fn in_order(folder: &str, start: fn(&FakeClock) -> Store) {
     let (seconds, keys) = extent();
     let folder = Folder::new(&format!("order-{folder}"));
@@ -333,7 +334,8 @@ fn in_order(folder: &str, start: fn(&FakeClock) -> Store) {
         }
         let until = Instant::now() + Duration::from_secs(seconds);
         sleep_ms(LEASE_MS);
-        // Each kind once, at least, and until there is enough to judge by: a busy machine takes longer.
+        // Each kind occurs at least once, and the run continues until it can be judged: a busy
+        // machine takes longer.
         for turn in 0.. {
             let enough = turn >= KINDS && (run.has_enough() || Instant::now() >= until + PATIENCE);
             if (Instant::now() >= until && enough) || run.is_over() {
@@ -345,7 +347,7 @@ fn in_order(folder: &str, start: fn(&FakeClock) -> Store) {
         }
         clock.set(0);
         cluster.start_all();
-        // Everybody answers again, in the processes that there are.
+        // All servers respond again, in the same processes.
         let calm = Instant::now() + PATIENCE;
         let (answers, mut insteads) = (run.order().answers(), Vec::new());
         while !run.is_over()

@@ -1,4 +1,4 @@
-//! What happens to processes that hold worker numbers.
+//! Faults of processes that hold worker numbers.
 
 use super::ground::{Ground, On, STEADY_TTL_MS, TTL_MS, below, is_long, on_each, rounds, sleep_ms};
 use super::holder::Holder;
@@ -16,7 +16,7 @@ fn killed(ground: &mut Ground) -> u64 {
     for round in 0..rounds {
         let index = usize::try_from(round % 3).unwrap();
         let holder = holders[index].take().unwrap();
-        // Two of three times it mints when it dies; else it may still be opening its store.
+        // In two of three cases it mints when it dies; otherwise it may still be opening its store.
         if below(3) > 0 {
             holder.mints();
         }
@@ -38,8 +38,8 @@ fn holders_are_frozen_until_another_has_their_number() {
     on_each(fault, On::All, 1, frozen);
 }
 
-/// Freezes a holder, but not one that has the lock on the file of SQLite: nobody writes there until it
-/// goes on, or is killed.
+/// Freezes a holder, unless it has the lock of the SQLite file: no other process could write until
+/// it continues or is killed.
 fn freeze(ground: &Ground, victim: &Holder) {
     victim.freeze(true);
     while ground.server.is_none() && !ground.can_write() {
@@ -49,14 +49,15 @@ fn freeze(ground: &Ground, victim: &Holder) {
     }
 }
 
-/// There are two numbers: one who goes on, and one that passes from hand to hand.
+/// There are two numbers: one process keeps the first, and the second changes its holder.
 fn frozen(ground: &mut Ground) -> u64 {
     let mut machines: Vec<_> = (0..4).map(|index| ground.machine(index)).collect();
     for machine in &mut machines[1..] {
-        // Without a rest, and each batch takes several milliseconds: nearly always in a call.
+        // Without a pause, and with batches of several milliseconds, the process is nearly always
+        // in a call.
         (machine.told.batch, machine.told.rest_ms) = (100, 0);
     }
-    // However busy this machine is: its number is never the one that passes on.
+    // On any busy machine, this process keeps its number.
     machines[0].told.presence_ttl_ms = STEADY_TTL_MS;
     let goes_on = ground.start(&mut machines[0]);
     goes_on.mints();
@@ -72,13 +73,13 @@ fn frozen(ground: &mut Ground) -> u64 {
         assert_eq!(claimer.seen(|seen| seen.worker), number, "{}", ground.name);
         victim.forgive();
         victim.freeze(false);
-        // It notices, and there is no number for it.
+        // It notices the loss, and there is no number for it.
         victim.until("it is refused", |seen| seen.refused.contains("orders pool_full"));
         ground.check();
         claimer.mints();
         goes_on.mints();
         claimer.kill();
-        // The number of a process that died comes free, without anybody being restarted.
+        // The number of a dead process becomes free without any restart.
         victim.mints();
         assert_eq!(victim.seen(|seen| seen.worker), number, "{}", ground.name);
         if round + 1 < rounds {

@@ -1,4 +1,4 @@
-//! Many processes, one after the other, each with a name of its own.
+//! Many processes, one after the other, each with a new name.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,9 +12,9 @@ use super::checker::{Checker, Voice};
 use super::ground::{Ground, On, TTL_MS, WINDOW_MS, on_each, rounds};
 use super::holder::ORDERS;
 
-/// So many are there at the same time.
+/// Number of concurrent processes.
 const AT_ONCE: u64 = 8;
-/// One of so many dies instead of giving back what it holds.
+/// One in this many processes dies without a release.
 const DIES: u64 = 20;
 
 #[test]
@@ -23,7 +23,7 @@ fn restarts_with_fresh_names_exhaust_nothing() {
     on_each(fault, On::All, 7, restarted);
 }
 
-/// Tells the checker what a node is granted.
+/// Reports a node's grants to the checker.
 #[derive(Debug)]
 struct Tells {
     voice: Voice,
@@ -45,12 +45,12 @@ impl Witness for Tells {
 }
 
 fn restarted(ground: &mut Ground) -> u64 {
-    // The others take several times as long for each.
+    // Each process takes several times as long on the other stores.
     let many = ["SQLite", "Redis"].contains(&ground.name);
     let rounds = rounds(if many { 600 } else { 250 });
     let next = AtomicU64::new(0);
     ground.run(async {
-        // One connection for all: what is tried is the pool of numbers.
+        // All share one connection: the test is about the pool of numbers.
         let store = snowmint_stores::open(&ground.url(), "default").await.unwrap();
         let one_after_another = || async {
             loop {
@@ -66,13 +66,13 @@ fn restarted(ground: &mut Ground) -> u64 {
                     owner: format!("pod-{number}"),
                     window_ms: WINDOW_MS,
                     presence_ttl_ms: TTL_MS,
-                    // However busy this machine is.
+                    // The time limit suits any busy machine.
                     open_wait_ms: 60_000,
                     ..NodeSettings::default()
                 };
                 let watched = Arc::new(Watched::new(Arc::clone(&store), tells));
                 let node = Node::open(watched, settings, Parts::system()).await.unwrap();
-                // A number for everybody, always.
+                // Every process gets a number at all times.
                 let orders = node.source(ORDERS).await.unwrap();
                 let Ok(Values::Numbers(ids)) = orders.mint(5, None, 10_000).await else {
                     panic!("{}: pod-{number} mints nothing", ground.name)
@@ -88,7 +88,7 @@ fn restarted(ground: &mut Ground) -> u64 {
         let now = SystemClock.unix_ms();
         let slots = store.workers(now).await.unwrap().len();
         assert!(slots <= 128, "{}: {slots} rows of worker numbers", ground.name);
-        // Who has left, leaves nothing. Who died is remembered for a day.
+        // A process that has left leaves no row. A process that died has a row for a day.
         let members = u64::try_from(store.members(now).await.unwrap().len()).unwrap();
         assert!(members <= rounds.div_ceil(DIES), "{}: {members} rows of members", ground.name);
         store.close().await.unwrap();
@@ -96,7 +96,7 @@ fn restarted(ground: &mut Ground) -> u64 {
     rounds
 }
 
-/// Waits for them all, which take turns.
+/// Waits for all futures, which take turns.
 async fn join_all(futures: Vec<impl Future<Output = ()>>) {
     let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
     std::future::poll_fn(|context| {

@@ -1,5 +1,5 @@
-//! A store is put back to an older state under three servers, while clients and programs mint, and is recovered by the
-//! steps of `docs/guarantees.md`. No command looks into a server's folder.
+//! A store is restored to an older state under three servers while clients and embedded clients
+//! mint, and is recovered by the steps of `docs/guarantees.md`. No command reads a server's folder.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,7 +28,7 @@ worker = 7
 kind = \"counter\"
 ";
 
-/// What clients ask for.
+/// Paths that clients request.
 const PATHS: [&str; 7] = [
     "invoices",
     "numbers",
@@ -38,20 +38,21 @@ const PATHS: [&str; 7] = [
     "orders",
     "stamps",
 ];
-/// So many of them carry no time: they go on at once after a recovery, the others once the clock has come to the marks.
+/// Number of paths with IDs without a time: these continue at once after a recovery, the others
+/// once the clock has reached the marks.
 const UNDATED: usize = 4;
 const CLIENTS: usize = 4;
-/// How long the store is used before it is backed up, between that and the restore, and afterwards, at least.
+/// Shortest use of the store before the backup, between backup and restore, and afterwards.
 const SHORT: Duration = Duration::from_secs(4);
 
-/// What all clients of a run share.
+/// State that all clients of a run share.
 #[derive(Default)]
 struct Run {
-    /// All IDs, by what was asked for.
+    /// All IDs, by path.
     ids: Mutex<BTreeMap<String, Vec<u64>>>,
-    /// What was said instead, and how often.
+    /// Errors, with their counts.
     refused: Mutex<BTreeMap<String, u64>>,
-    /// Requests that were answered.
+    /// Number of successful requests.
     answered: AtomicU64,
     over: AtomicBool,
 }
@@ -70,7 +71,7 @@ impl Run {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Asks for everything in turn, of any server.
+    /// Requests all paths in turn, from any server.
     fn asks(&self, servers: &[Server]) {
         let http = Http::within(PATIENCE);
         for path in PATHS.iter().cycle().take_while(|_| !self.is_over()) {
@@ -93,7 +94,7 @@ impl Run {
         }
     }
 
-    /// Programs that mint by themselves, of the servers' store: each a new process, on a folder that is there.
+    /// Runs embedded clients on the servers' store: each a new process, on an existing folder.
     fn runs_programs(&self, servers: &[Server], folder: &Folder) {
         let data = folder.join("program");
         for server in servers.iter().cycle().take_while(|_| !self.is_over()) {
@@ -101,7 +102,7 @@ impl Run {
             let place = ["-n", "300", "--store", &store, "--data-dir", data.to_str().unwrap()];
             let output = snowmint().args(["mint", "invoices"]).args(place).output().unwrap();
             let said = String::from_utf8_lossy(&output.stdout).into_owned();
-            // What it printed before it was refused, it has minted.
+            // IDs printed before an error are minted.
             self.minted("invoices", said.lines().map(|id| id.parse().unwrap()));
             if !output.status.success() {
                 self.was_refused("a program");
@@ -110,7 +111,7 @@ impl Run {
         }
     }
 
-    /// Every ID of the run is another. Answers how many there were.
+    /// Checks that every ID of the run is unique. Returns the number of IDs.
     fn check(&self, store: &str) -> usize {
         let mut all = self.ids.lock().unwrap();
         for (what, ids) in all.iter_mut() {
@@ -122,7 +123,7 @@ impl Run {
         all.values().map(Vec::len).sum()
     }
 
-    /// Waits until each server has answered for all of these.
+    /// Waits until each server has served all of these paths.
     fn goes_on(&self, servers: &[Server], paths: &[&str], what: &str) {
         let http = Http::within(PATIENCE);
         let begun = Instant::now();
@@ -136,7 +137,7 @@ impl Run {
                     let id = body["ids"][0].as_str().unwrap().parse().unwrap();
                     break self.minted(path, [id]);
                 }
-                // The clock comes to marks within a minute or two.
+                // The clock reaches the marks within a minute or two.
                 assert!(begun.elapsed() < 4 * PATIENCE, "{what}: {path} {body}");
                 sleep_ms(200);
             }
@@ -144,7 +145,7 @@ impl Run {
     }
 }
 
-/// An operator, who has the servers' configuration and a folder of nobody.
+/// An operator, who has the servers' configuration and a folder that no server uses.
 struct Operator<'a> {
     config: &'a str,
     url: &'a str,
@@ -163,7 +164,7 @@ impl Operator<'_> {
             .unwrap()
     }
 
-    /// The steps, once the servers refuse.
+    /// Follows the steps once the servers have stopped minting.
     fn recovers(&self) {
         let begun = Instant::now();
         loop {
@@ -185,7 +186,8 @@ impl Operator<'_> {
     }
 }
 
-/// A part of the run: a third of it each, before the backup, before the restore, and after the recovery.
+/// Returns the length of a part of the run, a third each: before the backup, before the restore,
+/// and after the recovery.
 fn part() -> Duration {
     let seconds = std::env::var("SNOWMINT_FAULTS_SECONDS").ok();
     let seconds =

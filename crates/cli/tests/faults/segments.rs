@@ -1,4 +1,4 @@
-//! Segments: many real servers on one source, and servers that are killed while they draw.
+//! Segments: many real servers on one source, and servers that are killed while they serve it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -9,16 +9,16 @@ use super::server::{Folder, PATIENCE, Server, WAIT_MAX};
 use super::shared::Drawn;
 
 const SERVERS: usize = 20;
-/// Small, so that they are always at the store, and at odds there.
+/// Small step, so that the servers always call the store, and conflict there.
 const STEP: u64 = 50;
 const AT_ONCE: u64 = 10;
-/// Where a row's lock has a queue, or taking is one script (Redis), the idlest server answers at least this part
-/// of what all do on average. Elsewhere whoever comes at the right moment goes first (SQLite's lock is polled, etcd
-/// and ZooKeeper are written by compare-and-set): there, nobody waits for so long that he is refused
-/// (`limits.wait_max`), and that is all.
+/// Divisor of fairness. With a queue on the row's lock, or with one script for a reserve (Redis),
+/// the slowest server serves at least this part of the average. Elsewhere the order is a matter of
+/// chance: SQLite's lock is polled, etcd and ZooKeeper are written by compare-and-set. There the
+/// test checks only that no request fails by waiting too long (`limits.wait_max`).
 const FAIR_PART: u64 = 8;
 const FAIR: [&str; 3] = ["PostgreSQL", "MariaDB", "Redis"];
-/// So many requests a server answers on average, at least: of fewer, chance decides.
+/// Smallest average number of requests per server: chance would decide among fewer.
 const REQUESTS_MIN: u64 = 40;
 
 fn config(folder: &Folder, store: &str, step: &str) -> String {
@@ -37,7 +37,7 @@ fn start(folder: &Folder, config: &str, number: usize) -> Server {
     Server::start(&arguments, &[(WAIT_MAX, "30s")])
 }
 
-/// One after the other: twenty processes on each.
+/// Runs one store after the other, with twenty processes on each.
 #[test]
 fn twenty_processes_share_a_source() {
     for (name, start_store) in STORES {
@@ -54,7 +54,7 @@ fn twenty_processes_share_a_source() {
 fn twenty(name: &str, folder: &Folder, store: &str) {
     let config = config(folder, store, &format!("rule = \"fixed\", size = {STEP}"));
     let servers: Vec<_> = std::thread::scope(|scope| {
-        // The first makes the tables; all the others come at once.
+        // The first server creates the tables; all others start at once.
         let first = start(folder, &config, 0);
         let config = &config;
         let starting: Vec<_> =
@@ -73,7 +73,7 @@ fn twenty(name: &str, folder: &Folder, store: &str) {
                 let (http, mut count, mut longest) = (Http::within(PATIENCE), 0, Duration::ZERO);
                 while !over.load(Ordering::Relaxed) {
                     let begun = Instant::now();
-                    // Not a refusal, ever: they wait for one another.
+                    // No request ever fails: the servers wait for each other.
                     match drawn.draw(&http, server, AT_ONCE) {
                         Some(Answer::Numbers(..)) => {
                             count += AT_ONCE;
@@ -110,7 +110,7 @@ fn twenty(name: &str, folder: &Folder, store: &str) {
             scope.spawn(move || assert_eq!(server.stop(), 0, "{name}"));
         }
     });
-    // What was given back is missing no more, and nothing else has changed.
+    // Released numbers are no longer missing, and nothing else has changed.
     assert!(drawn.missing() <= missing, "{name}");
     println!("| 20 processes draw from one source | {name} | {seconds} s | {} | 0 |", drawn.used());
     println!("{name}: {least} to {most} each, none waited {longest:?}; {missing} in stock or lost");
@@ -118,7 +118,7 @@ fn twenty(name: &str, folder: &Folder, store: &str) {
 
 const MIN: u64 = 100;
 
-/// A server of its own on each store is killed again and again, while it draws.
+/// On each store, a server is killed repeatedly while it serves.
 #[test]
 fn numbers_are_dense_but_for_the_budget_when_servers_are_killed() {
     std::thread::scope(|scope| {
@@ -148,7 +148,7 @@ fn killed(name: &str, folder: &Folder, store: &str) {
             for _ in 0..2 {
                 scope.spawn(|| {
                     let http = Http::within(PATIENCE);
-                    // Until it is killed in the middle of an answer.
+                    // The server is killed in the middle of a response.
                     while let Some(Answer::Numbers(..)) = drawn.draw(&http, &server, AT_ONCE) {}
                 });
             }
@@ -158,8 +158,8 @@ fn killed(name: &str, folder: &Folder, store: &str) {
             server.signal("-KILL");
         });
         drop(server);
-        // A process may lose half of what it took, and two small fetches in any case; what it answered to
-        // somebody who did not hear it any more comes on top.
+        // A process may lose half of the numbers that it took, and two small fetches in any case;
+        // numbers in responses that no client received come on top.
         let lives = round + 1;
         let lost_max = drawn.used() + lives * 2 * (MIN + AT_ONCE);
         drawn.wasted_at_most(lost_max).unwrap_or_else(|violation| panic!("{name}: {violation}"));

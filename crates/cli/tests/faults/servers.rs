@@ -1,10 +1,10 @@
-//! What happens to the servers that keep the marks.
+//! Faults of the servers that keep the marks.
 
 use super::ground::{Ground, Machine, On, below, on_each, rounds, sleep_ms};
 use super::holder::Holder;
 
-/// Windows of this length, which are extended when half of them is left: a machine that stands still for some seconds
-/// spends none.
+/// Length of windows that are extended when half is left: a machine that stands still for some
+/// seconds exhausts none.
 const LONG_WINDOW_MS: u64 = 30_000;
 
 fn start(ground: &Ground, window_ms: u64) -> Vec<Holder> {
@@ -28,7 +28,7 @@ fn held_still(ground: &mut Ground) -> u64 {
         ground.server().freeze(true);
         sleep_ms(LONG_WINDOW_MS / 6);
         for holder in &holders {
-            // Snowflake IDs need nobody; numbers come from a stock that may run dry.
+            // Snowflake IDs need no call; prefetched numbers may run out.
             let before = holder.seen(|seen| seen.orders);
             holder.until("it goes on", |seen| seen.orders > before);
             let refused = holder.seen(|seen| seen.refused.clone());
@@ -55,7 +55,7 @@ fn held_still(ground: &mut Ground) -> u64 {
             assert_eq!(holder.seen(|seen| seen.orders), spent, "{}: minted on", ground.name);
         }
         ground.server().freeze(false);
-        // In the same processes.
+        // The same processes mint again.
         holders.iter().for_each(Holder::mints);
         ground.check();
     }

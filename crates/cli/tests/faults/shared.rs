@@ -1,4 +1,4 @@
-//! A segment source that real servers draw from, and whether all its numbers are accounted for.
+//! A segment source of real servers, and the account of all its numbers.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use super::clients::{Answer, Http};
 use super::ground::sleep_ms;
 use super::server::{PATIENCE, Server};
 
-/// One source on a store, and what was answered from it. Clones share it.
+/// One source on a store, and the numbers issued from it. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Drawn {
     name: &'static str,
@@ -20,12 +20,12 @@ pub(crate) struct Drawn {
     numbers: Arc<Mutex<Numbers>>,
 }
 
-/// What a server says of its numbers.
+/// A server's metrics of its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) stock: u64,
     pub(crate) lost: u64,
-    /// How many times it asked the store for more, and did not hear whether it has them.
+    /// Number of reserves with unknown outcome.
     unheard: u64,
 }
 
@@ -39,7 +39,7 @@ impl Drawn {
         self.numbers.lock().unwrap().used()
     }
 
-    /// Asks a server for so many numbers in a row of the stock, and takes the answer down.
+    /// Requests this many prefetched numbers in a row from a server, and records the response.
     ///
     /// # Panics
     /// When a number comes twice.
@@ -64,12 +64,12 @@ impl Drawn {
         Some(Answer::Numbers(ids[0], ids[ids.len() - 1]))
     }
 
-    /// What a server says of its numbers of this source.
+    /// Returns a server's metrics of its numbers from this source.
     pub(crate) fn kept(&self, http: &Http, server: &Server) -> Kept {
         let page = http.page(&server.url("/metrics")).unwrap_or_default();
         let value = |name: &str, labels: &str| {
             let sample = format!("{name}{{{labels}}} ");
-            // Whole numbers, with or without a decimal point.
+            // The values are whole numbers, with or without a decimal point.
             let whole = |line: &str| line.strip_prefix(&sample)?.split('.').next()?.parse().ok();
             page.lines().find_map(whole).unwrap_or(0)
         };
@@ -82,7 +82,7 @@ impl Drawn {
         }
     }
 
-    /// The store's own mark, past all proxies.
+    /// Returns the store's own mark, without any proxy.
     pub(crate) fn mark(&self) -> u64 {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -100,8 +100,8 @@ impl Drawn {
         }
     }
 
-    /// Waits until all numbers are accounted for: answered, in stock, or among those that the servers say
-    /// are lost. What was on its way comes to rest first. The step is fixed.
+    /// Waits until all numbers are accounted for: issued, prefetched, or lost by the servers'
+    /// metrics. Fetches in flight end first. The step is fixed.
     pub(crate) fn comes_to_account(&self, http: &Http, servers: &[Server], step: u64) {
         let until = Instant::now() + Duration::from_secs(30);
         loop {
@@ -116,12 +116,12 @@ impl Drawn {
         }
     }
 
-    /// Whether no more are missing than may be.
+    /// Checks that no more numbers are missing than allowed.
     pub(crate) fn wasted_at_most(&self, lost_max: u64) -> Checked {
         self.numbers.lock().unwrap().wasted_at_most(self.mark(), lost_max)
     }
 
-    /// How many below the mark nobody was answered.
+    /// Returns how many numbers below the mark were never issued.
     pub(crate) fn missing(&self) -> u64 {
         self.numbers.lock().unwrap().missing(self.mark()).unwrap()
     }

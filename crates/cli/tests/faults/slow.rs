@@ -1,4 +1,4 @@
-//! Segments behind a slow store, one that is away, and one whose answers get lost.
+//! Segments with a slow store, an unreachable store, and a store with lost responses.
 
 use std::time::{Duration, Instant};
 
@@ -9,9 +9,9 @@ use super::ground::{STORES, is_asked_for, is_long, sleep_ms};
 use super::server::{Folder, PATIENCE, Server, WAIT_MAX};
 use super::shared::Drawn;
 
-/// How many numbers each source takes from the store at once.
+/// Number of numbers that each source reserves at once.
 const STEPS: [(&str, u64); 3] = [("ten", 10), ("thousand", 1_000), ("many", 100_000)];
-/// The most numbers of one request.
+/// Largest number of numbers in one request.
 const AT_ONCE: u64 = 1_000;
 
 /// A server behind a proxy to its store.
@@ -42,7 +42,7 @@ impl Slow {
         let url = store.url_by(proxy.port());
         let arguments = ["--config", config.to_str().unwrap(), "--store", &url];
         let arguments = [&arguments[..], &["--data-dir", data.to_str().unwrap()]].concat();
-        // As usual: a refusal is soon told.
+        // The default limit: an error comes soon.
         let server = Server::start(&arguments, &[(WAIT_MAX, "1s")]);
         server.ready();
         let drawn = STEPS.map(|(source, step)| (step, Drawn::new(source, &store.url())));
@@ -50,7 +50,7 @@ impl Slow {
         Self { name, server, store, proxy, http, drawn: drawn.into(), _folder: folder }
     }
 
-    /// Asks; a refusal must say that it is one for now, and when to ask again.
+    /// Requests numbers; an error must be temporary, and give the delay of a retry.
     fn draw(&self, drawn: &Drawn, count: u64) -> bool {
         match drawn.draw(&self.http, &self.server, count) {
             Some(Answer::Numbers(..)) => true,
@@ -63,7 +63,7 @@ impl Slow {
         }
     }
 
-    /// Draws for so long. Answers how many refusals there were.
+    /// Requests numbers for this time. Returns the number of errors.
     fn load(&self, ms: u64) -> u64 {
         let until = Instant::now() + Duration::from_millis(ms);
         let mut refusals = 0;
@@ -75,7 +75,7 @@ impl Slow {
         refusals
     }
 
-    /// Waits until each source has given so many more, in the process that there is.
+    /// Waits until each source serves again, in the same process.
     fn goes_on(&self) {
         for (step, drawn) in &self.drawn {
             let until = Instant::now() + PATIENCE;
@@ -86,7 +86,7 @@ impl Slow {
         }
     }
 
-    /// What a source has in stock when nothing is on its way.
+    /// Returns the prefetched numbers of a source when no fetch is in flight.
     fn rests(&self, drawn: &Drawn) -> u64 {
         let stock = || drawn.kept(&self.http, &self.server).stock;
         let (until, mut before) = (Instant::now() + PATIENCE, stock());
@@ -101,8 +101,8 @@ impl Slow {
         }
     }
 
-    /// The store is away for so long: what is in stock is answered to the last number, then it is refused
-    /// with a hint, then it goes on.
+    /// Makes the store unreachable for this time. The server issues prefetched numbers to the last
+    /// one, then returns errors with a hint, then continues.
     fn outage(&self, seconds: u64) {
         self.goes_on();
         for (_, drawn) in &self.drawn {
@@ -110,7 +110,7 @@ impl Slow {
         }
         self.proxy.refuse();
         let begun = Instant::now();
-        // Nothing comes any more that was on its way still.
+        // Fetches in flight end first.
         let stocks: Vec<_> = self.drawn.iter().map(|(_, drawn)| self.rests(drawn)).collect();
         for ((step, drawn), stock) in self.drawn.iter().zip(stocks) {
             let mut left = stock;
@@ -132,8 +132,8 @@ impl Slow {
         self.goes_on();
     }
 
-    /// The store's answers are held from some moment on and then lost, at each moment of a reserve.
-    /// Answers how many reserves were done without the server hearing of it.
+    /// Holds the store's responses from some moment on and drops them, at each moment of a reserve.
+    /// Returns the number of reserves that were done without the server's knowledge.
     fn lost_answers(&self) -> u64 {
         let (step, drawn) = &self.drawn[0];
         let mut unheard = 0;
@@ -142,7 +142,7 @@ impl Slow {
             let mut left = self.rests(drawn);
             let mark = drawn.mark();
             self.proxy.hold_answers_after(pieces);
-            // Now it asks for more.
+            // Now the server fetches more.
             let until = Instant::now() + PATIENCE;
             while left > 0 {
                 left -= u64::from(self.draw(drawn, 1));
@@ -201,7 +201,7 @@ fn slow(slow: &Slow) {
         );
     }
     let before = slow.used();
-    // Which piece is the last of a reserve depends on what else is asked at the time.
+    // The last piece of a reserve's response depends on other calls at the time.
     let unheard = (0..5).map(|_| slow.lost_answers()).find(|unheard| *unheard > 0).unwrap_or(0);
     assert!(unheard > 0, "{name}: no reserve was done unheard");
     let drawn = slow.used() - before;

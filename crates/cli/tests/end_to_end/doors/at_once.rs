@@ -1,4 +1,4 @@
-//! All doors at once: no number comes twice, whoever hands it out and whoever spends it.
+//! All protocols and compatibility APIs at once: no number comes twice.
 
 use std::collections::HashSet;
 use std::thread;
@@ -27,13 +27,13 @@ increment = 3
 layout = "leaf"
 "#;
 
-/// How often each client asks.
+/// Number of requests of each client.
 const ROUNDS: usize = 25;
 
-/// A client: what it asks for, and which numbers are its own then.
+/// A client: sends a request, and returns the numbers that it got.
 type Client = fn(&Server, &str) -> Vec<u64>;
 
-/// Asks; what the server cannot answer for the moment, because the machine stood still, is asked for again.
+/// Sends a request, and repeats it while it fails because the machine stood still.
 fn ask(arguments: &[&str]) -> String {
     let mut answer = String::new();
     until("it is answered", || {
@@ -75,8 +75,8 @@ fn tinyid_simple(server: &Server, source: &str) -> Vec<u64> {
     ids
 }
 
-/// As `SegmentId` of Tinyid's Java client does: to the first number above the current one that leaves the
-/// remainder, and on by delta as long as it is not above the highest.
+/// Counts like `SegmentId` of Tinyid's Java client: from the first number above the current one
+/// with the remainder, in steps of delta up to the highest number.
 fn tinyid_client(server: &Server, source: &str) -> Vec<u64> {
     let url = server.url(&format!("/tinyid/id/nextSegmentIdSimple?token=t&bizType={source}"));
     let segment = ask(&["-X", "POST", "--data", "", &url]);
@@ -100,7 +100,7 @@ fn tinyid_client(server: &Server, source: &str) -> Vec<u64> {
     ids
 }
 
-/// As `DefaultIdSegment` of CosId does: `step` numbers, of which the answer is the last.
+/// Counts like `DefaultIdSegment` of CosId: `step` numbers, the last of which is the response.
 fn cosid_client(server: &Server, _: &str) -> Vec<u64> {
     let step = 250;
     let url = server.url(&format!("/segments/demo/order?step={step}"));
@@ -130,14 +130,14 @@ fn redis(server: &Server, source: &str) -> Vec<u64> {
     let mut ids = Vec::new();
     let mut connection = Resp::connect(&server.resp).unwrap();
     while ids.len() < 100 {
-        // Those that find a tick full are asked for again.
+        // Requests on a full tick are repeated.
         let rest = 100 - ids.len();
         connection.incr(source, rest, &mut ids).unwrap();
     }
     ids
 }
 
-/// Every client asks at once; nothing comes twice. Answers all numbers.
+/// Runs all clients at once, and checks that no number comes twice. Returns all numbers.
 fn at_once(server: &Server, source: &str, clients: &[Client]) -> HashSet<u64> {
     let of_clients: Vec<Vec<u64>> = thread::scope(|scope| {
         let clients: Vec<_> = clients
@@ -163,7 +163,7 @@ fn no_number_comes_out_of_two_doors() {
         [leaf, tinyid, tinyid_simple, tinyid_client, cosid_client, own, own_row, redis];
     let seen = at_once(&server, "orders", &clients);
     assert_eq!(seen.len(), ROUNDS * (1 + 300 + 150 + 700 + 250 + 200 + 333 + 100));
-    // A client of CosId cannot count by three; all others can.
+    // A client of CosId cannot count by three; all other clients can.
     let clients: [Client; 7] = [leaf, tinyid, tinyid_simple, tinyid_client, own, own_row, redis];
     let seen = at_once(&server, "thirds", &clients);
     assert_eq!(seen.len(), ROUNDS * (1 + 300 + 150 + 700 + 200 + 333 + 100));

@@ -1,8 +1,8 @@
-//! Golden files: requests, and byte by byte what is answered.
+//! Golden files: requests, and the exact bytes of their responses.
 //!
 //! `> METHOD PATH FORM` is a request, with a form as its body if there is one (`-`: an empty one).
-//! `< STATUS TYPE` and the line after it are the answer (`-`: no type). In that line `<n>` is a number,
-//! `<text>` any text within a string.
+//! `< STATUS TYPE` and the line after it are the response (`-`: no type). In that line `<n>` is a
+//! number, `<text>` any text within a string.
 
 use super::super::server::{Folder, Server, curl};
 use super::serve;
@@ -118,7 +118,7 @@ fn answers_of_doors_are_never_kept_by_caches() {
     ] {
         let answer = curl(&["-i", &server.url(path)]).to_lowercase();
         assert!(answer.contains("\r\ncache-control: no-store\r\n"), "{path}: {answer}");
-        // A HEAD would take an ID that nobody sees.
+        // A HEAD request would use up an ID unseen.
         if path != "/machines/demo" {
             let answer = curl(&["-I", &server.url(path)]);
             assert!(answer.starts_with("HTTP/1.1 405 "), "{path}: {answer}");
@@ -172,7 +172,7 @@ fn exchanges(golden: &str) -> Vec<Exchange<'_>> {
     found
 }
 
-/// The status, the content type and the body.
+/// Sends a request, and returns the status, the content type and the body.
 fn ask(server: &Server, exchange: &Exchange<'_>) -> (String, String, String) {
     let url = server.url(exchange.path);
     let mut arguments =
@@ -187,7 +187,7 @@ fn ask(server: &Server, exchange: &Exchange<'_>) -> (String, String, String) {
     (status.to_owned(), kind.to_owned(), body.to_owned())
 }
 
-/// Whether the whole text is as the pattern says.
+/// Returns whether the whole text matches the pattern.
 fn matches(pattern: &str, text: &str) -> bool {
     let next = pattern.find("<n>").into_iter().chain(pattern.find("<text>")).min();
     let Some(start) = next else { return pattern == text };
@@ -197,7 +197,7 @@ fn matches(pattern: &str, text: &str) -> bool {
         Some(rest) => (rest, text.bytes().take_while(u8::is_ascii_digit).count()),
         None => (
             rest.strip_prefix("<text>").unwrap(),
-            // Up to the quote that ends the string; one within it is escaped.
+            // The match ends at the quote that ends the string; a quote within it is escaped.
             text.match_indices('"')
                 .map(|(index, _)| index)
                 .find(|&index| !text[..index].ends_with('\\'))

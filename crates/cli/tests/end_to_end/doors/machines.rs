@@ -1,4 +1,4 @@
-//! Machine IDs of CosId's clients, over servers that come and go.
+//! Machine IDs of CosId's clients, over servers that start and stop.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -10,11 +10,11 @@ use crate::server::{Folder, PATIENCE, Server, curl, until};
 
 const CONFIG: &str = "[compat.cosid]\nenabled = true\n[clock]\nskew_max = \"1s\"\n\
     [counters]\nlease = \"5s\"\n";
-/// For how long a number is kept beyond a client's silence: twice `skew_max` and, since SQLite has no clock,
-/// twice `counters.lease`.
+/// Time for which a number is kept after a client's last request: twice `skew_max` and, since
+/// SQLite has no clock, twice `counters.lease`.
 const MARGIN: Duration = Duration::from_secs(12);
 
-/// A client of CosId: what it asks, and what it is told.
+/// A client of CosId.
 #[derive(Clone, Debug)]
 struct Client {
     instance: String,
@@ -36,8 +36,8 @@ impl Client {
         (status.to_owned(), serde_json::from_str(body).unwrap_or_default())
     }
 
-    /// The number, or the code of the error. What a server cannot do for the moment, because the machine stood still, it
-    /// is asked for again.
+    /// Requests a machine ID; returns it, or the code of the error. Repeats the request while it
+    /// fails because the machine stood still.
     fn distribute(&self, server: &Server, bits: u32) -> Result<u64, String> {
         let (mut status, mut body) = Default::default();
         until("it can be done", || {
@@ -50,7 +50,7 @@ impl Client {
         }
     }
 
-    /// Nothing, or the code of the error.
+    /// Renews the machine ID; returns the code of the error, if any.
     fn guard(&self, server: &Server) -> Option<String> {
         let (status, body) = self.ask(server, "PATCH", "");
         (status != "200").then(|| body["code"].as_str().unwrap_or_default().to_owned())
@@ -80,7 +80,7 @@ fn clients_keep_their_machine_ids_when_servers_are_killed() {
         assert_eq!(late.guard(server), Some("M-02".to_owned()));
     }
     assert_eq!(two.stop(), 0);
-    // What a server gives up when it stops is not what it has lent.
+    // A stopped server releases its own numbers, but no external leases.
     assert_eq!(late.distribute(&one, 2), Err("M-01".to_owned()));
     assert_eq!(clients[1].guard(&one), None);
     let (_, workers) = one.get("/v1/workers");
@@ -154,7 +154,8 @@ fn a_namespace_has_no_more_machine_ids_than_it_may() {
     assert_eq!((clients[0].distribute(&one, 10), clients[1].guard(&one)), (Ok(0), None));
 }
 
-/// Whoever has a number mints by it, so it is told like those that programs claim.
+/// A client with a number mints with it, so the trail records it like a claim of an embedded
+/// client.
 #[test]
 fn numbers_that_are_lent_leave_lines_in_the_trail() {
     let folder = Folder::new("machines-told");

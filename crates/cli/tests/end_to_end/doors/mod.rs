@@ -1,4 +1,4 @@
-//! The HTTP interfaces of Leaf, Tinyid and CosId's proxy, asked by curl.
+//! The HTTP interfaces of Leaf, Tinyid and CosId's proxy, called with curl.
 
 mod at_once;
 mod golden;
@@ -8,7 +8,7 @@ use std::fs;
 
 use super::server::{Folder, Server};
 
-/// A server whose configuration file is this.
+/// Starts a server with this configuration file.
 fn serve(folder: &Folder, file: &str) -> Server {
     let path = folder.join("snowmint.toml");
     fs::write(&path, file).unwrap();

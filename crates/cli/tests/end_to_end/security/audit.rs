@@ -13,7 +13,7 @@ fn every_change_of_a_definition_says_who_what_before_and_after() {
     let folder = Folder::new("audit");
     let made = token();
     let tokens = put(&folder, "tokens.toml", &entry("ops", &[&made.hash], &["admin *"]));
-    // Nobody turns it off by asking for less of other lines.
+    // A filter for fewer other lines does not disable the trail.
     let config = format!("[tokens]\nfile = {tokens:?}\n[log]\nfilter = \"error\"\n");
     let config = put(&folder, "config.toml", &config);
     let server = Server::start(&["--config", &config, "--data-dir", &path(&folder, "data")], &[]);
@@ -45,7 +45,7 @@ fn every_change_of_a_definition_says_who_what_before_and_after() {
     assert_eq!(server.stop(), 0);
 }
 
-/// Nobody shows a token on SIGHUP: whoever may write the file may define.
+/// SIGHUP needs no token: a user who may write the file may define sources.
 #[test]
 fn a_configuration_that_changes_is_followed_where_tokens_are_asked_for() {
     let folder = Folder::new("followed");
@@ -59,7 +59,7 @@ fn a_configuration_that_changes_is_followed_where_tokens_are_asked_for() {
     let start = || Server::start(&["--config", &config, "--data-dir", &path(&folder, "data")], &[]);
     let server = start();
     server.ready();
-    // At a start, too, and only where it is new.
+    // A start records definitions, too, but only new ones.
     server.says("source orders defined who=the configuration before=none after=version");
     assert_eq!(server.stop(), 0);
     let server = start();
@@ -75,14 +75,14 @@ fn a_configuration_that_changes_is_followed_where_tokens_are_asked_for() {
     until("the other is switched off", || minted("orders") == "409");
     server.says("source added defined who=the configuration before=none");
     server.says("source orders altered who=the configuration");
-    // Whoever takes the line away again has it on, as it is where nothing is said.
+    // Removing the line enables the source again, the default.
     with(orders);
     hangup();
     until("it is on again", || minted("orders") == "200");
     assert_eq!(server.stop(), 0);
 }
 
-/// The lines of the trail that have all these parts.
+/// Returns the lines of the trail with all these parts.
 fn lines(server: &Server, parts: &[&str]) -> Vec<String> {
     let said = server.said();
     let is_one =
@@ -107,7 +107,7 @@ fn programs_refusals_and_raised_counters_leave_a_line_each() {
     let server = Server::start(&["--config", &config, "--data-dir", &path(&folder, "data")], &[]);
     server.ready();
 
-    // A program that mints in its own process.
+    // A program mints in its own process.
     let store = format!("snowmint://{}", server.http);
     let data = path(&folder, "program");
     let mint = ["mint", "default", "--store", &store, "--data-dir", &data];
@@ -120,7 +120,7 @@ fn programs_refusals_and_raised_counters_leave_a_line_each() {
     has_line(&server, &["program released", by, "before=\"workers-10\" ", "after=\"workers-10\" "]);
     has_line(&server, &["program left", by, "before="]);
 
-    // Changes that are refused: by rights, and by the catalog.
+    // Changes that fail: by missing permissions, and by the catalog.
     let ask = |token: &str, method: &str, at: &str, body: &str| {
         status(&["-X", method, "-H", &bearer(token), "--json", body, &server.url(at)])
     };
@@ -136,7 +136,7 @@ fn programs_refusals_and_raised_counters_leave_a_line_each() {
     has_line(&server, &["source \"orders\" not defined", "who=token ops at", "why="]);
     assert_eq!(ask(&ops.token, "DELETE", "/v1/sources/none", ""), "404");
     has_line(&server, &["source \"none\" not deleted", "who=token ops at", "why="]);
-    // Names that others choose do nothing to whoever reads them.
+    // Untrusted names have no effect on a reader's terminal.
     let named = r#"{"name":"a\u001b[2Jb","kind":"segment"}"#;
     assert_eq!(ask(&app.token, "POST", "/v1/sources", named), "400");
     has_line(&server, &["source \"a\\u{1b}[2Jb\" not defined"]);
@@ -154,7 +154,7 @@ fn programs_refusals_and_raised_counters_leave_a_line_each() {
     assert_eq!(server.stop(), 0);
 }
 
-/// Sends `AUTH` so often with a wrong secret, all at once, and answers how often each reply came.
+/// Sends `AUTH` this many times with wrong secrets, all at once, and counts each kind of reply.
 fn guess(server: &Server, count: usize) -> (usize, usize) {
     let mut stream = TcpStream::connect(&server.resp).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -192,7 +192,7 @@ fn a_token_under_the_name_of_another_leaves_a_line() {
     assert_eq!(server.stop(), 0);
 }
 
-/// Ends what goes on beside a test, however that ends.
+/// Ends a concurrent activity however the test ends.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -203,7 +203,7 @@ impl Drop for Ends<'_> {
 
 #[test]
 fn guesses_are_told_and_slowed_and_a_right_token_is_not() {
-    // More than are looked at in one go, and few enough for the socket's buffers.
+    // More guesses than are checked in one go, and few enough for the socket's buffers.
     const MANY: usize = 500;
     let folder = Folder::new("guesses");
     let made = token();
@@ -224,7 +224,7 @@ fn guesses_are_told_and_slowed_and_a_right_token_is_not() {
     let seconds = usize::try_from(begun.elapsed().as_secs()).unwrap() + 1;
     assert!(wrong <= 200 + 100 * seconds, "{wrong} were looked at in {seconds} s");
 
-    // Meanwhile a token in use goes on; over HTTP a wrong one is refused like those over RESP.
+    // Meanwhile a token in use still works; over HTTP a wrong token is rejected as over RESP.
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let _ends = Ends(&is_over);
@@ -244,7 +244,7 @@ fn guesses_are_told_and_slowed_and_a_right_token_is_not() {
         &server,
         &["lines left out in 10 s", "who=nobody at address 127.0.0.1", "failed login"],
     );
-    // Few lines, whatever was sent.
+    // Any flood causes few lines.
     let periods = usize::try_from(begun.elapsed().as_secs() / 10).unwrap() + 2;
     let told = lines(&server, &[login]).len();
     assert!(told <= 20 * periods, "{told} lines in {periods} periods");

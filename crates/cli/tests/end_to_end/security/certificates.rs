@@ -8,7 +8,7 @@ use rcgen::{
 use super::put;
 use crate::server::Folder;
 
-/// Somebody who signs certificates.
+/// A certificate authority.
 pub(super) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate and its key.
@@ -30,18 +30,18 @@ impl Authority {
         self.0.pem()
     }
 
-    /// A certificate for this machine, as a server and as a client.
+    /// Signs a certificate for this machine, valid for servers and clients.
     pub(super) fn sign(&self) -> Signed {
         self.sign_for(&["localhost", "127.0.0.1"], 2100)
     }
 
-    /// The same for these names, until a year.
+    /// Signs one for these names, valid until a year.
     pub(super) fn sign_for(&self, names: &[&str], until_year: i32) -> Signed {
-        // With the name of its issuer it would look as if it had signed itself.
+        // With its issuer's name, it would look self-signed.
         self.sign_as("somebody", names, until_year)
     }
 
-    /// The same with this common name; the others are hosts, addresses and URIs.
+    /// Signs one with this common name; the other names are hosts, addresses and URIs.
     pub(super) fn sign_as(&self, common: &str, names: &[&str], until_year: i32) -> Signed {
         let names = names.iter().map(|name| (*name).to_owned());
         let (uris, names): (Vec<_>, Vec<_>) = names.partition(|name| name.contains("://"));
@@ -57,12 +57,13 @@ impl Authority {
         Signed { cert, key: key.serialize_pem() }
     }
 
-    /// Writes a new certificate of a server into `cert.pem` and `key.pem`, and who signed it.
+    /// Writes a new server certificate into `cert.pem` and `key.pem`, and the authority's
+    /// certificate.
     pub(super) fn put_into(&self, folder: &Folder, ca: &str) -> [String; 3] {
         self.put_signed(folder, ca, &self.sign())
     }
 
-    /// The same with a certificate that was made.
+    /// Writes an existing certificate in the same way.
     pub(super) fn put_signed(&self, folder: &Folder, ca: &str, signed: &Signed) -> [String; 3] {
         let Signed { cert, key } = signed;
         [put(folder, "cert.pem", cert), put(folder, "key.pem", key), put(folder, ca, &self.pem())]

@@ -1,9 +1,9 @@
-//! The names by which a server without tokens is asked.
+//! Host names that a server without tokens accepts.
 
 use super::{put, status};
 use crate::server::{Folder, Server, client, curl};
 
-/// The answer's status to a request that names this host.
+/// Returns the status of a request with this host.
 fn asked(server: &Server, host: &str) -> String {
     let header = format!("Host: {host}");
     status(&["-H", &header, &server.url("/v1/ids/default")])
@@ -61,7 +61,7 @@ fn server_answers_to_its_announced_and_configured_names() {
     assert_eq!(listed.stop(), 0);
 }
 
-/// What `curl -d` says by itself is what forms say.
+/// `curl -d` sends the content type of forms by default.
 #[test]
 fn curl_is_told_which_type_to_send() {
     let folder = Folder::new("forms");

@@ -31,7 +31,7 @@ struct Made {
     hash: String,
 }
 
-/// A token as people make it.
+/// Makes a token with the command for operators.
 fn token() -> Made {
     let output = snowmint().args(["token", "new", "--json"]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -40,7 +40,7 @@ fn token() -> Made {
     Made { token: text("token"), hash: text("hash") }
 }
 
-/// Writes a file in the place of the one before, as a careful person does.
+/// Replaces a file atomically.
 fn put(folder: &Folder, name: &str, text: &str) -> String {
     let (path, new) = (folder.join(name), folder.join(&format!("{name}.new")));
     fs::write(&new, text).unwrap();
@@ -48,12 +48,12 @@ fn put(folder: &Folder, name: &str, text: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// A table of the file of tokens.
+/// Returns an entry for the file of tokens.
 fn entry(name: &str, hashes: &[&str], grants: &[&str]) -> String {
     format!("[{name}]\nhashes = {hashes:?}\ngrants = {grants:?}\n")
 }
 
-/// The status of an answer to curl with these arguments; `000` when there was none.
+/// Returns the status of a response to curl with these arguments; `000` without a response.
 fn status(arguments: &[&str]) -> String {
     let fixed = ["-sS", "--max-time", "60", "-o", "/dev/null", "-w", "%{http_code}"];
     client("curl", &[&fixed[..], arguments].concat())
@@ -63,14 +63,14 @@ fn bearer(token: &str) -> String {
     format!("Authorization: Bearer {token}")
 }
 
-/// This command, with a token in its environment.
+/// Runs this command with a token in its environment.
 fn with_token(arguments: &[&str], token: &str, more: &[(&str, &str)]) -> Output {
     let mut command = snowmint();
     command.args(arguments).env("SNOWMINT_TOKEN", token).envs(more.iter().copied());
     command.stdin(Stdio::null()).output().unwrap()
 }
 
-/// redis-cli, with a user and a password that others cannot see.
+/// Runs redis-cli with a user and a password that other users cannot see.
 fn redis(port: &str, user: &str, token: &str, words: &[&str]) -> String {
     let mut command = Command::new(installed("redis-cli"));
     command.args(["-h", "127.0.0.1", "-p", port, "--no-auth-warning"]);
@@ -82,7 +82,7 @@ fn redis(port: &str, user: &str, token: &str, words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// What a command prints that reads this.
+/// Returns the output of a command that reads this input.
 fn piped(arguments: &[&str], input: &str) -> Output {
     let mut command = snowmint();
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -91,7 +91,7 @@ fn piped(arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// The path of a file in the folder, as text.
+/// Returns the path of a file in the folder as text.
 fn path(folder: &Folder, name: &str) -> String {
     let path: PathBuf = folder.join(name);
     path.to_str().unwrap().to_owned()

@@ -1,4 +1,5 @@
-//! Certificates of clients that stand for tokens, over TLS, by curl, redis-cli, gRPC and this command.
+//! Client certificates that stand for tokens, over TLS, with curl, redis-cli, gRPC and this
+//! command.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -14,14 +15,14 @@ use super::tls::{https, serve};
 use super::{Made, bearer, entry, path, piped, put, status, token, until, with_token};
 use crate::server::{Folder, Server, client, curl};
 
-/// Whom certificates may be for.
+/// Tokens with the names of their certificates.
 const ORDERS: &str =
     "[orders]\ncertificates = [\"DNS=Orders.internal\"]\ngrants = [\"mint,admin *\"]\n";
 const READER: &str = "[reader]\ncertificates = [\"CN=reader\"]\ngrants = [\"decode *\"]\n";
 const ADA: &str =
     "[ada]\ncertificates = [\"URI=spiffe://x/ada\", \"CN=ada\"]\ngrants = [\"mint *\"]\n";
 
-/// A server that knows the certificates of clients of one authority.
+/// A server that accepts client certificates of one authority.
 struct Named {
     folder: Folder,
     ca: String,
@@ -46,12 +47,13 @@ impl Named {
         named
     }
 
-    /// The file of a certificate with this common name and these others, and of its key.
+    /// Writes a certificate with this common name and these other names, and its key, into a file.
     fn cert(&self, common: &str, names: &[&str]) -> String {
         self.put(&format!("{common}.pem"), &self.clients.sign_as(common, names, 2100))
     }
 
-    /// The same of an authority that the server does not know, and none at all.
+    /// Returns options with the same names from an unknown authority, and options without a
+    /// certificate.
     fn not_certs(&self, common: &str, names: &[&str]) -> [Vec<String>; 2] {
         let signed = Authority::new().sign_as(common, names, 2100);
         let file = self.put(&format!("false-{common}.pem"), &signed);
@@ -62,7 +64,7 @@ impl Named {
         put(&self.folder, file, &format!("{cert}{key}"))
     }
 
-    /// The status of one ID, asked for by curl.
+    /// Requests one ID with curl, and returns the status.
     fn minted(&self, cert: &str, more: &[&str]) -> String {
         let url = https(&self.server, "/v1/ids/default");
         status(&[&["--cacert", &self.ca, "--cert", cert, url.as_str()], more].concat())
@@ -74,7 +76,7 @@ impl Named {
         words.into_iter().map(str::to_owned).collect()
     }
 
-    /// What redis-cli is told over a connection of its own.
+    /// Returns the output of redis-cli over a connection of its own.
     fn told(&self, cert: &str, words: &[&str]) -> String {
         let words = self.redis(&[&["--cert", cert, "--key", cert], words].concat());
         client("redis-cli", &words.iter().map(String::as_str).collect::<Vec<_>>())
@@ -104,18 +106,18 @@ fn over_http_a_certificate_stands_for_a_token_when_none_is_shown() {
             let asked = [&["--cacert", &named.ca, version, url.as_str()], &none[..]].concat();
             assert_eq!(status(&asked), "000", "{none:?}");
         }
-        // One connection, several requests: each is his.
+        // Several requests on one connection all belong to the certificate's token.
         let url = https(&named.server, "/v1/ids/default");
         let twice = ["-o", "/dev/null", "-w", "%{http_code} %{num_connects}\n"];
         let by = ["--cacert", &named.ca, "--cert", &orders, version];
         let asked = [&by[..], &twice, &[url.as_str()], &twice[..2], &[url.as_str()]].concat();
         assert_eq!(curl(&asked), "200 1\n200 0\n");
     }
-    // A token that is shown counts before the certificate, also when it is wrong.
+    // A given token counts before the certificate, even when it is wrong.
     assert_eq!(named.minted(&reader, &["-H", &bearer(&shown.token)]), "200");
     assert_eq!(named.minted(&orders, &["-H", &bearer("wrong")]), "401");
     assert_eq!(named.minted(&orders, &["-H", "Authorization: Basic x"]), "401");
-    // Browsers show a certificate for pages of other sites as well: these take no IDs at all.
+    // Browsers send a certificate for pages of other sites as well: such requests mint nothing.
     for (site, wanted) in
         [("cross-site", "403"), ("same-site", "403"), ("same-origin", "200"), ("none", "200")]
     {
@@ -125,7 +127,7 @@ fn over_http_a_certificate_stands_for_a_token_when_none_is_shown() {
             "{site}"
         );
     }
-    // Tinyid's clients show tokens in their own way.
+    // Tinyid's clients send tokens in their own way.
     let tinyid = |more: &str| {
         let url = https(&named.server, &format!("/tinyid/id/nextId?bizType=default{more}"));
         curl(&["--cacert", &named.ca, "--cert", &reader, &url])
@@ -186,14 +188,14 @@ async fn over_grpc_a_certificate_stands_for_a_token_when_none_is_shown() {
     let other = named.channel(Some(&sign(&named.clients, "other"))).await.unwrap();
     assert_eq!(minted(&other, None).await, Err(Code::Unauthenticated));
     for none in [Some(sign(&Authority::new(), "orders")), None] {
-        // That it may not is said when the other end believes to be connected, or at once.
+        // The rejection comes after the other end believes to be connected, or at once.
         if let Ok(channel) = named.channel(none.as_ref()).await {
             let refused = minted(&channel, None).await.unwrap_err();
             let is_cut_off = matches!(refused, Code::Unavailable | Code::Unknown | Code::Cancelled);
             assert!(is_cut_off, "{refused:?}");
         }
     }
-    // The connection that is open follows the file.
+    // The open connection follows the file.
     put(&named.folder, "tokens.toml", READER);
     named.server.says("token orders removed");
     assert_eq!(minted(&orders, None).await, Err(Code::Unauthenticated));
@@ -215,7 +217,7 @@ impl Named {
     }
 }
 
-/// How many IDs of three were got.
+/// Returns the number of IDs received of three requested ones.
 async fn minted(channel: &Channel, shown: Option<&Made>) -> Result<usize, Code> {
     let wish = MintRequest { source: "default".into(), count: Some(3), key: None };
     let mut wish = tonic::Request::new(wish);
@@ -245,7 +247,7 @@ impl Open {
     fn ask(&mut self, words: &str) -> String {
         writeln!(self.asks, "{words}").unwrap();
         let mut line = String::new();
-        // After an error it leaves a line empty.
+        // redis-cli prints an empty line after an error.
         while line.trim().is_empty() {
             line.clear();
             assert_ne!(self.told.read_line(&mut line).unwrap(), 0, "redis-cli has ended");
@@ -283,7 +285,7 @@ fn over_resp_a_certificate_stands_for_a_token_without_auth() {
         assert!(!is_id(&told) && !told.contains("NO"), "{told}");
     }
 
-    // A token that is shown counts before the certificate, until the connection is as it was.
+    // A given token counts before the certificate, until the connection is reset.
     let mut open = Open::new(&named, &reader);
     let auth = format!("AUTH minter {}", shown.token);
     assert_eq!(open.ask(&auth), "OK");
@@ -305,7 +307,7 @@ impl Named {
         assert!(is_id(&open.ask("INCR default")));
         put(&self.folder, "tokens.toml", minter);
         until("what was taken out is refused", || open.ask("INCR default").contains("NOAUTH"));
-        // It may be another token's now.
+        // The certificate may now belong to another token.
         let other = "[other]\ncertificates = [\"CN=orders\"]\ngrants = [\"decode *\"]\n";
         put(&self.folder, "tokens.toml", other);
         until("he is somebody else", || open.ask("INCR default").contains("NOPERM"));
@@ -347,7 +349,7 @@ fn certificates_that_no_client_can_show_are_refused() {
         }
     }
 
-    // Nor is it asked for one that it has.
+    // The server does not request a certificate, so an existing one has no effect.
     let tokens = put(&folder, "tokens.toml", &entry("orders", &[&token().hash], &["mint *"]));
     let server = serve(&folder, &[&format!("[tokens]\nfile = {tokens:?}\n")]);
     let Signed { cert, key } = authority.sign_as("orders", &[], 2100);

@@ -1,4 +1,5 @@
-//! What a definition names that is not its source's own takes a right of its own: over every protocol that defines.
+//! Definitions that name something shared need a permission for it, over every protocol that
+//! defines.
 
 use snowmint_coord::{NewDefinition, SourceSpec};
 use snowmint_wire::grpc::mint_client::MintClient;
@@ -11,7 +12,7 @@ use super::{Made, bearer, entry, path, put, token};
 use crate::server::{Folder, Server, client};
 
 const HIDDEN: &str = r#"{"kind":"segment","disguise":{"mode":"full"}}"#;
-/// A definition, and what is missing to make it.
+/// Definitions, each with the permission that it lacks.
 const NAMING: [(&str, &str); 4] = [
     (HIDDEN, "admin key:1"),
     (r#"{"disguise":{"mode":"ordered","key":2}}"#, "admin key:2"),
@@ -23,9 +24,9 @@ struct Asked {
     _folder: Folder,
     server: Server,
     ops: Made,
-    /// May define sources of its own, and name nothing.
+    /// Token that may define its own sources, and name nothing shared.
     guest: Made,
-    /// May name all that the server has.
+    /// Token that may name everything of the server.
     trusted: Made,
 }
 
@@ -51,13 +52,13 @@ fn started(name: &str) -> Asked {
     Asked { _folder: folder, server, ops, guest, trusted }
 }
 
-/// The keys with a name in them, as HTTP takes them.
+/// Returns the keys with a name among them, in the form of HTTP.
 fn called(name: &str, keys: &str) -> String {
     keys.replacen('{', &format!("{{\"name\":\"{name}\","), 1)
 }
 
 impl Asked {
-    /// The body and the status of an answer over HTTP.
+    /// Returns the body and the status of an HTTP response.
     fn http(&self, who: &Made, method: &str, at: &str, body: &str) -> (String, String) {
         let (token, url) = (bearer(&who.token), self.server.url(at));
         let mut arguments = vec!["-sS", "--max-time", "60", "-w", "\n%{http_code}", "-X", method];
@@ -93,7 +94,7 @@ impl Asked {
         client.define_source(shown(request, who)).await.map(drop)
     }
 
-    /// A program that speaks to the store itself.
+    /// Starts a program that calls the store itself.
     async fn program(&self, who: &Made) -> Program {
         let mut client = StoreClient::new(self.channel().await);
         let described = client.describe(shown(store::DescribeRequest::default(), who)).await;
@@ -130,14 +131,14 @@ impl Program {
         answer.definition.unwrap_or_else(|| panic!("{:?}", answer.refusal))
     }
 
-    /// What is done with a definition, or why not.
+    /// Writes a definition; returns the error of the call, if any.
     async fn writes(&mut self, verb: &str, new: store::NewDefinition) -> Result<(), Status> {
         let refusal = self.asks(verb, new).await?;
         assert!(refusal.is_none(), "{refusal:?}");
         Ok(())
     }
 
-    /// Why the store does not do that with a definition.
+    /// Returns the store's error for a definition.
     async fn refused(&mut self, verb: &str, new: store::NewDefinition) -> String {
         let refusal = self.asks(verb, new).await.unwrap();
         refusal.unwrap_or_else(|| panic!("the store did it: {verb}")).message
@@ -174,13 +175,13 @@ fn written(name: &str, spec: &str, identity: &str) -> store::NewDefinition {
     store::NewDefinition { name, spec, identity, enabled: None }
 }
 
-/// The same as a server would write it.
+/// Returns the definition as a server would write it.
 fn made(name: &str, keys: &str) -> store::NewDefinition {
     let new = NewDefinition::of(name, &SourceSpec::from_json(keys).unwrap()).unwrap();
     written(name, &new.spec, &new.identity)
 }
 
-/// The status is that of a missing right, and says which.
+/// Checks that the status is that of a missing permission, and names it.
 fn assert_lacks(refused: Result<(), Status>, grant: &str) {
     let status = refused.unwrap_err();
     assert_eq!(status.code(), Code::PermissionDenied, "{status:?}");
@@ -205,14 +206,14 @@ async fn a_source_that_names_what_is_not_its_own_takes_a_right_over_that() {
         asked.define(&asked.trusted, &name("http"), keys);
         asked.grpc_define(&asked.trusted, &name("grpc"), keys).await.unwrap();
         trusted.writes("define", new).await.unwrap();
-        // What it is was decided by whoever might: who defines it as it is names nothing new.
+        // A permitted caller decided the content: defining it again unchanged names nothing new.
         asked.define(&asked.guest, &name("http"), keys);
     }
-    // Nothing is known of a text that cannot be read.
+    // The names in an unreadable text are unknown.
     let future = written("guest-future", r#"{"kind":"segment","disguise":{"keys":[1]}}"#, "{}");
     let refused = guest.writes("define", future).await.unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied, "{refused:?}");
-    // Without names, all is as before.
+    // Definitions without names need no other permission.
     asked.define(&asked.guest, "guest-plain", r#"{"kind":"segment"}"#);
     assert_eq!(asked.server.stop(), 0);
 }
@@ -242,7 +243,7 @@ async fn a_source_that_comes_to_name_more_takes_a_right_over_that() {
     let more = written("guest-several", &more, &several.identity);
     assert_lacks(guest.writes("alter", more).await, "admin store:c");
 
-    // A text that says the same identity, and has the source read with the key of others.
+    // The text has the same identity, but would make the source readable with the key of others.
     let hidden = guest.get("guest-hidden").await;
     for (from, to) in [(",\"version\":2", ""), ("\"key\":1", "\"key\":2")] {
         let other = hidden.spec.replace(from, to);
@@ -253,11 +254,11 @@ async fn a_source_that_comes_to_name_more_takes_a_right_over_that() {
             assert_lacks(guest.writes(verb, new).await, grant);
         }
     }
-    // How far the other system has come is for those to say who may name it.
+    // Only callers who may name the other system may say how far it has come.
     asked.define(&asked.ops, "guest-drawn", r#"{"kind":"segment","origin":"leaf:orders"}"#);
     let ended = made("guest-drawn", r#"{"kind":"segment"}"#);
     assert_lacks(guest.writes("restripe", ended).await, "admin origin:leaf");
-    // Its other keys are its own.
+    // The other keys are the source's own.
     for name in ["guest-several", "guest-hidden"] {
         let (body, status) = patch(&asked.guest, name, r#"{"text":"hex"}"#);
         assert_eq!(status, "200", "{name}: {body}");
@@ -266,7 +267,7 @@ async fn a_source_that_comes_to_name_more_takes_a_right_over_that() {
     assert_eq!(asked.server.stop(), 0);
 }
 
-/// One that does not agree would have all of them refused when a server starts.
+/// A disagreeing definition would stop every server at its start.
 #[tokio::test]
 async fn a_program_defines_nothing_that_disagrees_with_the_namespace() {
     let asked = started("agreeing");
@@ -284,7 +285,7 @@ async fn a_program_defines_nothing_that_disagrees_with_the_namespace() {
     asked.define(&asked.ops, "guest-shared", r#"{"unique":"namespace"}"#);
     disagrees("alter", &other).await;
     disagrees("restripe", &other).await;
-    // Nor does a source of numbers become one of them.
+    // A segment source cannot become one of them either.
     asked.define(&asked.ops, "guest-rows", r#"{"kind":"segment"}"#);
     disagrees("restripe", &made("guest-rows", r#"{"unique":"namespace","on_rollback":"fail"}"#))
         .await;
@@ -295,7 +296,7 @@ async fn a_program_defines_nothing_that_disagrees_with_the_namespace() {
     assert_eq!(asked.server.stop(), 0);
 }
 
-/// If it were, whoever wrote it could have a source hand out its numbers again.
+/// Otherwise the program could make a source issue its numbers again.
 #[tokio::test]
 async fn what_never_changes_in_a_source_is_not_the_programs_word() {
     let asked = started("identity");
@@ -330,7 +331,7 @@ async fn what_never_changes_in_a_source_is_not_the_programs_word() {
     assert_eq!(asked.server.stop(), 0);
 }
 
-/// Its worker number would be that of two stores.
+/// Two stores would have its worker number.
 #[tokio::test]
 async fn a_program_gives_no_store_what_another_has_had() {
     let asked = started("heirs");
@@ -344,7 +345,7 @@ async fn a_program_gives_no_store_what_another_has_had() {
     assert_eq!(asked.server.stop(), 0);
 }
 
-/// Sources are counted where there is room for them, so each takes what its keys take.
+/// The size of sources is limited, so each may take only what its keys need.
 #[tokio::test]
 async fn the_text_of_a_definition_is_no_longer_than_its_keys_make_it() {
     let asked = started("padded");
@@ -363,7 +364,7 @@ async fn the_text_of_a_definition_is_no_longer_than_its_keys_make_it() {
     assert_eq!(asked.server.stop(), 0);
 }
 
-/// Also whoever may name a key reads no other source by it.
+/// Even a caller who may name a key cannot read another source with it.
 #[tokio::test]
 async fn a_disguise_of_one_source_says_nothing_about_the_ids_of_another() {
     let asked = started("between");

@@ -1,4 +1,4 @@
-//! Servers that share a store, and show each other who they are.
+//! Servers that share a store and authenticate each other.
 
 use std::collections::BTreeSet;
 
@@ -10,20 +10,20 @@ struct Both {
     folder: Folder,
     ca: String,
     minter: String,
-    /// Each with what its URL begins with.
+    /// Servers, each with the scheme of its URL.
     servers: [(&'static str, Server); 2],
 }
 
-/// What takes TLS out of a configuration.
+/// Variables that take TLS out of a configuration.
 const PLAIN: &[(&str, &str)] =
     &[("SNOWMINT_TLS__CERT", ""), ("SNOWMINT_TLS__KEY", ""), ("SNOWMINT_PEERS__CA", "")];
 
-/// Two servers with TLS and tokens on one store.
+/// Starts two servers with TLS and tokens on one store.
 fn both(name: &str, peers: impl Fn(&Folder) -> String) -> Both {
     both_with(name, peers, &[])
 }
 
-/// The same, with something more in the second one's environment.
+/// Starts the same with more variables for the second server.
 fn both_with(name: &str, peers: impl Fn(&Folder) -> String, second: &[(&str, &str)]) -> Both {
     let folder = Folder::new(name);
     let [cert, key, ca] = Authority::new().put_into(&folder, "ca.pem");
@@ -58,13 +58,13 @@ impl Both {
         (status.to_owned(), body.to_owned())
     }
 
-    /// Whether each answers for its own keys, and never for those of the other.
+    /// Returns whether each server serves its own keys, and never those of its peer.
     fn refuses_for_ever(&self) -> bool {
         until("each answers for its own", || self.count() < 40);
         (0..5).all(|_| self.count() > 0)
     }
 
-    /// Numbers of many keys by both servers, of which each answers for a half; how many refused.
+    /// Counts many keys on both servers, each the owner of a half; returns the number of errors.
     fn count(&self) -> usize {
         let mut refused = 0;
         for key in 0..20 {
@@ -90,7 +90,7 @@ fn servers_pass_requests_on_under_tokens_and_tls() {
         format!("token = \"file:{peers}\"\n")
     });
     until("all keys are counted by both", || both.count() == 0);
-    // A change is told at once, which takes a token, too.
+    // A change reaches the peer at once, which needs a token, too.
     let define = r#"{"name":"orders","kind":"segment"}"#;
     assert_eq!(both.answer(0, "POST", "/v1/sources", define).0, "200");
     until("the other knows", || both.answer(1, "POST", "/v1/ids/orders", "").0 == "200");

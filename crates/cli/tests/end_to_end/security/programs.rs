@@ -1,4 +1,5 @@
-//! Programs with a token that may join, and nothing else, against what all share: real servers on a store without a clock.
+//! Programs with a token for joining only, against shared state: real servers on a store without a
+//! clock.
 
 use snowmint_client::{Credentials, Parts, RemoteStore, Settings};
 use snowmint_coord::{
@@ -12,7 +13,7 @@ use crate::server::{Folder, Server, client};
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// A program that means no good.
+/// A malicious program.
 pub(super) struct Guest {
     pub(super) store: RemoteStore,
     pub(super) member: Incarnation,
@@ -26,7 +27,7 @@ impl Guest {
         Self { store: store.unwrap(), member: random::incarnation().unwrap() }
     }
 
-    /// Joins, by a clock that is an hour ahead, or says so again.
+    /// Joins or renews, with a clock that is an hour ahead.
     pub(super) async fn join(&self, renewals: u64, ttl_ms: u64) -> snowmint_coord::Result<()> {
         let time = now().saturating_add(HOUR_MS);
         let member = Member {
@@ -73,7 +74,7 @@ fn refused<T: std::fmt::Debug>(outcome: snowmint_coord::Result<T>, part: &str) {
     assert!(said.contains(part), "{part}: {said}");
 }
 
-/// How often a server has looked at who is there.
+/// Returns the number of times that a server has listed the members.
 fn looks(server: &Server, token: &str) -> u64 {
     let metrics = client("curl", &["-sS", "-H", &bearer(token), &server.url("/metrics")]);
     let count = "snowmint_store_call_seconds_count{verb=\"members\"}";
@@ -103,7 +104,7 @@ async fn a_token_that_joins_takes_its_share_and_leaves_servers_alone() {
     }
     guest.store.leave(guest.member, now()).await.unwrap();
 
-    // A second server has a number all the same.
+    // A second server still gets a worker number.
     let second = Server::sharing(&folder, 2, &config);
     let mut guests = Vec::new();
     for _ in 0..3 {
@@ -111,7 +112,7 @@ async fn a_token_that_joins_takes_its_share_and_leaves_servers_alone() {
         guest.join(0, 10_000).await.unwrap();
         guests.push(guest);
     }
-    // Renewed often enough to be heard, for several looks of both.
+    // The guests renew often enough to stay members, for several polls of both servers.
     let count = || [&first, &second].map(|server| looks(server, &watcher.token));
     let (before, mut renewals) = (count(), 0);
     loop {
@@ -129,7 +130,8 @@ async fn a_token_that_joins_takes_its_share_and_leaves_servers_alone() {
     for server in [&first, &second] {
         assert!(!server.said().contains("clock disagrees"), "{}", server.said());
     }
-    // The store has the server's time in place of theirs. That nobody would listen to theirs is seen in `coord`.
+    // The store has the server's time in place of theirs. Tests of `coord` show that their time
+    // would be ignored.
     guests[0].join(renewals + 1, 10_000).await.unwrap();
     let members = guests[0].store.members(now()).await.unwrap();
     let soon = now().saturating_add(HOUR_MS / 2);

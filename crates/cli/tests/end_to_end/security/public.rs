@@ -31,7 +31,7 @@ fn a_public_address_takes_tokens_and_tls() {
     let [cert, key, _] = Authority::new().put_into(&folder, "ca.pem");
     let tls = format!("[tls]\ncert = {cert:?}\nkey = {key:?}\n");
     refused(&tls, ("--http", "0.0.0.0:0"), "tokens.file");
-    // Meant, or guarded: it starts. Nothing but this test asks it, and on loopback.
+    // An allowed or protected address works. Only this test calls the server, on loopback.
     for (config, flag) in [("", &["--insecure"][..]), (&(tokens + &tls), &[])] {
         let config = put(&folder, "config.toml", config);
         let arguments = [&["--config", &config, "--data-dir", &data, "--check"], flag].concat();

@@ -1,4 +1,4 @@
-//! Programs that mint in themselves, through servers with TLS and tokens.
+//! Embedded clients, through servers with TLS and tokens.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::server::{Folder, Server, client};
 
 const RIGHTS: &[&str] = &["mint,decode,reserve,join,admin *"];
 
-/// A server with TLS and a token, and how it is asked.
+/// A server with TLS and a token, and the credentials for it.
 struct Guarded {
     folder: Folder,
     ca: String,
@@ -38,7 +38,7 @@ impl Guarded {
     }
 }
 
-/// Why a program does not reach its servers.
+/// Returns the error of a program that cannot reach its servers.
 async fn refusal(url: &str, credentials: Credentials) -> String {
     Options::new().credentials(credentials).open(url).await.unwrap_err().to_string()
 }
@@ -56,7 +56,7 @@ async fn programs_mint_through_servers_with_tls_and_tokens() {
     assert_eq!(mint.counter("counters").await.unwrap().next("alice").await.unwrap(), 1);
     mint.close().await.unwrap();
 
-    // What is missing or wrong is said, with what to do.
+    // The error names missing or wrong credentials, with a remedy.
     let stranger = Authority::new();
     let strange = put(&guarded.folder, "strange.pem", &stranger.pem());
     let wrong = token().token;
@@ -83,7 +83,7 @@ fn commands_and_servers_beside_ask_with_tls_and_tokens() {
     let Guarded { folder, ca, token, .. } = &guarded;
     let url = guarded.url();
     let mint = ["mint", "invoices", "-n", "3", "--store", &url];
-    // Defined by a server; the library defines what it does not find, this command does not.
+    // A server defines the source; the library defines missing sources, this command does not.
     let define = ["source", "define", "invoices", "--kind", "segment", "--server", &url];
     let trusted = [("SNOWMINT_CA_FILE", ca.as_str())];
     assert!(with_token(&define, token, &trusted).status.success());
@@ -125,7 +125,7 @@ fn load_is_made_over_tls_with_a_token() {
         assert!(loaded.status.success(), "{loaded:?}");
         let report: serde_json::Value = serde_json::from_slice(&loaded.stdout).unwrap();
         assert_eq!(report["ids"], 2_000, "{report}");
-        // Without a token, without trust, and without TLS.
+        // The runs lack a token, the trusted certificate, and TLS.
         let nobody = with_token(&load, "", &trusted);
         let why = String::from_utf8_lossy(&nobody.stderr).to_lowercase();
         assert!(!nobody.status.success() && why.contains("token"), "{scheme}: {why}");
@@ -153,7 +153,7 @@ async fn a_certificate_that_does_not_fit_says_why() {
         let why = refusal(&url, Credentials::new().ca_file(ca)).await;
         assert!(why.contains(part), "{part}: {why}");
     }
-    // One of the client's own, for a server that asks for one.
+    // A certificate of the client, for a server that requires one.
     let folder = Folder::new("remote-mutual");
     let clients = Authority::new();
     let [_, _, ca] = authority.put_into(&folder, "ca.pem");
@@ -171,7 +171,8 @@ async fn a_certificate_that_does_not_fit_says_why() {
     mint.close().await.unwrap();
 }
 
-/// Certificate and token are replaced while a program mints: nothing fails, and no number comes twice.
+/// Certificate and token are replaced while a program mints: no call fails, and no number comes
+/// twice.
 #[test]
 fn a_certificate_and_a_token_are_replaced_while_a_program_mints() {
     let Guarded { folder, ca, token: before, hash, server } = Guarded::new("remote-renewed");
@@ -200,7 +201,7 @@ fn a_certificate_and_a_token_are_replaced_while_a_program_mints() {
         round();
         status(&["--cacert", &new, &https(&server, "/livez")]) == "200"
     });
-    // The open connection goes on; a new one is made with the new certificate.
+    // The open connection continues; a new connection uses the new certificate.
     round();
     proxy.cut();
     round();

@@ -1,4 +1,4 @@
-//! Sessions of TLS that are resumed, which show no certificate.
+//! Resumed TLS sessions, which present no certificate.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -42,7 +42,7 @@ fn a_client_shows_its_certificate_with_each_connection() {
     }
 }
 
-/// How the connection of a request began.
+/// Returns the kind of handshake for a request.
 fn asked(address: &str, config: &Arc<ClientConfig>) -> HandshakeKind {
     let name = ServerName::try_from("localhost").unwrap();
     let mut tls = ClientConnection::new(Arc::clone(config), name).unwrap();
@@ -53,7 +53,7 @@ fn asked(address: &str, config: &Arc<ClientConfig>) -> HandshakeKind {
         .write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         .unwrap();
     let mut answer = Vec::new();
-    // It may end without a word of TLS.
+    // The connection may end without TLS's closing message.
     let _ = stream.read_to_end(&mut answer);
     assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
     tls.handshake_kind().unwrap()

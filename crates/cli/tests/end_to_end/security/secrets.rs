@@ -1,4 +1,4 @@
-//! Secrets show nowhere: whatever a server says in any way is searched for them.
+//! Secrets appear nowhere: the test searches everything that a server prints, logs or sends.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -51,7 +51,7 @@ fn no_secret_is_in_what_a_server_says() {
         {
             said.push(redis(port, "ops", shown, words));
         }
-        // As people mistype it.
+        // A mistyped command.
         said.push(redis(port, "", "", &["AUHT", "ops", shown]));
         let output = with_token(&["mint", "nobody", "--server", &server.http], shown, &[]);
         said.push(String::from_utf8_lossy(&output.stderr).into_owned());
@@ -78,14 +78,14 @@ fn the_password_of_a_store_is_not_said() {
     let folder = Folder::new("store-password");
     let password = "hunter2hunter2";
     let schemes = ["postgres", "mysql", "redis", "etcd", "zookeeper"];
-    // Somebody who is not there, and URLs that are none.
+    // The URLs are those of an absent server, and invalid ones.
     let ends = ["@127.0.0.1:1/x", "@127.0.0.1:notaport/x", "@/%zz?nothing=1"];
     let tries = schemes.iter().flat_map(|scheme| ends.map(|end| (scheme, end)));
     let tries = tries.flat_map(|(scheme, end)| {
         let serve = &["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"][..];
         [serve, &["doctor"]].map(|command| (scheme, end, command))
     });
-    // Each waits some seconds for somebody who is not there: all at once.
+    // Each command waits some seconds for the absent server, so all run at once.
     let running: Vec<_> = tries
         .enumerate()
         .map(|(number, (scheme, end, command))| {
@@ -137,7 +137,7 @@ fn a_configuration_with_a_mistake_does_not_say_its_secrets() {
     assert_eq!(output.status.code(), Some(2), "a certificate in the place of a key");
 }
 
-/// Where a secret is wanted and one is written in a wrong form, in a file, in the environment and on the command line.
+/// Secrets in a wrong form, in a file, in the environment and on the command line.
 #[test]
 fn a_secret_in_a_wrong_form_is_not_said() {
     let folder = Folder::new("wrong-forms");
@@ -171,7 +171,7 @@ fn a_secret_in_a_wrong_form_is_not_said() {
         }
         files.push(format!("[{section}]\n{key} = [{secret:?}]\n"));
         files.push(format!("[{section}]\n{key} = {{ {secret} = {secret:?} }}\n"));
-        // Name and value in each other's place, a line that is none, and a key that is another's.
+        // The files have name and value swapped, an invalid line, and a key of another section.
         files.push(format!("[{section}]\n{url:?} = {key:?}\n"));
         files.push(format!("[{section}]\n{key} = {url}\n"));
         files.push(format!("[{section}]\n{key} = {url:?}\n{key} = {url:?}\n"));
@@ -230,7 +230,7 @@ fn a_secret_in_a_wrong_form_is_not_said() {
         &["import", "leaf", "--from", &url, &url],
         &["worker", "list", &url],
         &["mint", &format!("--{url}")],
-        // Where a token is read from standard input, and where none is taken.
+        // The commands read a token from standard input, or accept none.
         &["token", secret],
         &["token", "new", secret],
         &["token", "names", "-x", secret],
@@ -250,7 +250,7 @@ fn a_secret_in_a_wrong_form_is_not_said() {
         assert!(!output.status.success(), "{words:?}");
         unsaid(&words.join(" "), output);
     }
-    // What is said instead says what to do; and what is no secret is pointed at.
+    // The message gives a remedy instead; text that cannot be a secret is quoted.
     for (words, said) in [
         (&["token", "hash", secret][..], "snowmint token hash < FILE"),
         (&["mint", "a", "b"], "'b'"),
@@ -261,7 +261,8 @@ fn a_secret_in_a_wrong_form_is_not_said() {
     }
 }
 
-/// What stands where a token might stand is not in the access log, and a source is where a command takes one.
+/// The access log omits text in the place of a token, and shows a source only where a command
+/// accepts one.
 #[test]
 fn no_argument_that_may_be_a_token_is_in_the_access_log() {
     let folder = Folder::new("access-log");
@@ -277,7 +278,7 @@ fn no_argument_that_may_be_a_token_is_in_the_access_log() {
     let mut ask = |words: &[&str]| {
         stream.write_all(format!("{}\r\n", words.join(" ")).as_bytes()).unwrap();
         let mut line = String::new();
-        // Errors, texts and numbers take a line, and no other answer comes here.
+        // Errors, texts and numbers take one line each, and no other replies come here.
         replies.read_line(&mut line).unwrap();
         line
     };
@@ -308,7 +309,8 @@ fn no_argument_that_may_be_a_token_is_in_the_access_log() {
     assert_eq!(ask(&["AUTH", "app", &made.token]), "+OK\r\n");
     wrong(&mut ask);
     assert!(ask(&["INCR", "default"]).starts_with(':'));
-    // What stands where others have a source is none, though there is one of that name.
+    // The text stands where other commands have a source, but is not one, even if that source
+    // exists.
     for words in [
         &["AUTH", "default", &made.token][..],
         &["AUTH", "default", &secret],

@@ -1,4 +1,4 @@
-//! Shares: what one client holds back or keeps open, another does not miss.
+//! Shares: the unread responses and open connections of one client do not affect another.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,14 +11,15 @@ use tonic::transport::{Channel, Endpoint};
 use super::{Made, bearer, entry, path, put, redis, status, token};
 use crate::server::{Folder, PATIENCE, Server, client, until};
 
-/// The most IDs of one answer: more bytes than the system keeps for whoever does not read.
+/// Largest number of IDs of one response: more bytes than the system buffers for a client that does
+/// not read.
 const BATCH: &str = "100000";
-/// Twenty of them may be unsent, for longer than a busy machine needs for a test.
+/// Limits: twenty responses may be unsent, for longer than a busy machine needs for a test.
 const UNREAD: &str = "[limits]\nunsent_max = 2_000_000\n[http]\nidle_max = \"10m\"\n[resp]\nwrite_time_max = \"10m\"\n";
-/// How many connections say nothing, on each port.
+/// Number of silent connections on each port.
 const SILENT: usize = 60;
 
-/// A server with two tokens and these limits.
+/// Starts a server with two tokens and these limits.
 fn guarded(folder: &Folder, limits: &str) -> (Server, Made, Made) {
     let (greedy, other) = (token(), token());
     let rights = ["mint,metrics *"];
@@ -39,7 +40,7 @@ fn connect(address: &str, says: &str) -> TcpStream {
     stream
 }
 
-/// What a connection is told until its end.
+/// Returns the data of a connection until its end.
 fn rest(mut stream: TcpStream) -> String {
     let mut said = Vec::new();
     // A reset is an end, too.
@@ -58,7 +59,7 @@ fn named<T>(message: T, token: &str) -> Request<T> {
     request
 }
 
-/// A batch over each protocol.
+/// Requests a batch over each protocol; returns which succeeded.
 async fn batches(server: &Server, name: &str, token: &str) -> [bool; 4] {
     let url = server.url(&format!("/v1/ids/default?count={BATCH}"));
     let bearer = bearer(token);
@@ -97,7 +98,7 @@ async fn unread_streams_of_one_token_starve_no_other() {
     let mut client = grpc(&server).await;
     let endless = MintStreamRequest { source: "default".into(), total: 1_000_000_000, key: None };
     let mut streams = Vec::new();
-    // On a busy machine some may end, and count no more.
+    // On a busy machine some streams may end, and count no more.
     let refused = async {
         while let Ok(stream) = client.mint_stream(named(endless.clone(), &greedy.token)).await {
             streams.push(stream);
@@ -132,12 +133,12 @@ async fn silent_connections_keep_nobody_out() {
         assert_eq!(status(&["--http2-prior-knowledge", &server.url("/readyz")]), "200");
     }
     assert_eq!(batches(&server, "other", &other.token).await, [true; 4]);
-    // Who had shown a token has its connection still.
+    // The connection with a token is still open.
     named.write_all(b"PING\r\n").unwrap();
     let mut pong = [0; 7];
     named.read_exact(&mut pong).unwrap();
     assert_eq!(&pong, b"+PONG\r\n");
-    // The first that came was told why it had to go.
+    // The first silent connection got the reason before it was closed.
     let said = rest(silent.swap_remove(1));
     assert!(said.contains("-ERR closed") && said.contains("resp.connections_max"), "{said:?}");
     server.says("all places are taken");
@@ -163,14 +164,14 @@ fn connections_without_a_token_end_in_time() {
     );
     let said = rest(connect(&server.http, "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n"));
     assert!(said.starts_with("HTTP/1.1 200 OK"), "{said}");
-    // It came before them, and is there.
+    // The connection is older than those, and still open.
     let mut named = named;
     named.write_all(b"QUIT\r\n").unwrap();
     assert_eq!(rest(named), "+OK\r\n+OK\r\n");
     assert_eq!(server.stop(), 0);
 }
 
-/// What another server has answered is kept by the one that was asked, until its client reads.
+/// A server keeps a forwarded response until its client reads it.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
 fn unread_answers_of_another_server_count_as_well() {

@@ -1,4 +1,5 @@
-//! TLS on both ports, by curl, redis-cli, gRPC and this command; and certificates that are replaced.
+//! TLS on both ports, with curl, redis-cli, gRPC and this command; and the replacement of
+//! certificates.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -104,7 +105,7 @@ fn a_certificate_is_replaced_while_the_server_serves() {
     let status_by = |ca: &str| status(&["--cacert", ca, &https(&server, "/livez")]);
     assert_eq!((status_by(&old).as_str(), status_by(&new).as_str()), ("200", "000"));
 
-    // A connection that is open goes on over the change.
+    // An open connection continues over the change.
     let mut open = Command::new(programs::installed("redis-cli"));
     open.args(redis(&server, &old)).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut open = open.spawn().unwrap();
@@ -118,7 +119,7 @@ fn a_certificate_is_replaced_while_the_server_serves() {
     };
     ping();
 
-    // What cannot be used changes nothing: a certificate with the key of another.
+    // An unusable file changes nothing: the certificate does not match the key.
     let Signed { key, .. } = after.sign();
     put(&folder, "key.pem", &key);
     server.says("the certificates of before stay");
@@ -178,7 +179,7 @@ fn whoever_does_not_shake_hands_is_cut_off() {
     let limits = "[http]\nhead_time_max = \"500ms\"\n[resp]\nframe_time_max = \"500ms\"\n";
     let server = serve(&folder, &[limits]);
     for address in [&server.http, &server.resp] {
-        // Nothing, a beginning that never ends, and what is no TLS.
+        // The client sends nothing, an unfinished start of TLS, and a text without TLS.
         for said in [&b""[..], b"\x16\x03\x01\x02\x00\x01", b"PING\r\nGET / HTTP/1.1\r\n\r\n"] {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -187,11 +188,11 @@ fn whoever_does_not_shake_hands_is_cut_off() {
             if let Err(error) = stream.read_to_end(&mut told) {
                 assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{said:?}: {error}");
             }
-            // An alert of TLS, at most.
+            // The response is a TLS alert at most.
             assert!(told.len() <= 7, "{said:?}: {told:?}");
         }
     }
-    // One that has just come does not hold up a stop.
+    // A fresh connection does not delay a stop.
     let _resting = TcpStream::connect(&server.http).unwrap();
     assert_eq!(server.stop(), 0);
 }

@@ -1,4 +1,4 @@
-//! Tokens: who has them, and how they are rotated.
+//! Tokens: their holders, and their rotation.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -107,7 +107,7 @@ fn tokens_are_rotated_while_the_server_serves() {
     assert_eq!(status_of(&old), "200");
     server.says("token a changed: before");
 
-    // A mistake changes nothing, and is told without what stands there.
+    // An error changes nothing, and its message does not quote the text.
     put(&folder, "tokens.toml", &format!("[a]\nhashes = [{:?}]\n", old.token));
     server.signal("-HUP");
     server.says("the tokens of before stay");
@@ -170,7 +170,8 @@ fn doctor_names_the_tokens_that_soon_expire() {
     assert!(named[0].contains(", in 10 days: "), "{said}");
 }
 
-/// It names everything else that is trusted. Of a link, as Kubernetes mounts it, the file counts.
+/// The configuration names all other trusted files. For a link, as Kubernetes mounts it, the target
+/// counts.
 #[test]
 fn a_configuration_that_others_write_is_refused_and_a_secret_in_it_is_told() {
     let folder = Folder::new("own-rights");
@@ -212,7 +213,7 @@ fn a_configuration_that_others_write_is_refused_and_a_secret_in_it_is_told() {
     assert_eq!(check(&secret), right());
 }
 
-/// What is shown to servers is trusted as what this server asks for.
+/// Credentials for servers need the same trust as the server's own tokens.
 #[test]
 fn a_token_that_others_write_is_shown_to_no_server() {
     let folder = Folder::new("shown-rights");
@@ -244,7 +245,7 @@ fn a_token_that_others_write_is_shown_to_no_server() {
     }
 }
 
-/// What others can write is not trusted, and what others can read is no secret.
+/// Files that other users can write are not trusted, and files that they can read are not secret.
 #[test]
 fn files_that_others_write_are_refused_and_those_that_they_read_are_told() {
     let folder = Folder::new("rights");
@@ -280,7 +281,7 @@ fn files_that_others_write_are_refused_and_those_that_they_read_are_told() {
     server.says("the file of peers.token can be read by everybody");
     server.says("the file of disguise.keys.1 can be read by everybody");
     assert!(!server.said().contains("the file of tokens.file"), "it has hashes: {}", server.said());
-    // Later as at the start.
+    // The same holds at run time.
     set_mode(&tokens, 0o666);
     server.says("is not trusted: chmod o-w; the tokens of before stay");
     assert_eq!(server.stop(), 0);

@@ -1,4 +1,4 @@
-//! What programs and operators do to the store through a server, and what they are refused, in the audit trail.
+//! The audit trail of store calls by programs and operators through a server, and of their errors.
 
 use snowmint_coord::{Avoid, FastForward, LetGo, Mark, Pool, Reuse, Store as _, Take, random};
 
@@ -7,7 +7,8 @@ use super::programs::{Guest, now};
 use super::{entry, path, put, token};
 use crate::server::{Folder, Server};
 
-/// A server that offers its store to a token with these grants, and a program that shows it.
+/// Starts a server that offers its store to a token with these grants, and a program with this
+/// token.
 async fn offered(folder: &Folder, name: &str, grants: &str) -> (Server, Guest) {
     let made = token();
     let tokens = put(folder, "tokens.toml", &entry(name, &[&made.hash], &[grants]));
@@ -19,7 +20,7 @@ async fn offered(folder: &Folder, name: &str, grants: &str) -> (Server, Guest) {
     (server, guest)
 }
 
-/// By its rights and by a bound, for which the store is not asked, and by what there is.
+/// The calls fail by permissions and by a bound, without a store call, and by the store's state.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_program_may_not_do_leaves_a_line() {
     let folder = Folder::new("not-allowed");
@@ -59,7 +60,7 @@ async fn who_moves_the_whole_store_leaves_a_line() {
     has_line(&server, &["store moved forward: ", "writes at least 1000", by]);
 }
 
-/// As a server does that has its store from another.
+/// A server on another server's store makes these calls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_takes_numbers_in_order_and_lets_them_go_leaves_a_line_each() {
     let folder = Folder::new("taken");
@@ -76,7 +77,7 @@ async fn who_takes_numbers_in_order_and_lets_them_go_leaves_a_line_each() {
         length: 0,
         request: random::request().unwrap(),
     };
-    // Nobody knows it yet.
+    // The member has not joined yet.
     guest.store.take(&take(), now()).await.unwrap_err();
     has_line(&server, &["program not took", by, "why="]);
     guest.join(0, 600_000).await.unwrap();
