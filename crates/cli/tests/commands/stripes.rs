@@ -172,8 +172,8 @@ fn one_installation_is_restriped_by_its_own_mark() {
     assert!(ids.iter().all(|id| id % 16 == 5) && ids[1] == ids[0] + 16, "{ids:?}");
 }
 
-/// A deployment replaces a lost one. The lost one's numbers end where the others have come to, or
-/// at `--first`.
+/// A deployment replaces a lost one. The lost numbers end where the other deployments have come to,
+/// or at `--first`.
 #[test]
 fn who_gets_the_stripe_of_another_begins_above_what_the_others_handed_out() {
     let place = tempfile::tempdir().unwrap();

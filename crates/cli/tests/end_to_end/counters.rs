@@ -8,7 +8,7 @@ use snowmint_testkit::servers;
 
 use super::server::{Folder, Server, client, curl, until};
 
-/// Leases of section owners. Short where servers take over from others; long where a machine that
+/// Leases of section owners. Short where servers take over from peers; long where a machine that
 /// stands still for some seconds must not lose keys; and endless.
 const SHORT: &str = "6s";
 const LONG: &str = "15s";

@@ -15,7 +15,7 @@ kind = "snowflake"
 layout = "twitter"
 "#;
 
-/// Backward steps of the clock, from a millisecond to ten years; the clock returns after each.
+/// Backward steps of the clock, from a millisecond to ten years.
 const STEPS_BACK_MS: [i64; 10] =
     [1, 7, 450, 2_000, 29_000, 61_000, 3_600_000, 86_400_000, 31_536_000_000, 315_360_000_000];
 
@@ -25,7 +25,7 @@ fn no_round_of_kills_and_clock_steps_repeats_an_id() {
     let (config, log) = (folder.join("config.toml"), folder.join("ids"));
     fs::write(&config, CONFIG).unwrap();
     let mut all = String::new();
-    // Each step back occurs once at each of the three places in a cycle.
+    // Every third round has the true clock; each step occurs once at both other places of a cycle.
     for round in 0..30 {
         let offset_ms = match round % 3 {
             0 => 0,

@@ -1,7 +1,7 @@
 //! An idle server does almost no work, and loses nothing.
 //!
-//! All measurements belong to the server's own process and to its own decisions: the number of
-//! times that its threads go to sleep, not the number of times that a busy machine preempts them.
+//! All measurements belong to the server's own process and to its own decisions. They count how
+//! often its threads go to sleep, not how often a busy machine preempts them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,5 @@
-//! Namespaces that share a database and its history: the effect of one's recovery on the others.
+//! Namespaces that share a database and its history: the effect of one namespace's recovery on the
+//! other.
 
 use snowmint_testkit::servers::{Postgres, Server as Store};
 

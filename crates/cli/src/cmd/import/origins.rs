@@ -60,7 +60,7 @@ pub(super) struct LeafSnowflake {
 /// `WORKER_NODE`.
 ///
 /// A process that borrowed time may have minted far ahead of any clock: consider this before giving
-/// --stopped. --stopped is rejected until --layout gives the epoch of its IDs: the shipped epoch
+/// --stopped. That option is rejected until --layout gives the epoch of its IDs: the shipped epoch
 /// has run out, and a layout with a later epoch repeats its IDs.
 #[derive(Debug, Args)]
 pub(super) struct UidGenerator {

@@ -39,7 +39,7 @@ pub(super) struct Redis {
     /// Leave this key out; may be given several times.
     #[arg(long, value_name = "KEY")]
     except: Vec<String>,
-    /// Counter source whose keys they become.
+    /// Counter source that gets them as keys.
     #[arg(long, value_name = "SOURCE", default_value = snowmint_coord::node::BUILTIN_COUNTERS)]
     source: String,
     /// Prefix to remove from their names.

@@ -57,7 +57,7 @@ pub(super) struct How {
 /// because the journal is a copy or damaged. Stop every server of the store first. Nothing ever
 /// moves back. Worker marks move past the journal's marks. They also move past the clock, by as
 /// much as servers of this configuration (worker.window, worker.lead_max, clock.skew_max, the
-/// sources' lead_max) can have minted ahead of it: use the servers' configuration, and check that
+/// sources' lead_max) can have minted ahead of it. Use the servers' configuration, and check that
 /// this clock is right. Minting can begin at the printed time. Give numbers of segment sources that
 /// only the lost store knew by --segment. Sources of the configuration that the store lacks are
 /// defined, and with --config a missing SQLite file is created: a completely lost store is created

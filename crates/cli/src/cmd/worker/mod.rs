@@ -30,10 +30,11 @@ pub(crate) struct Worker {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List all worker numbers that were ever held: by the called server (own), by another member
-    /// (live), by no running process (free), excluded (avoided), or by a client's external lease up
-    /// to its mark (lent). Each has owner, host (in a container, its name), process, mark, and the
-    /// times of the process's launch, of the claim and of the last renewal.
+    /// List all worker numbers that were ever held. A number is held by the called server (own), by
+    /// another member (live), by no running process (free), or by a client's external lease up to
+    /// its mark (lent). Excluded numbers (avoided) are listed, too. Each has owner, host (in a
+    /// container, its name), process, mark, and the times of the process's launch, of the claim and
+    /// of the last renewal.
     List(List),
     Recover(recover::Recover),
     FastForward(fast_forward::FastForward),

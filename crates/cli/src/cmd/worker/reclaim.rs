@@ -23,7 +23,7 @@ use crate::when::{self, Zone};
 /// server mints with them until the clock reaches their marks. Without --no-ids-ahead it only shows
 /// the holders and the new marks. These lie ahead of the clock by as much as servers of this
 /// configuration (worker.window, worker.lead_max, clock.skew_max, the sources' lead_max) can have
-/// minted, as with worker fast-forward: use the servers' configuration, and check that this clock
+/// minted, as with worker fast-forward. Use the servers' configuration, and check that this clock
 /// is right. No other mark ever falls, and the store cannot check that it may: IDs minted from the
 /// new mark on come again. So give --no-ids-ahead only if no such ID is in use, and the former
 /// holders mint no more. Numbers with marks not that far ahead stay unchanged. Excluded numbers,

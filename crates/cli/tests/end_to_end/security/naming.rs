@@ -243,7 +243,7 @@ async fn a_source_that_comes_to_name_more_takes_a_right_over_that() {
     let more = written("guest-several", &more, &several.identity);
     assert_lacks(guest.writes("alter", more).await, "admin store:c");
 
-    // The text has the same identity, but would make the source readable with the key of others.
+    // The text has the same identity, but would make the source readable with another source's key.
     let hidden = guest.get("guest-hidden").await;
     for (from, to) in [(",\"version\":2", ""), ("\"key\":1", "\"key\":2")] {
         let other = hidden.spec.replace(from, to);

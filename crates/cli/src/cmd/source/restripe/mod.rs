@@ -9,8 +9,6 @@
 //!
 //! The stores of a multi-store source are deployments like any other, which this command opens
 //! itself. A store that does not have the source yet gets it above the parting number.
-//! The stores of one source with several are installations like any other, which this command opens
-//! itself; one that does not have the source yet gets it above that number.
 
 mod place;
 
