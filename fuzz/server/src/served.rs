@@ -12,6 +12,15 @@ use tokio::{
 pub const HONEST: &str = "honest-token-0123456789-abcdefghij";
 pub const HOSTILE: &str = "hostile-token-0123456789-abcdefghi";
 
+/// Memory of a server, in KiB.
+#[derive(Clone, Copy)]
+pub struct Memory {
+    /// Allocated memory, without the program's code, which becomes resident as rare paths run.
+    pub own_kib: u64,
+    /// Largest resident memory so far, code included.
+    pub most_kib: u64,
+}
+
 pub struct Served {
     pub http: SocketAddr,
     pub resp: SocketAddr,
@@ -49,14 +58,14 @@ impl Served {
         Ok(Self { http, resp, child, folder })
     }
 
-    /// Returns the memory in KiB: at present, and at its peak.
-    pub fn memory_kib(&self) -> Option<(u64, u64)> {
+    /// Returns the server's memory.
+    pub fn memory(&self) -> Option<Memory> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()?)).ok()?;
         let field = |key: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(key))?;
             line.split_whitespace().next()?.parse().ok()
         };
-        Some((field("VmRSS:")?, field("VmHWM:")?))
+        Some(Memory { own_kib: field("RssAnon:")?, most_kib: field("VmHWM:")? })
     }
 
     pub fn ended(&mut self) -> Option<String> {
