@@ -1,8 +1,7 @@
 //! External leases ([`lend`](crate::lend)): worker numbers for processes that mint by themselves.
 //!
-//! The servers' clocks decide here who has a number, since an external client knows no terms. So a
-//! server with a clock too far from the store's neither grants, keeps nor takes back external
-//! leases.
+//! An external client knows no terms, so the servers' clocks decide here. A server with a clock too
+//! far from the store's neither grants, keeps nor takes back external leases.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -197,9 +196,8 @@ impl Node {
         Err(overtaken("take back"))
     }
 
-    /// Returns the member under which this node grants external leases. A node that has not joined
-    /// cannot know whether the store is still the same; a node that has just started joins in a
-    /// moment.
+    /// Returns the member under which this node grants external leases. Waits for a node that has
+    /// just started; one that has not joined cannot know whether the store is still the same.
     async fn lender(&self, borrower: &Borrower) -> Result<Incarnation> {
         borrower.check().map_err(|kind| Error::new("lend", kind))?;
         let timer = &self.core().around.timer;
@@ -338,8 +336,7 @@ impl Core {
         Ok(Lent { number, after })
     }
 
-    /// Moves the marks of a client's slots ahead. Returns false when another server has moved one,
-    /// or has one.
+    /// Moves the marks of a client's slots ahead. Returns false when another server moved or has one.
     async fn prolong(
         &self,
         borrower: &Borrower,
