@@ -118,6 +118,10 @@ impl World {
         self.machines[index].weather.calm();
         self.machines[index].waits_for_recovery = false;
         let up = self.line.up.swap(true, Ordering::SeqCst);
+        // A transaction of another process would only delay the result.
+        for machine in &self.machines {
+            machine.weather.holds_up_ms.store(0, Ordering::SeqCst);
+        }
         self.line.let_on();
         self.start(index);
         self.come_up(index).await;
