@@ -172,7 +172,7 @@ fn an_alert_says_whether_a_clock_is_ahead_or_behind() {
     let folder = tempfile::tempdir().unwrap();
     let alert = |offset: &str, annotations: &[&str]| {
         let description =
-            "Beyond clock.skew_max (10 s) the server is not ready. Look at both clocks.";
+            "Beyond clock.skew_max (10 s) the server is not ready. Check both clocks.";
         let alerts: Vec<_> = annotations
             .iter()
             .map(|summary| {
@@ -194,8 +194,8 @@ fn an_alert_says_whether_a_clock_is_ahead_or_behind() {
         })
     };
     let tests = [
-        alert("7+0", &["The clock of a is ahead of the one it is held against: 7 s"]),
-        alert("-7+0", &["The clock of a is behind the one it is held against: -7 s"]),
+        alert("7+0", &["The clock of a is ahead of its time reference: 7 s"]),
+        alert("-7+0", &["The clock of a is behind its time reference: -7 s"]),
         alert("1+0", &[]),
         alert("-1+0", &[]),
     ];
