@@ -1,11 +1,12 @@
--- Takes numbers of a source in one step, if nothing but its mark has changed since the caller looked.
--- KEYS: root hash, hash of the sources. ARGV: 1 the store's record, 2 the server's run, if each is another
--- store, 3 the count of changes that there are at least, 4 the source, 5 what stands before its mark, 6 how
--- many numbers; then nothing, or 'range', first, end, or 'now', epoch and unit in milliseconds, numbers a
--- tick, last tick, lag and lead in ticks.
--- Answers what it found: mark, floor, version, time, namespace; and if there were numbers, count of changes,
--- first number and end. Answers no words where the caller must stand back, and nothing where it must look at
--- the rows, or Lua's numbers do not reach.
+-- Takes numbers of a source in one step, if only the source's mark has changed since the caller read the rows.
+-- KEYS: root hash, hash of the sources.
+-- ARGV: 1 the store's record, 2 the server's run (empty unless each run is another store), 3 the lowest possible count
+-- of changes, 4 the source, 5 the text before its mark, 6 the count of numbers.
+-- Then nothing; or 'range', first, end; or 'now', epoch and unit in milliseconds, numbers a tick, last tick, lag and
+-- lead in ticks.
+-- Returns the values found: mark, floor, version, time (seconds, microseconds), namespace; and if there were numbers,
+-- the count of changes, first number and end. Returns an empty list where the caller must stand back. Returns false
+-- where the caller must read the rows, or a number exceeds Lua's exact range.
 local EXACT = 9007199254740991
 local root = redis.call('HMGET', KEYS[1], 'store', 'namespace', 'writes', 'way')
 if root[1] ~= ARGV[1] or tonumber(root[3] or '0') < tonumber(ARGV[3]) then return false end
@@ -17,7 +18,7 @@ if not before or string.sub(before, -#ARGV[5]) ~= ARGV[5] then return false end
 local now = redis.call('TIME')
 local ms = tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
 local rest = tonumber(root[4] or '0') - ms
--- A clock that was set back makes nobody stand back for longer.
+-- After the clock was set back, no caller stands back for longer.
 if rest > 0 and rest <= 50 then return {} end
 local first, length = tonumber(mark), tonumber(ARGV[6])
 local stop = first + length
@@ -29,7 +30,7 @@ elseif ARGV[7] == 'now' then
   local last, lag, lead = tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])
   local tick = math.floor((ms - epoch) / unit)
   if tick < 0 or tick > last then return false end
-  -- Only a clock that is behind what was handed out is led.
+  -- Numbers lead only a clock that is behind issued numbers.
   local latest = math.floor((first - 1) / size) > tick and math.min(tick + lead, last) or tick
   first = math.max(first, math.max(tick - lag, 0) * size)
   stop = math.min(first + length, (latest + 1) * size)

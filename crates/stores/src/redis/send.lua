@@ -1,9 +1,10 @@
--- Carries a batch out: KEYS[1] has the count of changes; ARGV[1] is the time before which it is too early, in
--- Unix milliseconds, ARGV[2] the server's run, if each is another store, ARGV[3] the store's record, if it is known,
--- ARGV[4] how many fields are expected.
--- Each of these is three arguments: number of its key, field, version ('0': no such field).
--- Then come the changes, four arguments each: number of its key, field, '=' or '-', value.
--- Answers the count of changes, or -1 when a field has another version, it is too early, another run or store.
+-- Executes a batch. KEYS[1] has the count of changes. ARGV[1] is the earliest time for the batch, in Unix milliseconds;
+-- ARGV[2] the server's run, if each run is another store; ARGV[3] the store's record, if known; ARGV[4] the number of
+-- expected fields.
+-- Each expected field is three arguments: number of its key, field, version ('0': no such field).
+-- The changes follow, four arguments each: number of its key, field, '=' or '-', value.
+-- Returns the count of changes, or -1 when a field has another version, the time is too early, or the run or the store
+-- is another.
 if ARGV[1] ~= '0' then
   local now = redis.call('TIME')
   if tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000) < tonumber(ARGV[1]) then return -1 end
