@@ -1,18 +1,18 @@
-// The server's public HTTP interface, one function for each call. No other file sends anything.
+// The server's public HTTP interface, one function for each call. No other file sends requests.
 
 import { parse, write } from "./values.js";
 
-/** Longer than the server takes for any answer. */
+/** Time limit of a call, longer than the server takes for any response. */
 const PATIENCE_MS = 40_000;
 
 let token = "";
 
-/** From now on, this token is shown; none if it is empty. */
+/** Sets the token of all later calls; an empty one means none. */
 export function show(secret) {
   token = secret;
 }
 
-/** What the server says instead of an answer, or that it said nothing. */
+/** An error from the server, or a call without a response (`status` 0). */
 export class Refusal extends Error {
   constructor(status, code, message, retryAfterMs) {
     super(message);
@@ -23,8 +23,8 @@ export class Refusal extends Error {
 }
 
 /**
- * One call. `path` is as the server's description has it; what stands in braces is taken from `parts`. Answers the
- * body as text.
+ * Makes a call and returns the body as text. `path` is the path in the OpenAPI description; `parts` has the values for
+ * names in braces. A status in `taken` is a result, not an error.
  */
 async function call(method, path, { parts = {}, query = {}, body, taken = [] } = {}) {
   const filled = path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(parts[name]));
@@ -32,7 +32,7 @@ async function call(method, path, { parts = {}, query = {}, body, taken = [] } =
   const headers = { accept: "application/json" };
   if (token) headers.authorization = `Bearer ${token}`;
   if (body !== undefined) headers["content-type"] = "application/json";
-  // Relative: the console may lie behind a proxy that puts a path before it.
+  // A relative URL, since a proxy may add a path prefix.
   const url = filled.slice(1) + (asked && `?${asked}`);
   const signal = AbortSignal.timeout(PATIENCE_MS);
   let response;
@@ -41,7 +41,7 @@ async function call(method, path, { parts = {}, query = {}, body, taken = [] } =
     response = await fetch(url, { method, headers, body, signal, cache: "no-store" });
     text = await response.text();
   } catch (error) {
-    throw new Refusal(0, "no_answer", `The server does not answer: ${error.message}`);
+    throw new Refusal(0, "no_answer", `no complete response from the server: ${error.message}`);
   }
   if (!response.ok && !taken.includes(response.status)) throw refusal(response, text);
   return text;
@@ -52,12 +52,12 @@ function refusal(response, text) {
     const { code, message, retry_after_ms: retryAfterMs } = parse(text).error;
     return new Refusal(response.status, code, message, retryAfterMs);
   } catch {
-    // Something between us and the server, such as a proxy, speaks otherwise.
+    // A proxy between the page and the server may send an error in another format.
     return new Refusal(response.status, response.statusText, text.slice(0, 500));
   }
 }
 
-/** Whether the server can mint; one that cannot says so with 503, which is an answer. */
+/** Readiness; a server that cannot mint returns it with 503. */
 export const readiness = async () => parse(await call("GET", "/readyz", { taken: [503] }));
 export const server = async () => parse(await call("GET", "/v1/server"));
 export const metrics = () => call("GET", "/metrics");
@@ -66,7 +66,7 @@ export const source = async (name) =>
   parse(await call("GET", "/v1/sources/{name}", { parts: { name } }));
 export const define = async (definition) =>
   parse(await call("POST", "/v1/sources", { body: write(definition) }));
-/** Only if the source still has this version. */
+/** Alters the source only if it still has this version. */
 export const alter = async (name, version, changes) =>
   parse(await call("PATCH", "/v1/sources/{name}", { parts: { name }, body: write({ version, ...changes }) }));
 export const remove = (name) => call("DELETE", "/v1/sources/{name}", { parts: { name } });
@@ -74,7 +74,7 @@ export const workers = async () => parse(await call("GET", "/v1/workers"));
 export const layouts = async () => parse(await call("GET", "/v1/layouts"));
 export const layout = async (layout) =>
   parse(await call("GET", "/v1/layouts/{layout}", { parts: { layout } }));
-/** A POST, so that no key stands in an address, and nothing mints again when a page is loaded again. */
+/** Mints with a POST, so that a URL contains no key, and a page reload mints nothing. */
 export const mint = async (source, wish) =>
   parse(await call("POST", "/v1/ids/{source}", { parts: { source }, body: write(wish) }));
 /** `by` is either a `source` or a `layout`. */

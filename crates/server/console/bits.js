@@ -1,10 +1,10 @@
-// The bits of an ID. Nothing here knows the page.
+// The bits of an ID, independent of the page.
 
 const FIELDS = ["time", "clock", "worker", "sequence"];
 
 /**
- * The fields of a layout written out in full, from the highest bit to the lowest. A worker that the layout
- * splits is several. `shift` is how far a field's lowest bit is from the ID's.
+ * Returns the fields of a full layout, from the highest bit to the lowest. A worker field that the layout splits is
+ * several fields. `shift` is the distance of a field's lowest bit from the ID's lowest bit.
  */
 export function fieldsOf(layout) {
   const fields = [];
@@ -24,7 +24,7 @@ export function fieldsOf(layout) {
   return fields;
 }
 
-/** The fields, each with its value in this ID and its bits as text. IDs have up to 64 bits: BigInt. */
+/** Returns the fields, each with its value in this ID and its bits as text. IDs have up to 64 bits, thus BigInt. */
 export function split(id, fields) {
   const number = BigInt(id);
   return fields.map((field) => {
@@ -33,7 +33,7 @@ export function split(id, fields) {
   });
 }
 
-/** Fields in words. */
+/** Returns the fields as text. */
 export function described(fields) {
   return fields.map(({ name, bits }) => `${name} ${bits} ${bits === 1 ? "bit" : "bits"}`).join(", ");
 }

@@ -1,4 +1,4 @@
-// Asks before something is changed, and says what it means.
+// The dialog that explains a change before the user confirms it.
 
 import { byId, el } from "./dom.js";
 
@@ -15,8 +15,8 @@ yes.addEventListener("click", () => dialog.close("yes"));
 byId("confirm-no").addEventListener("click", () => dialog.close("no"));
 
 /**
- * Whether a person wants it. `means` are sentences, `lines` what is sent; with `name`, what is not to be undone is
- * confirmed by typing that name.
+ * Returns whether the user confirms a change. `means` are sentences that explain it, `lines` the data to send. With
+ * `name`, for a change that cannot be undone, the user must type this name.
  */
 export function confirm({ title, means, lines = [], action, name = "" }) {
   byId("confirm-title").textContent = title;

@@ -1,4 +1,4 @@
-// The bound of a counter by its key: looked at, which takes nothing, and raised.
+// The bound of a counter by its key: shown, without taking a number, and raised.
 
 import * as api from "./api.js";
 import { confirm } from "./confirm.js";
@@ -12,7 +12,7 @@ export function begin() {
   onSubmit(byId("counter-raise-form"), raise);
 }
 
-/** Of this source, or of none. */
+/** Shows the forms for this counter source; hides them without one. */
 export function load(name) {
   if (name === source) return;
   source = name;
@@ -25,22 +25,22 @@ async function look() {
   await attempt(byId("counter-notice"), async () => {
     const key = byId("counter-key").value;
     const { bound } = await api.bound(source, key);
-    tell(byId("counter-done"), `${key}: ${grouped(bound)} is the highest number that anybody may have been answered.`);
+    tell(byId("counter-done"), `${key}: ${grouped(bound)} is the highest number that a caller may have received.`);
   });
 }
 
 async function raise() {
   await attempt(byId("counter-notice"), async () => {
-    // The address may name another source by the time that it is confirmed.
+    // The address may name another source when the user confirms.
     const of = source;
     const key = byId("counter-key").value;
     const bound = byId("counter-bound").value.trim();
-    if (key === "") throw new Error("Say the key first.");
+    if (key === "") throw new Error("the key is empty; enter a key");
     const sure = await confirm({
-      title: `Raise the counter of ${key}?`,
+      title: `Raise the bound of ${key}?`,
       means: [
-        `Every later number of this key is greater than ${grouped(bound)}. Nothing can be lowered again.`,
-        "Keys share a mark with others of their section, whose numbers may jump as well.",
+        `Every later number of this key is greater than ${grouped(bound)}. No call lowers the bound again.`,
+        "All keys of a section share one mark, so the numbers of the other keys may jump as well.",
       ],
       action: "Raise",
     });

@@ -1,4 +1,4 @@
-// What an ID says, with its bits.
+// The form that decodes an ID and draws its bits.
 
 import * as api from "./api.js";
 import { fieldsOf, split } from "./bits.js";
@@ -7,11 +7,11 @@ import * as drawing from "./drawing.js";
 import { choices } from "./sources.js";
 import { grouped } from "./values.js";
 
-/** It changes by nobody but the person who looks. */
+/** Only the user changes this part. */
 export const everyMs = 0;
 
 const by = byId("decode-by");
-/** An ID that another part wants to be read. */
+/** An ID that another part offers for decoding. */
 let offered;
 
 export function begin() {
@@ -24,7 +24,7 @@ export function begin() {
   onSubmit(byId("decode-form"), decode);
 }
 
-/** Goes to this part, with an ID of a source. */
+/** Shows this part, and decodes an ID of a source. */
 export function offer(id, source) {
   offered = { id, source };
   location.hash = "#decode";
@@ -71,7 +71,7 @@ function said(read) {
     ["Time", read.time && when(read.time)],
     ["Tick", number(read.tick)],
     ["Worker", number(read.worker)],
-    ["Worker’s parts", read.worker_parts && read.worker_parts.map(grouped).join(" and ")],
+    ["Worker parts", read.worker_parts && read.worker_parts.map(grouped).join(" and ")],
     ["Clock sequence", number(read.clock)],
     ["Sequence", number(read.sequence)],
     ["Period", read.period],

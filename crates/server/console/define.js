@@ -1,4 +1,4 @@
-// A new source.
+// The form that defines a source.
 
 import * as api from "./api.js";
 import { confirm } from "./confirm.js";
@@ -17,7 +17,7 @@ export function begin() {
   byId("define-box").addEventListener("toggle", offerLayouts);
 }
 
-/** The names of layouts, once they are wanted. A server that does not tell them takes them all the same. */
+/** Offers the names of layouts when the user opens the form. */
 async function offerLayouts() {
   const list = byId("layout-names");
   if (list.childElementCount > 0) return;
@@ -25,7 +25,7 @@ async function offerLayouts() {
     const { layouts } = await api.layouts();
     fill(list, layouts.filter((layout) => layout.can_mint).map(({ name, about }) => el("option", { value: name }, about)));
   } catch {
-    // Nothing to offer.
+    // Without the list, the user can still type a layout.
   }
 }
 
@@ -36,14 +36,15 @@ async function define() {
     const above = new Map([["kind", kind.value], ...(layout ? [["layout", layout]] : [])]);
     const lines = fromLines(byId("define-keys").value);
     for (const key of lines.keys()) {
-      if (above.has(key)) throw new Error(`${key} is said twice: above, and among the lines`);
+      if (above.has(key)) throw new Error(`key "${key}" is set twice: in its own field and in a line; remove the line`);
     }
     const keys = new Map([...above, ...lines]);
     const sure = await confirm({
       title: `Define ${name}?`,
       means: [
         "Every server of the namespace mints from it.",
-        "What its IDs depend on (kind, layout, epoch, stripe) can never change under this name, also after it was deleted.",
+        "The keys on which the IDs depend (kind, layout, epoch) never change under this name, not even after a deletion.",
+        "Only snowmint source restripe changes the stripe.",
       ],
       lines: [`[sources.${name}]`, ...toLines(keys)],
       action: "Define",

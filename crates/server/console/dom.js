@@ -1,13 +1,13 @@
-// The few things that the console does to the page. What the server says goes in as text, never as markup.
+// The changes that the console makes to the page. Texts of the server are inserted as text, never as markup.
 
 import { distance, readable, span } from "./values.js";
 
-/** What is left out: conditions that do not hold end in one of these. */
+/** Values that are skipped as children, attributes and facts: results of conditions that are false. */
 const NOTHING = [undefined, null, false, ""];
 
 export const byId = (id) => document.getElementById(id);
 
-/** An element with attributes (functions are listeners: `onclick`) and children; what is not there is left out. */
+/** Creates an element with attributes (functions are listeners: `onclick`) and children, without those in NOTHING. */
 export function el(name, attributes = {}, ...children) {
   const node = document.createElement(name);
   for (const [attribute, value] of Object.entries(attributes)) {
@@ -21,7 +21,7 @@ export function el(name, attributes = {}, ...children) {
 
 const there = (children) => children.flat(2).filter((child) => !NOTHING.includes(child));
 
-/** Other children for a node. Whoever had the keyboard's focus within it keeps it, if it has an id. */
+/** Replaces the children of a node; keeps the focus of a child with an id, and the scroll positions of tables. */
 export function fill(node, ...children) {
   const { activeElement } = document;
   const focused = node.contains(activeElement) ? activeElement.id : "";
@@ -34,8 +34,8 @@ export function fill(node, ...children) {
 }
 
 /**
- * A table. A column is `{ title, cell(row), numeric }`; the first names its row. On a narrow screen it scrolls by
- * itself, also by keyboard.
+ * Creates a table. A column is `{ title, cell(row), numeric }`; the first column names the row. On a narrow screen only
+ * the table scrolls, also by keyboard.
  */
 export function table({ caption, columns, rows, empty, marks }) {
   if (rows.length === 0) return el("p", { class: "empty" }, empty);
@@ -56,40 +56,40 @@ export function table({ caption, columns, rows, empty, marks }) {
   );
 }
 
-/** Names and what they stand for; those without a value are left out. */
+/** Creates a list of names and values, without the names that have no value. */
 export function facts(pairs) {
   const there = pairs.filter(([, value]) => !NOTHING.includes(value));
   return el("dl", {}, there.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 }
 
-/** A time, with how far it lies from now below it. */
+/** Creates a time, with its distance from now. */
 export function when(time) {
   if (!time) return "";
   const far = distance(time, Date.now());
   return el("time", { datetime: time }, readable(time), far && el("small", {}, far));
 }
 
-/** How far a time lies from now, where that is what one wants to know; the time itself when pointed at. */
+/** Creates the distance of a time from now, with the time as a tooltip. */
 export function ago(time) {
   if (!time) return "";
   return el("time", { datetime: time, title: readable(time) }, distance(time, Date.now()) || readable(time));
 }
 
-/** The day of a time, with how far it lies from now below it; the time itself when pointed at. */
+/** Creates the day of a time, with its distance from now, and the time as a tooltip. */
 export function day(time) {
   const far = distance(time, Date.now());
   return el("time", { datetime: time, title: readable(time) }, time.split("T")[0], far && el("small", {}, far));
 }
 
-/** A refusal in the server's own words. */
+/** Returns the text of an error, with the server's message unchanged. */
 export function said(error) {
   const { status, code, message, retryAfterMs } = error;
   const what = code ? `${status ? `${status} ` : ""}${code}: ` : "";
-  const retry = retryAfterMs === null || retryAfterMs === undefined ? "" : ` Ask again in ${span(Number(retryAfterMs))}.`;
+  const retry = retryAfterMs === null || retryAfterMs === undefined ? "" : `; retry after ${span(Number(retryAfterMs))}`;
   return `${what}${message}${retry}`;
 }
 
-/** Does the work; when it fails, the notice says why. Answers what the work did, else undefined. */
+/** Does the work and returns its result; if the work fails, shows the error in the notice and returns undefined. */
 export async function attempt(notice, work) {
   try {
     const done = await work();
@@ -102,13 +102,13 @@ export async function attempt(notice, work) {
   }
 }
 
-/** Words in a notice. The same again is not read out again. */
+/** Shows a text in a notice. A screen reader does not repeat an unchanged text. */
 export function tell(notice, words) {
   if (notice.textContent !== words) notice.textContent = words;
   notice.hidden = false;
 }
 
-/** What a form's sending does, once at a time. */
+/** Runs the work when the user submits the form, one run at a time. */
 export function onSubmit(form, work) {
   let busy = false;
   form.addEventListener("submit", async (event) => {

@@ -1,10 +1,10 @@
-// Bits, drawn. What is drawn stands beside it in words, too.
+// Drawings of bits. Each drawing also has a text.
 
 import { described } from "./bits.js";
 import { el, table } from "./dom.js";
 import { grouped } from "./values.js";
 
-/** Fields as wide as they have bits. */
+/** Draws fields, each as wide as its number of bits. */
 export function scale(fields) {
   const parts = fields.map(({ field, name, bits }) =>
     wide(bits, el("span", { class: `field ${field}`, title: `${name}: ${bits}` }, String(bits))),
@@ -12,7 +12,7 @@ export function scale(fields) {
   return el("div", { class: "scale", role: "img", "aria-label": described(fields) }, parts);
 }
 
-/** Every bit of an ID, those that are 1 filled, and what they say. `fields` are split. */
+/** Draws every bit of an ID, filled if it is 1, with a table of the fields. `fields` come from `split`. */
 export function bits(fields) {
   const parts = fields.map(({ field, bits, digits }) =>
     wide(bits, el("span", { class: `bits ${field}` }, [...digits].map((digit) => el("i", { class: digit === "1" && "one" })))),
@@ -24,10 +24,10 @@ export function bits(fields) {
     { title: "Value", numeric: true, cell: ({ value }) => grouped(value) },
     { title: "Binary", cell: ({ digits }) => el("code", {}, digits) },
   ];
-  return [drawn, table({ caption: "The bits of the ID, from the highest", columns, rows: fields })];
+  return [drawn, table({ caption: "Bits, highest first", columns, rows: fields })];
 }
 
-/** The page's policy forbids styles in attributes; set from here they are allowed. */
+/** Sets the width. The page's policy forbids style attributes, but not styles that a script sets. */
 function wide(bits, node) {
   node.style.flexGrow = String(bits);
   return node;

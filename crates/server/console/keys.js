@@ -1,11 +1,11 @@
-// The keys of a source as lines, such as a configuration file has: `step.min = 100`. Nothing here knows the page.
+// The keys of a source as lines of a configuration file (`step.min = 100`), independent of the page.
 
 import { parse, write } from "./values.js";
 
-/** What is in a source's body beside its keys. */
+/** The members of a source's body that are no keys. */
 const BESIDE = ["name", "version", "next", "shares"];
 
-/** The keys of a source's body by their dotted names. */
+/** Returns the keys of a source's body by their dotted names. */
 export function keysOf(body) {
   const keys = new Map();
   const add = (prefix, table) => {
@@ -18,21 +18,21 @@ export function keysOf(body) {
   return keys;
 }
 
-/** Keys as lines. */
+/** Returns the keys as lines. */
 export function toLines(keys) {
   return [...keys].map(([name, value]) => `${name} = ${write(value)}`);
 }
 
-/** The keys that lines say. Text may stand without quotes. Throws an Error that names the line. */
+/** Returns the keys of lines; text needs no quotes. Throws an Error that names the line. */
 export function fromLines(text) {
   const keys = new Map();
   text.split("\n").forEach((whole, index) => {
     const line = whole.trim();
     if (line === "" || line.startsWith("#")) return;
     const found = /^([A-Za-z_][\w.]*)\s*=\s*(.+)$/.exec(line);
-    if (!found) throw new Error(`line ${index + 1} is not KEY = VALUE: ${line}`);
+    if (!found) throw new Error(`line ${index + 1} is not of the form KEY = VALUE: ${line}`);
     const [, name, value] = found;
-    if (keys.has(name)) throw new Error(`line ${index + 1} says ${name} a second time`);
+    if (keys.has(name)) throw new Error(`line ${index + 1} repeats the key ${name}; remove one of the lines`);
     keys.set(name, valueOf(value, index + 1));
   });
   return keys;
@@ -46,19 +46,19 @@ function valueOf(text, line) {
     const value = JSON.parse(text);
     if (typeof value === "string") return value;
   } catch {
-    // Told below.
+    // The error below reports it.
   }
-  throw new Error(`line ${line} has no value that a key takes: ${text}`);
+  throw new Error(`line ${line} has an invalid value: ${text}; expected a text, a whole number, true or false`);
 }
 
-/** What is different, key by key: `from` or `to` is undefined where there is none. */
+/** Returns the changes, key by key: `from` or `to` is undefined without a value. */
 export function changes(before, after) {
   const names = new Set([...before.keys(), ...after.keys()]);
   const all = [...names].map((name) => ({ name, from: before.get(name), to: after.get(name) }));
   return all.filter(({ from, to }) => write(from) !== write(to));
 }
 
-/** Keys by their dotted names as tables in tables; undefined becomes null, which takes a key away. */
+/** Returns keys with dotted names as nested tables; undefined becomes null, which removes the key. */
 export function nested(entries) {
   const whole = {};
   for (const [name, value] of entries) {
@@ -68,7 +68,7 @@ export function nested(entries) {
     for (const part of parts) {
       if (!Object.hasOwn(table, part)) define(table, part, {});
       if (table[part] === null || typeof table[part] !== "object") {
-        throw new Error(`${name} lies within ${part}, which is a value itself`);
+        throw new Error(`key ${name} lies within ${part}, which has a value of its own`);
       }
       table = table[part];
     }
@@ -77,7 +77,7 @@ export function nested(entries) {
   return whole;
 }
 
-/** Also `__proto__` is but a name. */
+/** Defines a member of any name: `__proto__` is an ordinary name here. */
 function define(table, name, value) {
   Object.defineProperty(table, name, { value, enumerable: true, writable: true, configurable: true });
 }

@@ -1,4 +1,4 @@
-// Layouts: how the bits of an ID are divided, and what follows.
+// Layouts: the fields of an ID in bits, with the limits that result.
 
 import * as api from "./api.js";
 import { fieldsOf } from "./bits.js";
@@ -6,7 +6,7 @@ import { attempt, byId, day, el, facts, fill, onSubmit, table, when } from "./do
 import * as drawing from "./drawing.js";
 import { grouped, span } from "./values.js";
 
-/** It changes by nobody but the person who looks. */
+/** Only the user changes this part. */
 export const everyMs = 0;
 
 export function begin() {
@@ -18,30 +18,30 @@ export async function load() {
     const { layouts } = await api.layouts();
     const columns = [
       { title: "Name", cell: ({ name, about }) => [el("strong", {}, name), el("small", {}, about)] },
-      { title: "Bits, to scale", cell: ({ layout }) => drawing.scale(fieldsOf(layout)) },
+      { title: "Bits to scale", cell: ({ layout }) => drawing.scale(fieldsOf(layout)) },
       { title: "Unit", numeric: true, cell: ({ unit_ms }) => span(unit_ms) },
-      { title: "Lasts until", cell: ({ end, can_mint: can }) => [day(end), !can && el("small", {}, "cannot mint")] },
+      { title: "Lasts until", cell: ({ end, can_mint: can }) => [day(end), !can && el("small", {}, "decodes only")] },
       { title: "Workers", numeric: true, cell: ({ workers }) => grouped(workers) },
-      { title: "IDs/s a worker", numeric: true, cell: ({ ids_per_second: rate }) => grouped(rate) },
+      { title: "IDs/s per worker", numeric: true, cell: ({ ids_per_second: rate }) => grouped(rate) },
     ];
-    fill(byId("layouts-table"), table({ caption: "Layouts that have a name", columns, rows: layouts, empty: "" }));
+    fill(byId("layouts-table"), table({ caption: "Named layouts", columns, rows: layouts, empty: "" }));
   });
 }
 
-/** Any layout, also one written out. */
+/** Shows the layout that the user typed, as a name or as fields. */
 async function look() {
   await attempt(byId("layout-notice"), async () => {
     const layout = await api.layout(byId("layout-text").value.trim());
     const { bits, end, epoch, unit_ms: unit, workers, ids_per_second: rate, about, layout: text } = layout;
     const pairs = [
-      ["In full", el("code", {}, text)],
+      ["Full layout", el("code", {}, text)],
       ["About", about],
-      ["Bits", `${bits.total} in all`],
+      ["Total bits", String(bits.total)],
       ["Unit", span(unit)],
-      ["Begins", when(epoch)],
+      ["Epoch", when(epoch)],
       ["Lasts until", when(end)],
       ["Workers", grouped(workers)],
-      ["IDs a second", `${grouped(rate)} a worker`],
+      ["IDs/s per worker", grouped(rate)],
     ];
     fill(byId("layout-result"), drawing.scale(fieldsOf(text)), facts(pairs));
   });

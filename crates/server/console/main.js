@@ -1,5 +1,5 @@
-// Which part of the page is shown, and when it looks at the server again: by itself only while somebody may be
-// looking, so that a console that was left open does not keep a resting server awake.
+// The visible part of the page, and its refreshes. The page refreshes by itself only while a user is probably watching,
+// so that an open console does not prevent a server from being idle.
 
 import * as counters from "./counters.js";
 import * as decode from "./decode.js";
@@ -13,10 +13,10 @@ import * as sources from "./sources.js";
 import * as token from "./token.js";
 import * as workers from "./workers.js";
 
-/** Whoever has not touched the page for so long does not look at it. */
+/** Time without interaction after which the page stops refreshing. */
 const REST_AFTER_MS = 5 * 60_000;
 
-/** How often the line above all parts is looked at where nothing else changes by itself. */
+/** Refresh period of the status line while a part without a period of its own is visible. */
 const STANDING_EVERY_MS = 20_000;
 
 const PARTS = { server, sources, workers, mint, decode, layouts };
@@ -30,7 +30,7 @@ let seenMs = 0;
 let touchedMs = performance.now();
 let resting = false;
 
-/** What the address names: `#sources/orders` is the source orders. What it does not know changes nothing. */
+/** Shows the part that the address names: `#sources/orders` is the source orders. An unknown name changes nothing. */
 function read() {
   const [name, rest = ""] = location.hash.slice(1).split("/");
   if (Object.hasOwn(PARTS, name)) [part, about] = [name, rest];
@@ -42,14 +42,14 @@ function read() {
   document.title = `${byId(`${part}-title`).textContent} · Snowmint`;
 }
 
-/** Looks at the server; by itself only at what changes by itself. */
+/** Refreshes the page; `byItself` skips a part that changes only through the user. */
 async function look({ byItself = false } = {}) {
   clearTimeout(timer);
   turn += 1;
   const mine = turn;
   const { load, everyMs } = PARTS[part];
   await server.standing();
-  // Somebody who looks elsewhere meanwhile has begun anew.
+  // A newer call has started meanwhile, for example after a change of the part.
   if (mine !== turn) return;
   if (!byItself || everyMs > 0) await load(about);
   if (mine !== turn) return;
@@ -62,7 +62,7 @@ const period = () => PARTS[part].everyMs || STANDING_EVERY_MS;
 
 function lookAgain() {
   resting = performance.now() - touchedMs > REST_AFTER_MS;
-  byId("seen").textContent = resting ? `${seen}, resting until you are back` : seen;
+  byId("seen").textContent = resting ? `${seen}, paused until you interact` : seen;
   if (!resting && !document.hidden) timer = setTimeout(() => look({ byItself: true }), period());
 }
 
@@ -82,7 +82,7 @@ function shownAgain() {
   else lookAgain();
 }
 
-/** What was told to one token is not the next one's. */
+/** Clears data that the server returned for one token: the next token may lack the permission. */
 function forget() {
   for (const told of document.querySelectorAll("[data-told]")) told.replaceChildren();
   for (const shown of ["source-body", "mint-result", "decode-result"]) byId(shown).hidden = true;
@@ -100,7 +100,7 @@ for (const kind of ["pointerdown", "keydown", "wheel"]) document.addEventListene
 window.addEventListener("hashchange", async () => {
   const before = part;
   read();
-  // Whoever follows a link is taken to where it leads, with keyboard and reader, too.
+  // Keyboard and screen reader follow the link to its target.
   if (part !== before) byId(`${part}-title`).focus();
   await look();
   if (part === "sources" && about) byId("source-title").focus();

@@ -1,9 +1,9 @@
-// What the console reads of /metrics (OpenMetrics text). Nothing here knows the page.
+// The parser of /metrics (OpenMetrics text), independent of the page.
 
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)/;
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 
-/** The samples of a page. */
+/** Returns the samples of a page. */
 export function samplesOf(page) {
   const samples = [];
   for (const line of page.split("\n")) {
@@ -18,12 +18,12 @@ export function samplesOf(page) {
   return samples;
 }
 
-/** The one sample of a name without labels; undefined where there is none. */
+/** Returns the value of a sample without labels; undefined if the page has none. */
 export function single(samples, name) {
   return samples.find((sample) => sample.name === name)?.value;
 }
 
-/** The samples of a name, summed by one label. */
+/** Returns the samples of a name, summed by one label. */
 export function sums(samples, name, label) {
   const sums = new Map();
   for (const { labels, value } of samples.filter((sample) => sample.name === name)) {
@@ -32,7 +32,7 @@ export function sums(samples, name, label) {
   return sums;
 }
 
-/** How fast a count rises; undefined where it was not counted before, or was begun anew. */
+/** Returns the rise of a count per second; undefined without an earlier count, and after a restart of the count. */
 export function risesBy(before, after, elapsedMs) {
   if (before === undefined || after < before || elapsedMs <= 0) return undefined;
   return ((after - before) * 1_000) / elapsedMs;

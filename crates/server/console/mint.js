@@ -1,4 +1,4 @@
-// Minting a few IDs, and copying them.
+// The form that mints a few IDs, to copy.
 
 import * as api from "./api.js";
 import { attempt, byId, onSubmit, tell } from "./dom.js";
@@ -6,7 +6,7 @@ import * as decode from "./decode.js";
 import { choices } from "./sources.js";
 import { grouped } from "./values.js";
 
-/** It changes by nobody but the person who looks. */
+/** Only the user changes this part. */
 export const everyMs = 0;
 
 const source = byId("mint-source");
@@ -22,7 +22,7 @@ export function begin() {
   });
 }
 
-/** With this source chosen, if there is one of that name. */
+/** Loads the sources, and selects the one with this name if it exists. */
 export async function load(name) {
   await attempt(byId("mint-notice"), async () => {
     known = await choices(source, name || undefined);
@@ -30,7 +30,7 @@ export async function load(name) {
   });
 }
 
-/** Counters need a key, and UUIDs made from names; others take none. */
+/** Shows the key field for counters and for UUIDs made from names; other sources take no key. */
 function keyOrNot() {
   const { kind, uuid } = known.get(source.value) ?? {};
   const named = kind === "uuid" && [3, 5].includes(uuid?.version);
@@ -48,7 +48,7 @@ async function mint() {
     byId("mint-ids").value = ids.join("\n");
     byId("mint-result").dataset.source = from;
     byId("mint-result").hidden = false;
-    tell(byId("mint-done"), `${grouped(ids.length)} of ${from}, nobody else’s.`);
+    tell(byId("mint-done"), `Minted from ${from}: ${grouped(ids.length)}.`);
   });
 }
 
@@ -59,9 +59,9 @@ async function copy() {
     await navigator.clipboard.writeText(ids.value);
     tell(done, "Copied.");
   } catch {
-    // Browsers let pages copy by themselves on https and this machine only.
+    // Browsers permit the clipboard only over https and from this machine.
     ids.focus();
     ids.select();
-    tell(done, "Selected: copy with Ctrl+C.");
+    tell(done, "Selected; press Ctrl+C to copy.");
   }
 }

@@ -1,4 +1,4 @@
-// The server that answers: whether it can mint, what it is, and what it mints.
+// The responding server: its readiness, its settings, and its minting.
 
 import * as api from "./api.js";
 import { attempt, byId, el, facts, fill, table, when } from "./dom.js";
@@ -8,13 +8,13 @@ import { grouped, pace, span } from "./values.js";
 
 export const everyMs = 10_000;
 
-/** What was seen last. */
+/** The responses of the last refresh. */
 let about;
 let ready;
 let refusal;
 let counted = { issued: new Map() };
 
-/** The line above all parts, which says more with a token than without. */
+/** Refreshes the status line above all parts; it has namespace and version if the server accepts the caller. */
 export async function standing() {
   const line = byId("standing");
   const [readiness, server] = await Promise.allSettled([api.readiness(), api.server()]);
@@ -23,21 +23,21 @@ export async function standing() {
   refusal = server.reason;
   token.known(about, refusal);
   const state = ready === undefined ? "unknown" : ready.ready ? "yes" : "no";
-  const words = { unknown: "does not answer", yes: "ready", no: "not ready" }[state];
+  const words = { unknown: "readiness unknown", yes: "ready", no: "not ready" }[state];
   const rest = [about?.namespace && `namespace ${about.namespace}`, about?.version].filter(Boolean);
   const text = [words, ...rest].join(" · ");
-  // Read out when it changes, and not each time that somebody looks.
+  // A screen reader reads each assignment aloud, also of the same text.
   if (line.textContent !== text) line.textContent = text;
   line.className = `ready-${state}`;
 }
 
-/** After `standing`, which has asked already. */
+/** Shows the responses that `standing` has fetched, and the metrics. */
 export async function load() {
   await attempt(byId("server-notice"), async () => {
     fill(byId("server-facts"), facts([...readinessFacts(), ...serverFacts()]));
     if (refusal) throw refusal;
   });
-  // Whoever is nobody here would be told so a second time.
+  // An anonymous caller would see the same error twice.
   byId("server-measured").hidden = refusal?.status === 401;
   if (refusal?.status === 401) return;
   await attempt(byId("metrics-notice"), async () => {
@@ -48,14 +48,14 @@ export async function load() {
 }
 
 function readinessFacts() {
-  if (ready === undefined) return [["Ready", "does not answer"]];
+  if (ready === undefined) return [["Ready", "unknown"]];
   const { reasons, codes, without_store_until: until } = ready;
-  // Without a right only the codes are told.
+  // The server sends reasons only to callers with some right, and codes to all.
   const told = reasons.length > 0 ? reasons : codes;
   const why = told.length > 0 && el("ul", {}, told.map((reason) => el("li", {}, reason)));
   return [
-    ["Ready", ready.ready ? "yes: it can mint, with margin" : ["no", why]],
-    ["Without its store", until && ["in what is left of its window, at most until ", when(until)]],
+    ["Ready", ready.ready ? "yes: can mint, with margin" : ["no", why]],
+    ["Minting offline", until && ["in the rest of the journal’s window, at most until ", when(until)]],
   ];
 }
 
@@ -63,28 +63,28 @@ function serverFacts() {
   if (about === undefined) return [];
   const { store, token: shown } = about;
   const yes = (is) => (is ? "yes" : "no");
-  const clock = { store: "its own", caller: "that of whoever asks it" }[store.clock];
-  const presence = { record: "a record that is renewed", session: "a session" }[store.presence];
+  const clock = { store: "its own", caller: "each caller’s" }[store.clock];
+  const presence = { record: "renewed record", session: "session" }[store.presence];
   const list = (texts) => texts.length > 0 && el("ul", {}, texts.map((text) => el("li", {}, text)));
   return [
     ["Namespace", about.namespace],
     ["Version", about.version],
     ["Owner", about.owner],
     ["Host", about.host],
-    ["Member", about.member ? el("code", {}, about.member) : "of no store now: it has not joined, or joins anew"],
-    ["Store’s clock", clock],
-    ["Durable when it answers", yes(store.durable_on_reply)],
-    ["Safe over a failover", yes(store.safe_over_failover)],
-    ["Members are seen by", presence],
-    ["It must do without", list(store.cautions) || undefined],
-    ["Tokens", about.asks_for_tokens ? "asked for" : "not asked for: whoever reaches it may do everything"],
-    ["Your token", shown && (shown.certificate ? `${shown.name}, by your certificate ${shown.certificate}` : shown.name)],
-    ["Its grants", shown && (list(shown.grants) || "none")],
-    ["Its rates", shown && (list(shown.rates) || "no limit")],
+    ["Member", about.member ? el("code", {}, about.member) : "none: the server has not joined yet, or rejoins"],
+    ["Store clock", clock],
+    ["Survives power loss", yes(store.durable_on_reply)],
+    ["Survives failover", yes(store.safe_over_failover)],
+    ["Presence by", presence],
+    ["Warnings", list(store.cautions) || undefined],
+    ["Tokens", about.asks_for_tokens ? "required" : "not required: every client that reaches the server may do everything"],
+    ["Your token", shown && (shown.certificate ? `${shown.name}, from your certificate ${shown.certificate}` : shown.name)],
+    ["Token grants", shown && (list(shown.grants) || "none")],
+    ["Token rate limits", shown && (list(shown.rates) || "no limit")],
   ];
 }
 
-/** What this server has minted of each source since it was started, and how long it can go on. */
+/** Creates the table of sources: IDs minted here since the start, and the runways. */
 function minted(samples) {
   const issued = sums(samples, "snowmint_ids_total", "source");
   const atMs = performance.now();
@@ -104,18 +104,18 @@ function minted(samples) {
   const columns = [
     { title: "Source", cell: (name) => el("a", { href: `#sources/${name}`, id: `minted-${name}` }, name) },
     { title: "IDs", numeric: true, cell: (name) => number(issued.get(name)) },
-    { title: "a second", numeric: true, cell: (name) => (rate(name) === undefined ? "" : pace(rate(name))) },
-    { title: "Window", numeric: true, cell: (name) => seconds(runway.get(name)) },
-    { title: "Leads by", numeric: true, cell: (name) => (lead.get(name) ? seconds(lead.get(name)) : "") },
-    { title: "In stock", numeric: true, cell: (name) => number(stock.get(name)) },
-    { title: "Lasts", numeric: true, cell: (name) => seconds(lasts.get(name)) },
-    { title: "Lost", numeric: true, cell: (name) => number(lost.get(name)) },
+    { title: "IDs/s", numeric: true, cell: (name) => (rate(name) === undefined ? "" : pace(rate(name))) },
+    { title: "Window runway", numeric: true, cell: (name) => seconds(runway.get(name)) },
+    { title: "Clock lead", numeric: true, cell: (name) => (lead.get(name) ? seconds(lead.get(name)) : "") },
+    { title: "Prefetched", numeric: true, cell: (name) => number(stock.get(name)) },
+    { title: "Prefetch runway", numeric: true, cell: (name) => seconds(lasts.get(name)) },
+    { title: "Lost numbers", numeric: true, cell: (name) => number(lost.get(name)) },
   ];
   return table({
-    caption: "Minted here since the start, by source",
+    caption: "Minted since start",
     columns,
     rows: [...issued.keys()].sort(),
-    empty: "Nothing was asked for since the start.",
+    empty: "This server has minted nothing since its start.",
   });
 }
 
@@ -124,11 +124,11 @@ function pools(samples) {
   const left = sums(samples, "snowmint_pool_workers_left", "pool");
   const columns = [
     { title: "Pool", cell: (name) => name },
-    { title: "Numbers", numeric: true, cell: (name) => grouped(all.get(name)) },
-    { title: "Can be taken", numeric: true, cell: (name) => grouped(left.get(name) ?? "") },
+    { title: "Worker numbers", numeric: true, cell: (name) => grouped(all.get(name)) },
+    { title: "Claimable", numeric: true, cell: (name) => grouped(left.get(name) ?? "") },
   ];
   return table({
-    caption: "Worker numbers",
+    caption: "Worker pools",
     columns,
     rows: [...all.keys()].sort(),
     empty: "No source needs worker numbers.",
@@ -147,10 +147,10 @@ function processFacts(samples) {
     ["Started", started && when(new Date(started * 1_000).toISOString())],
     ["Memory", memory && `${grouped(Math.round(memory / 1_048_576))} MiB`],
     ["Connections", grouped(sum("snowmint_connections"))],
-    ["Requests refused", grouped(sum("snowmint_refusals_total"))],
-    ["Clock ahead of the store’s by", offset !== undefined && (offset < 0 ? `−${span(-offset * 1_000)}` : span(offset * 1_000))],
-    ["Steps of the clock", grouped(steps.reduce((a, b) => a + b, 0))],
-    ["Rights lost", grouped(value("snowmint_rights_lost_total") ?? 0)],
-    ["Counts as there for", presence !== undefined && span(presence * 1_000)],
+    ["Request errors", grouped(sum("snowmint_refusals_total"))],
+    ["Clock ahead by", offset !== undefined && (offset < 0 ? `−${span(-offset * 1_000)}` : span(offset * 1_000))],
+    ["Clock steps", grouped(steps.reduce((a, b) => a + b, 0))],
+    ["Rejoins", grouped(value("snowmint_rights_lost_total") ?? 0)],
+    ["Presence expires in", presence !== undefined && span(presence * 1_000)],
   ];
 }

@@ -1,4 +1,4 @@
-// One source: its definition, and what can be done with it.
+// One source: its definition, and the actions on it.
 
 import * as api from "./api.js";
 import { confirm } from "./confirm.js";
@@ -7,15 +7,15 @@ import { attempt, byId, el, facts, fill, onSubmit, table, tell } from "./dom.js"
 import { changes, fromLines, keysOf, nested, toLines } from "./keys.js";
 import { grouped } from "./values.js";
 
-/** The name that was asked for last: answers may come in another order. */
+/** The name that was requested last: responses may arrive in another order. */
 let asked;
-/** The source that is shown; none when none is. */
+/** The visible source, if any. */
 let shown;
-/** The source as it was when its lines were put up for altering: others may alter it meanwhile. */
+/** The source at the time when the user began to alter it: other callers may alter it meanwhile. */
 let begun;
 let again = () => {};
 
-/** `changed` is called when a source was changed here. */
+/** Sets up the panel, which calls `changed` after it has changed a source. */
 export function begin(changed) {
   again = changed;
   byId("source-alter").addEventListener("click", beginAlter);
@@ -44,7 +44,7 @@ export async function load(name) {
   if (source === undefined) return;
   shown = source;
   const { version, next, shares = [], enabled, kind } = source;
-  fill(byId("source-facts"), facts([["Version", grouped(version)], ["Next number that nobody was given", next && grouped(next)]]));
+  fill(byId("source-facts"), facts([["Version", grouped(version)], ["Next number", next && grouped(next)]]));
   fill(byId("source-shares"), shares.length > 0 && stores(shares));
   byId("source-keys").textContent = toLines(keysOf(source)).join("\n");
   byId("source-switch").textContent = enabled === false ? "Switch on…" : "Switch off…";
@@ -55,11 +55,11 @@ export async function load(name) {
 function stores(shares) {
   const columns = [
     { title: "Store", cell: ({ store }) => store },
-    { title: "Stripe", cell: ({ offset, increment }) => (offset === undefined ? "not known" : `${offset} of ${increment}`) },
-    { title: "Serves", cell: ({ serves }) => (serves ? "yes" : el("strong", {}, "no")) },
-    { title: "Trouble", cell: ({ trouble }) => trouble ?? "" },
+    { title: "Stripe", cell: ({ offset, increment }) => (offset === undefined ? "unknown" : `${offset} of ${increment}`) },
+    { title: "Serving", cell: ({ serves }) => (serves ? "yes" : el("strong", {}, "no")) },
+    { title: "Error", cell: ({ trouble }) => trouble ?? "" },
   ];
-  return table({ caption: "Its stores, as this server finds them", columns, rows: shares, empty: "" });
+  return table({ caption: "Stores, as this server sees them", columns, rows: shares, empty: "" });
 }
 
 function beginAlter() {
@@ -76,16 +76,16 @@ function endAlter() {
 
 async function alter() {
   await change(async () => {
-    // The address may name another source by the time that it is confirmed.
+    // The address may name another source when the user confirms.
     const { name, version } = begun;
     const different = changes(keysOf(begun), fromLines(byId("source-lines").value));
-    if (different.length === 0) throw new Error("Nothing is different.");
+    if (different.length === 0) throw new Error("no key has changed; change a line first");
     const patch = nested(different.map(({ name, to }) => [name, to]));
     const sure = await confirm({
       title: `Alter ${name}?`,
       means: [
-        "Every server of the namespace follows within about a second, and goes on minting meanwhile.",
-        "What its IDs depend on (kind, layout, epoch, stripe) cannot change: the server refuses it.",
+        "Every server of the namespace applies the change within about a second, and keeps minting meanwhile.",
+        "The server rejects a change of the keys on which its IDs depend (kind, layout, epoch, stripe).",
       ],
       lines: different.map(({ name, from, to }) => `${name}: ${told(from)} → ${told(to)}`),
       action: "Alter",
@@ -97,7 +97,7 @@ async function alter() {
   });
 }
 
-const told = (value) => (value === undefined ? "not said" : String(value));
+const told = (value) => (value === undefined ? "not set" : String(value));
 
 async function switchOnOrOff() {
   await change(async () => {
@@ -106,9 +106,9 @@ async function switchOnOrOff() {
     const sure = await confirm({
       title: on ? `Switch ${name} on?` : `Switch ${name} off?`,
       means: on
-        ? ["Every server of the namespace mints from it again, above everything that it minted before."]
+        ? ["Every server of the namespace mints from it again, above everything minted before."]
         : [
-            "Every server of the namespace refuses to mint from it (409 disabled) until it is switched on again.",
+            "Every server of the namespace rejects requests for its IDs (409 disabled) until it is switched on again.",
             "Its definition and its numbers stay.",
           ],
       action: on ? "Switch on" : "Switch off",
@@ -125,8 +125,9 @@ async function remove() {
     const sure = await confirm({
       title: `Delete ${name}?`,
       means: [
-        "For every server of the namespace there is no such source any more (404).",
-        "The name keeps its kind, its layout and its numbers: defined again, it goes on above them, and as anything else it is refused.",
+        "Every server of the namespace returns 404 for this source.",
+        "The name keeps its kind, layout and numbers: the same source, defined again, continues above them.",
+        "The server rejects the name with another kind or layout.",
       ],
       action: "Delete",
       name,
@@ -138,7 +139,7 @@ async function remove() {
   });
 }
 
-/** Does it, says so, and looks at everything again. */
+/** Makes a change, reports the result, and refreshes the page. */
 async function change(work) {
   const done = byId("source-done");
   done.hidden = true;
@@ -149,7 +150,7 @@ async function change(work) {
     try {
       words = await work();
     } catch (error) {
-      // Others have changed it since it was shown.
+      // Another caller has changed the source since the page showed it.
       late = error.code === "conflict";
       throw error;
     }

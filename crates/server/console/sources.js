@@ -1,4 +1,4 @@
-// Sources: what there are, and what each can do.
+// The list of sources, with the properties of each.
 
 import * as api from "./api.js";
 import { fieldsOf } from "./bits.js";
@@ -9,10 +9,10 @@ import { grouped, readable, span } from "./values.js";
 
 export const everyMs = 20_000;
 
-/** What layouts can do, by their text: that never changes. */
+/** The properties of layouts by their text, which never change. */
 const layouts = new Map();
 
-/** Shows all of them, and the one of this name more closely. */
+/** Shows all sources, and the details of the one with this name. */
 export async function load(name) {
   await attempt(byId("sources-notice"), async () => {
     const { sources, unreadable = [] } = await api.sources();
@@ -38,21 +38,21 @@ function listed(sources, open) {
     },
     { title: "Kind", cell: ({ kind }) => kind },
     { title: "State", cell: ({ enabled }) => (enabled === false ? el("strong", {}, "off") : "on") },
-    { title: "What it is", cell: (source) => shape(source, of(source)) },
+    { title: "Details", cell: (source) => shape(source, of(source)) },
     { title: "Lasts until", cell: (source) => of(source) && day(of(source).end) },
-    { title: "IDs/s a worker", numeric: true, cell: (source) => of(source) && grouped(of(source).ids_per_second) },
+    { title: "IDs/s per worker", numeric: true, cell: (source) => of(source) && grouped(of(source).ids_per_second) },
     { title: "Next number", numeric: true, cell: ({ next }) => (next === undefined ? "" : grouped(next)) },
   ];
   return table({
     caption: "Sources of this namespace",
     columns,
     rows: sources,
-    empty: "There are none, or none that this token has a right over.",
+    empty: "The namespace has no sources, or the token has a right over none of them.",
     marks: ({ name }) => name === open && "open",
   });
 }
 
-/** What a source is, in short: its bits, its numbers, its version. */
+/** Returns a summary of a source: its bits, numbers or version. */
 function shape(source, can) {
   const { kind, layout, step, offset, increment, serial, uuid, stores, mint } = source;
   if (kind === "snowflake") {
@@ -61,25 +61,25 @@ function shape(source, can) {
     return [drawing.scale(fieldsOf(layout)), el("small", {}, words)];
   }
   if (kind === "uuid") return `version ${uuid?.version}`;
-  if (kind === "counter") return "a number for each key";
+  if (kind === "counter") return "numbers counted per key";
   if (kind !== "segment") return "";
   const stripe = increment > 1 && `stripe ${offset} of ${increment}`;
   const parts = [serial && "serials", stripe, stores && `of stores ${stores}`, step && stepOf(step)];
   return parts.filter(Boolean).join(", ");
 }
 
-/** How many numbers are taken from the store at once. */
+/** Returns how many numbers a server takes from the store at once. */
 function stepOf({ rule, min, max, size }) {
   if (rule === "leaf") return `steps of ${grouped(size)} to ${grouped(max)} (leaf)`;
-  // The adaptive rule is the default, and not written out.
+  // The server omits `step.rule` if it is adaptive, the default.
   return rule === "fixed" ? `steps of ${grouped(size)}` : `steps of ${grouped(min)} to ${grouped(max)}`;
 }
 
 function unread({ name, why }) {
-  return el("p", { class: "notice" }, `Source ${name} cannot be read here: ${why}`);
+  return el("p", { class: "notice" }, `This server cannot read the source ${name}: ${why}`);
 }
 
-/** Puts the names of all sources into a choice, and keeps what was chosen. Answers the sources by name. */
+/** Fills a select element with all sources, keeps the selection, and returns the sources by name. */
 export async function choices(select, wanted = select.value) {
   const { sources } = await api.sources();
   fill(select, sources.map(({ name, kind }) => el("option", { value: name }, `${name} (${kind})`)));

@@ -1,4 +1,4 @@
-// The token: in this page's memory, and in this tab's storage if that is chosen. Never in an address.
+// The token, kept in the page's memory, and in the tab's storage if the user chooses it. It is never in a URL.
 
 import { show } from "./api.js";
 import { byId, onSubmit, tell } from "./dom.js";
@@ -6,7 +6,7 @@ import { byId, onSubmit, tell } from "./dom.js";
 const KEPT = "snowmint-token";
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** Storage that a browser refuses is storage that is empty. */
+/** The tab's storage; empty if the browser denies access to it. */
 const kept = {
   read() {
     try {
@@ -26,7 +26,7 @@ const kept = {
   },
 };
 
-/** Begins with the token that was kept. `changed` is called when there is another. */
+/** Starts with the token in storage, and calls `changed` for each other token. */
 export function begin(changed) {
   const field = byId("token");
   const keep = byId("token-keep");
@@ -39,7 +39,7 @@ export function begin(changed) {
     show(text);
     const done = kept.write(keep.checked ? text : "");
     notice.hidden = true;
-    if (keep.checked && !done) tell(notice, "The browser does not let this page keep it: it is in memory only.");
+    if (keep.checked && !done) tell(notice, "The browser denies storage to this page: the token is in memory only.");
     field.value = "";
     changed();
   };
@@ -50,16 +50,17 @@ export function begin(changed) {
   });
 }
 
-/** Whether the server has asked for a token at the last look. */
+/** Whether the server required a token at the last refresh. */
 let wanted = false;
 
-/** How the server knows whoever asks. `about` is its answer, `refusal` what it said instead. */
+/** Shows the caller's identity. `about` is the response of `GET /v1/server`, `refusal` its error. */
 export function known(about, refusal) {
   const box = byId("token-box");
   const asked = refusal?.status === 401;
-  // Opened once, when it is wanted, and closed when it has served: in between it is the person's.
+  // The page opens the box when the server requires a token, and closes it when the server accepts one. In between the
+  // user decides.
   if (asked !== wanted) box.open = asked;
   wanted = asked;
   box.hidden = !asked && about?.asks_for_tokens !== true;
-  byId("token-status").textContent = asked ? "asked for" : (about?.token?.name ?? "");
+  byId("token-status").textContent = asked ? "required" : (about?.token?.name ?? "");
 }

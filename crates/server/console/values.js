@@ -1,9 +1,9 @@
-// How values are read from the server, sent to it, and written for people. Nothing here knows the page.
+// Values as the server sends and takes them, and as texts for users; independent of the page.
 
 const LONG = /"(?:[^"\\]|\\.)*"|(?<![\d.])-?\d{16,}(?![\d.eE])/g;
 const MARKED = /^\u0000-?\d+$/;
 
-/** JSON, in which a whole number too long for a Number becomes a BigInt: 64 bits are more than 2^53. */
+/** Parses JSON. A whole number too long for a Number becomes a BigInt, since numbers of 64 bits exceed 2^53. */
 export function parse(text) {
   const marked = text.replace(LONG, (part) => (part.startsWith('"') ? part : `"\\u0000${part}"`));
   const unmark = (_, value) =>
@@ -11,7 +11,7 @@ export function parse(text) {
   return JSON.parse(marked, unmark);
 }
 
-/** A value as JSON; a BigInt as the number that it is. */
+/** Returns a value as JSON, with a BigInt as a number. */
 export function write(value) {
   if (typeof value === "bigint") return String(value);
   if (Array.isArray(value)) return `[${value.map(write).join(",")}]`;
@@ -22,7 +22,7 @@ export function write(value) {
   return JSON.stringify(value);
 }
 
-/** A whole number, which may be text, with a comma before each three digits. */
+/** Returns a whole number, or a text of digits, with a comma before each three digits. */
 export function grouped(number) {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ",");
 }
@@ -32,7 +32,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const YEAR_MS = 365.25 * DAY_MS;
 
-/** A length of time in one unit, as precise as a person wants to know. */
+/** Returns a duration in one unit, rounded for users. */
 export function span(ms) {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 10_000 && ms % 1_000 !== 0) return `${(Math.floor(ms / 100) / 10).toFixed(1)} s`;
@@ -43,19 +43,19 @@ export function span(ms) {
   return `${(Math.floor((ms / YEAR_MS) * 10) / 10).toFixed(1)} years`;
 }
 
-/** How far a time lies from now; empty for one that cannot be read, such as after the year 9999. */
+/** Returns the distance of a time from now; empty for a time that cannot be parsed, such as after the year 9999. */
 export function distance(time, nowMs) {
   const ms = Date.parse(time) - nowMs;
   if (Number.isNaN(ms)) return "";
   return ms >= 0 ? `in ${span(ms)}` : `${span(-ms)} ago`;
 }
 
-/** RFC 3339 as people read it: with a space, and no fraction where it is zero. */
+/** Returns an RFC 3339 time for users: with a space, and without a fraction of zero. */
 export function readable(time) {
   return time.replace("T", " ").replace(/\.000Z$/, "Z").replace(/Z$/, " UTC");
 }
 
-/** A pace in IDs a second. */
+/** Returns a rate in IDs per second. */
 export function pace(perSecond) {
   if (perSecond === 0) return "0";
   return perSecond < 10 ? perSecond.toFixed(1) : grouped(Math.round(perSecond));

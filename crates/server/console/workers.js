@@ -1,4 +1,4 @@
-// Worker numbers: who holds which, until when.
+// Worker numbers, with their holders and marks.
 
 import * as api from "./api.js";
 import { ago, attempt, byId, el, fill, table, when } from "./dom.js";
@@ -6,7 +6,7 @@ import { grouped } from "./values.js";
 
 export const everyMs = 10_000;
 
-/** More than a person reads; beyond it a page becomes slow. */
+/** Limit of rows: more would slow the page, and no user reads that many. */
 const ROWS_MAX = 1_000;
 
 const held = byId("workers-held");
@@ -23,7 +23,7 @@ export async function load() {
   });
 }
 
-/** A state in a word, as `snowmint worker list` says it. */
+/** Returns the state in one word, as in `snowmint worker list`, which also knows `lent`. */
 function stateOf({ avoided, own, live }) {
   if (avoided) return "avoided";
   if (!live) return "free";
@@ -49,12 +49,12 @@ function draw() {
   fill(
     byId("workers-table"),
     table({
-      caption: "Worker numbers that were ever held",
+      caption: "Worker numbers",
       columns,
       rows: rows.slice(0, ROWS_MAX),
-      empty: held.checked ? "Nobody holds one now." : "None was ever held.",
+      empty: held.checked ? "No worker number has a live holder." : "No worker number was ever held.",
       marks: (slot) => stateOf(slot) === "own" && "open",
     }),
-    rest > 0 && el("p", { class: "empty" }, `${grouped(rest)} more are not shown; snowmint worker list has them.`),
+    rest > 0 && el("p", { class: "empty" }, `Not shown: ${grouped(rest)} more; snowmint worker list prints all.`),
   );
 }

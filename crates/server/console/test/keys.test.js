@@ -9,7 +9,7 @@ const BODY = parse(
     '"first":9007199254740993,"step":{"rule":"adaptive","min":100}}',
 );
 
-test("a source's keys as lines, and back", () => {
+test("keys become lines and back", () => {
   const keys = keysOf(BODY);
   const lines = toLines(keys);
   assert.deepEqual(lines, [
@@ -27,25 +27,25 @@ test("a source's keys as lines, and back", () => {
   );
 });
 
-test("lines as a person writes them", () => {
+test("lines may have comments, spaces and bare texts", () => {
   const read = fromLines("# a remark\n\n  lead_max=10s\ntext = 'base62'\nserial.suffix = 007\nserial.prefix = \"A = \\\"1\\\"\"\nenabled = false\r\n");
   assert.deepEqual([...read], [["lead_max", "10s"], ["text", "base62"], ["serial.suffix", "007"], ["serial.prefix", 'A = "1"'], ["enabled", false]]);
 });
 
-test("a line that says nothing is named", () => {
+test("an invalid line is named in the error", () => {
   for (const [text, words] of [
-    ["kind", /line 1 is not KEY = VALUE/],
+    ["kind", /line 1 is not of the form KEY = VALUE/],
     ["a = 1\nb =", /line 2 is not/],
-    ["a = 1\na = 2", /line 2 says a a second time/],
-    ['a = "open', /line 1 has no value/],
-    ["a = [1]", /line 1 has no value/],
+    ["a = 1\na = 2", /line 2 repeats the key a/],
+    ['a = "open', /line 1 has an invalid value/],
+    ["a = [1]", /line 1 has an invalid value/],
     ["= 3", /line 1 is not/],
   ]) {
     assert.throws(() => fromLines(text), words, text);
   }
 });
 
-test("only what is different is sent, and what is taken away is null", () => {
+test("a patch has only changes, with null for removed keys", () => {
   const before = keysOf(BODY);
   const after = fromLines('kind = "segment"\nenabled = false\nfirst = 9007199254740993\nstep.min = 100\nstep.max = 500');
   const different = changes(before, after);
@@ -58,7 +58,7 @@ test("only what is different is sent, and what is taken away is null", () => {
   assert.equal(write(patch), '{"enabled":false,"step":{"rule":null,"max":500}}');
 });
 
-test("names are but names", () => {
+test("names of JavaScript objects are ordinary keys", () => {
   assert.equal(write(nested([["__proto__.a", 1], ["constructor", 2]])), '{"__proto__":{"a":1},"constructor":2}');
   assert.equal({}.a, undefined);
   assert.throws(() => nested([["a", 1], ["a.b", 2]]), /a\.b lies within a/);
