@@ -14,7 +14,7 @@ snowmint_window_runway_seconds{source="default"} 29.5
 # EOF
 `;
 
-test("samples, with their labels", () => {
+test("samples keep their labels", () => {
   const samples = samplesOf(PAGE);
   assert.equal(samples.length, 5);
   assert.deepEqual([...sums(samples, "snowmint_ids_total", "source")], [["default", 42], ['a"b\\c\nd', 1]]);
@@ -23,7 +23,7 @@ test("samples, with their labels", () => {
   assert.equal(sums(samples, "snowmint_window_runway_seconds", "source").get("default"), 29.5);
 });
 
-test("a pace is known from the second look on, and not over a restart", () => {
+test("a rate needs two counts without a restart between them", () => {
   assert.equal(risesBy(undefined, 10, 1_000), undefined);
   assert.equal(risesBy(10, 15, 2_000), 2.5);
   assert.equal(risesBy(10, 10, 2_000), 0);

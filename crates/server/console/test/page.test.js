@@ -1,4 +1,4 @@
-// What a browser would find out late: scripts that name what is not there.
+// Missing names and ids, which a browser reports only when a script runs.
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -12,18 +12,18 @@ const page = read("index.html");
 const exported = (text) =>
   new Set([...text.matchAll(/^export (?:async )?(?:function|const|let|class) (\w+)/gm)].map(([, name]) => name));
 
-test("what a script takes from another, the other has", () => {
+test("every imported name is exported", () => {
   let taken = 0;
   for (const [name, text] of scripts) {
     for (const [, names, from] of text.matchAll(/^import \{([^}]*)\} from "\.\/([\w.]+)";$/gm)) {
       for (const wanted of names.split(",").map((one) => one.trim()).filter(Boolean)) {
-        assert.ok(exported(scripts.get(from)).has(wanted), `${name} takes ${wanted} from ${from}`);
+        assert.ok(exported(scripts.get(from)).has(wanted), `${name} imports ${wanted} from ${from}`);
         taken += 1;
       }
     }
     for (const [, as, from] of text.matchAll(/^import \* as (\w+) from "\.\/([\w.]+)";$/gm)) {
       for (const [, wanted] of text.matchAll(new RegExp(`\\b(?<!\\.)${as}\\.(\\w+)\\(`, "g"))) {
-        assert.ok(exported(scripts.get(from)).has(wanted), `${name} takes ${wanted} from ${from}`);
+        assert.ok(exported(scripts.get(from)).has(wanted), `${name} imports ${wanted} from ${from}`);
         taken += 1;
       }
     }
@@ -31,24 +31,24 @@ test("what a script takes from another, the other has", () => {
   assert.ok(taken > 60, String(taken));
 });
 
-test("what a script looks for on the page is there, once", () => {
+test("every id that a script uses is on the page once", () => {
   const ids = [...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id);
   assert.equal(new Set(ids).size, ids.length);
   let wanted = 0;
   for (const [name, text] of scripts) {
     for (const [, id] of text.matchAll(/byId\("([^"]+)"\)/g)) {
-      assert.ok(ids.includes(id), `${name} looks for ${id}`);
+      assert.ok(ids.includes(id), `${name} uses the id ${id}`);
       wanted += 1;
     }
   }
   assert.ok(wanted > 80, String(wanted));
 });
 
-test("what a person fills in has a name, and what refers to something finds it", () => {
+test("every input has a label, and every reference a target", () => {
   for (const [whole, tag, attributes] of page.matchAll(/<(input|select|textarea)\b([^>]*)>/g)) {
     const before = page.slice(0, page.indexOf(whole));
     const within = before.lastIndexOf("<label") > before.lastIndexOf("</label>");
-    assert.ok(within, `${tag}${attributes} is in no label`);
+    assert.ok(within, `${tag}${attributes} has no label`);
   }
   for (const [, id] of page.matchAll(/ (?:aria-labelledby|list)="([^"]+)"/g)) assert.ok(page.includes(` id="${id}"`), id);
   for (const [, part] of page.matchAll(/<li><a href="#(\w+)"/g)) assert.ok(page.includes(`<section id="${part}"`), part);

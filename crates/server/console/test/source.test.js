@@ -1,9 +1,9 @@
-// What is done to a source is done to the one that was asked about, whatever the address names meanwhile.
+// A confirmed change applies to the source that the dialog named, even if the address names another one meanwhile.
 
 import assert from "node:assert/strict";
 import test from "node:test";
 
-/** As much of a browser's element as the scripts touch. */
+/** The part of a browser's element that the scripts use. */
 class Element {
   hidden = false;
   textContent = "";
@@ -43,13 +43,13 @@ const byId = (id) => elements.get(id) ?? elements.set(id, new Element()).get(id)
 globalThis.document = { activeElement: null, createElement: () => new Element(), getElementById: byId };
 globalThis.location = { hash: "" };
 
-/** What was asked for and not answered yet. */
+/** The calls without a response. */
 let waiting = [];
 globalThis.fetch = (url, { method, body }) => new Promise((answer) => waiting.push({ url, method, body, answer }));
 
 const settle = () => new Promise((done) => setImmediate(done));
 
-/** Answers the call that waits for this. */
+/** Responds to a waiting call. */
 async function answer(method, url, body, status = 200) {
   const call = waiting.find((one) => one.method === method && one.url === url);
   assert.ok(call, `${method} ${url} is not among ${JSON.stringify(waiting)}`);
@@ -73,7 +73,7 @@ async function show(name) {
   await shown;
 }
 
-test("of two sources the one that was asked for last is shown, whichever answer comes last", async () => {
+test("the source requested last is shown, in any order of responses", async () => {
   const [first, second] = [panel.load("a"), panel.load("b")];
   await answer("GET", "v1/sources/b", source("b", { step: { size: 22 } }));
   await answer("GET", "v1/sources/a", source("a", { step: { size: 11 } }));
@@ -82,7 +82,7 @@ test("of two sources the one that was asked for last is shown, whichever answer 
   assert.match(byId("source-keys").textContent, /step.size = 22/);
 });
 
-test("what was confirmed for one source is not done to another", async () => {
+test("a confirmed change applies to no other source", async () => {
   for (const [begins, confirmed] of [
     [() => byId("source-switch").fire("click"), { version: 1, enabled: false }],
     [
@@ -106,11 +106,11 @@ test("what was confirmed for one source is not done to another", async () => {
   }
 });
 
-test("what was altered by others since it was shown is not altered here, and looked at again", async () => {
+test("a source changed by another caller is refreshed, not altered", async () => {
   await show("a");
   byId("source-alter").fire("click");
   byId("source-lines").value += "\nstep.size = 7";
-  // The panel looks at it again by itself; what was typed is still of the version before.
+  // The panel refreshes; the lines that the user typed still belong to the earlier version.
   const later = panel.load("a");
   await answer("GET", "v1/sources/a", source("a", { version: 2 }));
   await later;

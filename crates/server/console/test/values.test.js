@@ -3,17 +3,17 @@ import test from "node:test";
 
 import { distance, grouped, pace, parse, readable, span, write } from "../values.js";
 
-test("numbers that a Number cannot hold stay what they are", () => {
+test("numbers too long for a Number stay exact", () => {
   const text = '{"first":18446744073709551615,"last":-9223372036854775808,"tick":7,"id":"9007199254740993"}';
   const read = parse(text);
   assert.equal(read.first, 18446744073709551615n);
   assert.equal(read.last, -9223372036854775808n);
   assert.equal(read.tick, 7);
-  assert.equal(read.id, "9007199254740993", "texts stay texts");
-  assert.equal(write(read), text, "and go back as they came");
+  assert.equal(read.id, "9007199254740993", "a text stays a text");
+  assert.equal(write(read), text, "written as read");
 });
 
-test("digits within texts and fractions are left alone", () => {
+test("digits within texts and fractions stay unchanged", () => {
   for (const text of [
     '{"a":"12345678901234567890"}',
     '{"a":"say \\"12345678901234567890\\", then 12345678901234567890"}',
@@ -29,11 +29,11 @@ test("digits within texts and fractions are left alone", () => {
   assert.equal(parse('["\\\\",12345678901234567890]')[1], 12345678901234567890n);
 });
 
-test("what is not JSON is refused", () => {
+test("invalid JSON is rejected", () => {
   for (const text of ["", "<html>", '{"a":12345678901234567890x}']) assert.throws(() => parse(text), SyntaxError);
 });
 
-test("what is written is JSON, without what is not there", () => {
+test("written JSON omits undefined members", () => {
   assert.equal(write({ count: 3n, key: "a\"b", format: undefined, list: [1, null, true] }), '{"count":3,"key":"a\\"b","list":[1,null,true]}');
 });
 
@@ -49,7 +49,7 @@ test("long numbers have commas", () => {
   }
 });
 
-test("lengths of time are in the unit that a person would take", () => {
+test("durations have a suitable unit", () => {
   const [second, minute, hour, day] = [1_000, 60_000, 3_600_000, 86_400_000];
   for (const [ms, text] of [
     [0, "0 ms"],
@@ -72,16 +72,16 @@ test("lengths of time are in the unit that a person would take", () => {
   }
 });
 
-test("times say how far they lie from now", () => {
+test("a time has a distance from now", () => {
   const nowMs = Date.parse("2026-11-22T02:03:31.297Z");
   assert.equal(distance("2026-11-22T02:04:01.297Z", nowMs), "in 30 s");
   assert.equal(distance("2026-11-22T02:03:31.297Z", nowMs), "in 0 ms");
   assert.equal(distance("2026-11-19T02:03:31.297Z", nowMs), "3 days ago");
-  assert.equal(distance("584556019-04-03T14:25:52Z", nowMs), "", "no time that this program can read");
+  assert.equal(distance("584556019-04-03T14:25:52Z", nowMs), "", "a time that JavaScript cannot parse");
   assert.equal(readable("2026-11-22T02:03:31.297Z"), "2026-11-22 02:03:31.297 UTC");
   assert.equal(readable("2026-11-22T02:03:31.000Z"), "2026-11-22 02:03:31 UTC");
 });
 
-test("a slow pace is not told as none", () => {
+test("a slow rate is not shown as zero", () => {
   assert.deepEqual([0, 0.3, 9.94, 10, 1234.5].map(pace), ["0", "0.3", "9.9", "10", "1,235"]);
 });
