@@ -25,8 +25,8 @@ pub(crate) fn template() -> String {
     let mut file = String::new();
     comment(
         &mut file,
-        "Snowmint's configuration, complete, with every default. A key of the environment is written \
-         SNOWMINT_SECTION__KEY; a flag wins over the environment, and the environment over this file.",
+        "Complete configuration of Snowmint, with every default. A key is also the environment variable \
+         SNOWMINT_SECTION__KEY. A flag overrides the environment, and the environment overrides this file.",
     );
     for (section, about, docs) in SECTIONS {
         file.push('\n');
