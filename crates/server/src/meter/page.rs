@@ -128,10 +128,10 @@ impl Collector for Seen {
 impl Seen {
     fn server(&self, to: &mut Families<'_>) -> fmt::Result {
         let version = [("version", env!("CARGO_PKG_VERSION"))];
-        to.info("snowmint_build", "What was built.", version)?;
+        to.info("snowmint_build", "Version of this build.", version)?;
         to.gauge(
             "snowmint_ready",
-            "Whether IDs can be minted, with margin; /readyz says why not.",
+            "1 while this server can mint with margin, otherwise 0; /readyz has the reasons.",
             f64::from(u8::from(self.ready)),
         )?;
         to.counters(
@@ -143,12 +143,12 @@ impl Seen {
         )?;
         to.counters(
             "snowmint_source_refusals",
-            "Requests for a source that were refused, and were right in themselves: not those that waited in vain for a tick.",
+            "Requests for a source that failed with 500 or 503; full ticks, other owners and overload do not count.",
             self.refused.iter().map(|(source, count)| ([("source", source.as_str())], *count)),
         )?;
         to.counters(
             "snowmint_refusals",
-            "Requests that were answered by an error of the service, by its code.",
+            "Requests that failed with an error of the service, by its code.",
             self.doors.iter().flat_map(|door| {
                 let labels = |code| [("protocol", door.name), ("code", code)];
                 door.refusals.iter().map(move |(code, count)| (labels(*code), *count))
@@ -156,22 +156,22 @@ impl Seen {
         )?;
         to.times(
             "snowmint_request_seconds",
-            "How long requests took until their answer was ready, of those that came together until all were.",
+            "Seconds until the response of a request was ready; for requests that came together, until all were.",
             self.doors.iter().map(|door| ([("protocol", door.name)], door.times.clone())),
         )?;
         to.gauges(
             "snowmint_connections",
-            "Connections open now.",
+            "Open connections.",
             self.doors.iter().map(|door| ([("protocol", door.name)], door.connected as f64)),
         )?;
         to.counters(
             "snowmint_connections_refused",
-            "Connections beyond the limit, which were turned away.",
+            "Connections rejected because there were too many.",
             self.doors.iter().map(|door| ([("protocol", door.name)], door.turned_away)),
         )?;
         to.counters(
             "snowmint_connections_gave_way",
-            "Connections at rest that were closed because others needed their place.",
+            "Connections closed to make room for others: idle ones first, then ones in use.",
             self.doors.iter().map(|door| ([("protocol", door.name)], door.gave_way)),
         )
     }
@@ -180,32 +180,32 @@ impl Seen {
         let node = &self.node;
         to.gauge(
             "snowmint_member_joined",
-            "Whether this server is a member of its store.",
+            "1 while this server is a member of its store, otherwise 0.",
             f64::from(u8::from(node.joined)),
         )?;
         to.gauge(
             "snowmint_without_store",
-            "Whether this server mints without having met its store, in what is left of the window that an earlier process was granted.",
+            "1 while this server mints without having reached its store, in the rest of an earlier process's window; otherwise 0.",
             f64::from(u8::from(node.without_store)),
         )?;
         to.gauge(
             "snowmint_member_presence_seconds",
-            "For how long others must still see this server as there, without another renewal.",
+            "Seconds for which other members must still treat this server as present, without another renewal.",
             seconds(node.presence_ms),
         )?;
         to.counters(
             "snowmint_rights_lost",
-            "How often the right to mint was lost, or in doubt, so that the server joined anew.",
+            "Rejoins of this server after its right to mint was lost or in doubt.",
             [([], node.rights_lost)],
         )?;
         to.counters(
             "snowmint_journal_write_errors",
-            "Writes of the journal that failed.",
+            "Failed writes of the journal.",
             [([], node.journal_errors)],
         )?;
         to.gauge(
             "snowmint_counter_sections",
-            "Sections of counters that this server answers for.",
+            "Counter sections that this server owns.",
             node.sections as f64,
         )
     }
@@ -221,7 +221,7 @@ impl Seen {
             .collect();
         to.counters(
             "snowmint_clock_steps",
-            "Steps of the wall clock, as often as generators met them.",
+            "Steps of the wall clock, counted once by each generator that noticed one.",
             steps.iter().map(|(direction, policy, outcome, count)| {
                 let direction = ("direction", direction.as_str());
                 ([direction, ("policy", *policy), ("outcome", outcome.as_str())], *count)
@@ -229,7 +229,7 @@ impl Seen {
         )?;
         to.gauge(
             "snowmint_clock_offset_seconds",
-            "How far our clock was ahead of the one it was last held against; absent while there is none.",
+            "Seconds by which this machine's clock was ahead of its time reference at the last check; absent without one.",
             self.node.clock_offset_ms.map(|ms| ms as f64 / 1_000.0),
         )
     }
@@ -238,12 +238,12 @@ impl Seen {
         let calls = &self.node.store_calls;
         to.times(
             "snowmint_store_call_seconds",
-            "How long the store took to answer, or was waited for in vain.",
+            "Store call duration in seconds, timeouts included.",
             calls.iter().map(|calls| ([("verb", calls.verb)], calls.took.clone())),
         )?;
         to.counters(
             "snowmint_store_errors",
-            "Calls to the store that ended in an error; unavailable: without an answer.",
+            "Store calls that ended in an error; unavailable: without a response.",
             calls.iter().flat_map(|calls| {
                 let labels = |code| [("verb", calls.verb), ("code", code)];
                 calls.errors.iter().map(move |(code, count)| (labels(*code), *count))
@@ -263,12 +263,12 @@ impl Seen {
         let each = || self.of_kind(Kind::Snowflake);
         to.gauges(
             "snowmint_window_runway_seconds",
-            "How far the store's grant reaches beyond the clock and what was minted: for so long it may be away.",
+            "Seconds that the window reaches beyond the clock and the minted IDs; the store may be unreachable that long. Absent for a source that is disabled, in global order or minted by the store.",
             each().filter_map(|(source, stats)| Some((source, seconds(stats.window_ms?)))),
         )?;
         to.gauges(
             "snowmint_lead_seconds",
-            "How far the last tick leads the clock.",
+            "Seconds by which the last tick leads the clock; absent while this server has no worker number for the source.",
             each().filter_map(|(source, stats)| Some((source, seconds(stats.lead_ms?)))),
         )
     }
@@ -281,12 +281,12 @@ impl Seen {
         let runway = |stats: NumberStats| stats.lasts_ms.map(seconds);
         to.gauges(
             "snowmint_segment_runway_seconds",
-            "For how long the stock lasts at the pace at which it goes; absent while nobody takes.",
+            "Seconds until the prefetched numbers run out at the present rate; absent while idle.",
             each().filter_map(|(source, stats)| Some((source, runway(stats)?))),
         )?;
         to.gauges(
             "snowmint_segment_stock",
-            "Numbers in stock.",
+            "Prefetched numbers.",
             each().map(|(source, stats)| (source, stats.stock as f64)),
         )?;
         to.counters(
@@ -296,7 +296,7 @@ impl Seen {
         )?;
         to.counters(
             "snowmint_segment_lost",
-            "Numbers taken from the store that nobody will get.",
+            "Numbers taken from the store that are never issued.",
             each().map(|(source, stats)| (source, stats.lost)),
         )?;
         let several = self.of_kind(Kind::Segment).chain(self.of_kind(Kind::Snowflake));
@@ -307,7 +307,7 @@ impl Seen {
         });
         to.gauges(
             "snowmint_source_store_serves",
-            "Whether a store hands out numbers of a source that has several.",
+            "1 while a store hands out numbers of a source with several stores, otherwise 0.",
             stores,
         )?;
         let keys = || {
@@ -316,12 +316,12 @@ impl Seen {
         };
         to.gauges(
             "snowmint_counter_keys",
-            "Keys of counters that are known here.",
+            "Counter keys that this server knows.",
             keys().map(|(source, (keys, _))| (source, keys as f64)),
         )?;
         to.gauges(
             "snowmint_counter_keys_bytes",
-            "What the keys of counters take of the memory, about.",
+            "Approximate memory of the counter keys in bytes.",
             keys().map(|(source, (_, bytes))| (source, bytes as f64)),
         )
     }
@@ -333,7 +333,7 @@ impl Seen {
         });
         to.gauges(
             "snowmint_layout_left_seconds",
-            "How long the layout of a source lasts, known within a minute.",
+            "Seconds until the layout of a source ends, read at most once a minute; absent while the source is disabled.",
             layouts.map(|(source, left_ms)| ([("source", source)], seconds(left_ms))),
         )?;
         let pools = || {
@@ -349,7 +349,7 @@ impl Seen {
         )?;
         to.gauges(
             "snowmint_pool_workers_left",
-            "Worker numbers of a pool that can be taken, known within a minute.",
+            "Worker numbers of a pool that can be claimed, read at most once a minute.",
             pools().map(|(name, pool)| (name, pool.left() as f64)),
         )
     }
@@ -358,18 +358,18 @@ impl Seen {
         let Some(process) = self.process else { return Ok(()) };
         to.gauge(
             "process_resident_memory_bytes",
-            "Memory that the process has in use.",
+            "Resident memory of the process in bytes.",
             process.memory_bytes as f64,
         )?;
-        to.gauge("process_open_fds", "Files and connections open now.", process.files as f64)?;
+        to.gauge("process_open_fds", "Open files and connections.", process.files as f64)?;
         to.gauge(
             "process_start_time_seconds",
-            "When the process was started, in seconds since 1970.",
+            "Start of the process in seconds since 1970.",
             process.started,
         )?;
         to.counters(
             "process_cpu_seconds",
-            "Time of the processors that the process has used.",
+            "Processor time of the process in seconds.",
             [([], process.cpu_seconds)],
         )
     }
