@@ -26,8 +26,8 @@ type Part = Result<Path<String>, PathRejection>;
     get,
     path = "/v1/decode/{id}",
     tag = "IDs",
-    params(("id" = String, Path, description = "The ID as it was minted"), DecodeQuery),
-    responses((status = OK, description = "Its parts", body = DecodedBody)),
+    params(("id" = String, Path, description = "ID as it was minted"), DecodeQuery),
+    responses((status = OK, description = "Parts of the ID", body = DecodedBody)),
 )]
 pub(super) async fn decode(door: Asked<Door>, id: Part, uri: Uri) -> Result<Response, Refusal> {
     let id = answer::part(id)?;
@@ -48,7 +48,7 @@ pub(super) async fn decode(door: Asked<Door>, id: Part, uri: Uri) -> Result<Resp
     get,
     path = "/v1/layouts",
     tag = "layouts",
-    responses((status = OK, description = "What each can do", body = LayoutsBody)),
+    responses((status = OK, description = "Properties of each layout", body = LayoutsBody)),
 )]
 pub(super) async fn layouts(door: Asked<Door>, headers: HeaderMap) -> Response {
     door.layouts.answer(&headers)
@@ -59,8 +59,8 @@ pub(super) async fn layouts(door: Asked<Door>, headers: HeaderMap) -> Response {
     get,
     path = "/v1/layouts/{layout}",
     tag = "layouts",
-    params(("layout" = String, Path, description = "A name, a name with overrides, or the fields in full")),
-    responses((status = OK, description = "What it can do", body = LayoutBody)),
+    params(("layout" = String, Path, description = "Name, name with overrides, or the fields in full")),
+    responses((status = OK, description = "Properties of the layout", body = LayoutBody)),
 )]
 pub(super) async fn layout(text: Part) -> Result<Response, Refusal> {
     Ok(answer::json(&layout_body(&layout_named(&answer::part(text)?)?)))
@@ -71,7 +71,7 @@ pub(super) async fn layout(text: Part) -> Result<Response, Refusal> {
     get,
     path = "/v1/sources",
     tag = "sources",
-    responses((status = OK, description = "By name", body = SourcesBody)),
+    responses((status = OK, description = "Sources by name", body = SourcesBody)),
 )]
 pub(super) async fn sources(door: Asked<Door>) -> Result<Response, Refusal> {
     let Listed { sources, unreadable } = door.service.definitions().await?;
@@ -90,8 +90,8 @@ pub(super) async fn sources(door: Asked<Door>) -> Result<Response, Refusal> {
     get,
     path = "/v1/sources/{name}",
     tag = "sources",
-    params(("name" = String, Path, description = "The name of a source")),
-    responses((status = OK, description = "Every key, defaults written out", body = SourceBody)),
+    params(("name" = String, Path, description = "Name of a source")),
+    responses((status = OK, description = "Every key, with defaults written out", body = SourceBody)),
 )]
 pub(super) async fn source(door: Asked<Door>, name: Part) -> Result<Response, Refusal> {
     let definition = door.service.definition(&answer::part(name)?).await?;
@@ -104,7 +104,7 @@ pub(super) async fn source(door: Asked<Door>, name: Part) -> Result<Response, Re
     path = "/v1/sources",
     tag = "sources",
     request_body = SourceRequest,
-    responses((status = OK, description = "As the catalog has it now", body = SourceBody)),
+    responses((status = OK, description = "Definition as the catalog has it now", body = SourceBody)),
 )]
 pub(super) async fn define(door: Asked<Door>, body: Body) -> Result<Response, Refusal> {
     let body = answer::bytes(body, door.body_bytes_max).await?;
@@ -118,9 +118,9 @@ pub(super) async fn define(door: Asked<Door>, body: Body) -> Result<Response, Re
     patch,
     path = "/v1/sources/{name}",
     tag = "sources",
-    params(("name" = String, Path, description = "The name of a source")),
+    params(("name" = String, Path, description = "Name of a source")),
     request_body = AlterRequest,
-    responses((status = OK, description = "As the catalog has it now", body = SourceBody)),
+    responses((status = OK, description = "Definition as the catalog has it now", body = SourceBody)),
 )]
 pub(super) async fn alter(door: Asked<Door>, name: Part, body: Body) -> Result<Response, Refusal> {
     let name = answer::part(name)?;
@@ -135,9 +135,9 @@ pub(super) async fn alter(door: Asked<Door>, name: Part, body: Body) -> Result<R
     post,
     path = "/v1/sources/{name}/restripe",
     tag = "sources",
-    params(("name" = String, Path, description = "The name of a source")),
+    params(("name" = String, Path, description = "Name of a source")),
     request_body = RestripeRequest,
-    responses((status = OK, description = "As the catalog has it now", body = SourceBody)),
+    responses((status = OK, description = "Definition as the catalog has it now", body = SourceBody)),
 )]
 pub(super) async fn restripe(
     door: Asked<Door>,
@@ -156,8 +156,8 @@ pub(super) async fn restripe(
     delete,
     path = "/v1/sources/{name}",
     tag = "sources",
-    params(("name" = String, Path, description = "The name of a source")),
-    responses((status = NO_CONTENT, description = "It is deleted")),
+    params(("name" = String, Path, description = "Name of a source")),
+    responses((status = NO_CONTENT, description = "The source is deleted")),
 )]
 pub(super) async fn delete(door: Asked<Door>, name: Part) -> Result<Response, Refusal> {
     door.service.delete(&answer::part(name)?).await?;
@@ -169,7 +169,7 @@ pub(super) async fn delete(door: Asked<Door>, name: Part) -> Result<Response, Re
     get,
     path = "/v1/server",
     tag = "health",
-    responses((status = OK, description = "What it is, and what the caller's token is for", body = ServerBody)),
+    responses((status = OK, description = "Properties of this server, and rights of the caller's token", body = ServerBody)),
 )]
 pub(super) async fn server(door: Asked<Door>) -> Result<Response, Refusal> {
     Ok(answer::json(&door.service.about()?))
@@ -186,7 +186,7 @@ pub(super) async fn changed(door: Asked<Door>) -> Result<StatusCode, Refusal> {
     get,
     path = "/v1/workers",
     tag = "workers",
-    responses((status = OK, description = "Every slot that was ever held", body = WorkersBody)),
+    responses((status = OK, description = "Every worker number that was ever held", body = WorkersBody)),
 )]
 pub(super) async fn workers(door: Asked<Door>) -> Result<Response, Refusal> {
     let slots = door.service.workers().await?;
@@ -201,7 +201,7 @@ pub(super) async fn workers(door: Asked<Door>) -> Result<Response, Refusal> {
     get,
     path = "/v1/recovery",
     tag = "workers",
-    responses((status = OK, description = "The journals, and what would be moved", body = RecoveryBody)),
+    responses((status = OK, description = "Journals, and what a recovery would move", body = RecoveryBody)),
 )]
 pub(super) async fn recovery(door: Asked<Door>) -> Result<Response, Refusal> {
     let request = RecoveryRequest { dry_run: true, ..RecoveryRequest::default() };
@@ -214,7 +214,7 @@ pub(super) async fn recovery(door: Asked<Door>) -> Result<Response, Refusal> {
     path = "/v1/recovery",
     tag = "workers",
     request_body = RecoveryRequest,
-    responses((status = OK, description = "What was moved, or would be", body = RecoveryBody)),
+    responses((status = OK, description = "Journals, and what the recovery moved or would move", body = RecoveryBody)),
 )]
 pub(super) async fn recover(door: Asked<Door>, body: Body) -> Result<Response, Refusal> {
     let body = answer::bytes(body, door.body_bytes_max).await?;

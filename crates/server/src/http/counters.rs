@@ -20,8 +20,8 @@ use crate::service::{ByOwner, Error, shown};
     get,
     path = "/v1/counters/{source}/{key}",
     tag = "IDs",
-    params(("source" = String, Path, description = "The name of a source"), ("key" = String, Path, description = "The key")),
-    responses((status = OK, description = "The highest number that anybody may have been answered", content((CounterBody = "application/json"), (String = "text/plain")))),
+    params(("source" = String, Path, description = "Name of a source"), ("key" = String, Path, description = "Key of a counter")),
+    responses((status = OK, description = "The highest number that the key may have returned", content((CounterBody = "application/json"), (String = "text/plain")))),
 )]
 pub(super) async fn bound(
     door: Asked<Door>,
@@ -53,7 +53,7 @@ pub(super) async fn bound(
     put,
     path = "/v1/counters/{source}/{key}",
     tag = "IDs",
-    params(("source" = String, Path, description = "The name of a source"), ("key" = String, Path, description = "The key")),
+    params(("source" = String, Path, description = "Name of a source"), ("key" = String, Path, description = "Key of a counter")),
     request_body = CounterBody,
     responses((status = OK, description = "Every later number is greater", body = CounterBody)),
 )]

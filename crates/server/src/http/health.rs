@@ -15,7 +15,7 @@ use super::asked::Asked;
     get,
     path = "/livez",
     tag = "health",
-    responses((status = OK, description = "The process answers", body = Object)),
+    responses((status = OK, description = "The process responds", body = Object)),
 )]
 pub(super) async fn livez() -> Response {
     answer::json(&json!({ "live": true }))
@@ -28,8 +28,8 @@ pub(super) async fn livez() -> Response {
     path = "/readyz",
     tag = "health",
     responses(
-        (status = OK, description = "It can mint", body = ReadyBody),
-        (status = SERVICE_UNAVAILABLE, description = "It cannot, and why", body = ReadyBody),
+        (status = OK, description = "The server can mint", body = ReadyBody),
+        (status = SERVICE_UNAVAILABLE, description = "The server cannot mint, with the reasons", body = ReadyBody),
     ),
 )]
 pub(super) async fn readyz(door: Asked<Door>) -> Response {

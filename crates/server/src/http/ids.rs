@@ -30,8 +30,8 @@ type Name = Result<Path<String>, PathRejection>;
     get,
     path = "/v1/ids/{source}",
     tag = "IDs",
-    params(("source" = String, Path, description = "The name of a source"), MintRequest),
-    responses((status = OK, description = "Exactly as many IDs as were asked for", content((IdsBody = "application/json"), (String = "text/plain")))),
+    params(("source" = String, Path, description = "Name of a source"), MintRequest),
+    responses((status = OK, description = "Exactly the requested number of IDs", content((IdsBody = "application/json"), (String = "text/plain")))),
 )]
 pub(super) async fn get(
     door: Asked<Door>,
@@ -62,9 +62,9 @@ fn queried(uri: &Uri) -> Result<MintRequest, Refusal> {
     post,
     path = "/v1/ids/{source}",
     tag = "IDs",
-    params(("source" = String, Path, description = "The name of a source"), MintRequest),
+    params(("source" = String, Path, description = "Name of a source"), MintRequest),
     request_body = Option<MintRequest>,
-    responses((status = OK, description = "Exactly as many IDs as were asked for", content((IdsBody = "application/json"), (String = "text/plain")))),
+    responses((status = OK, description = "Exactly the requested number of IDs", content((IdsBody = "application/json"), (String = "text/plain")))),
 )]
 pub(super) async fn post(
     door: Asked<Door>,
@@ -138,9 +138,9 @@ async fn mint(
     post,
     path = "/v1/segments/{source}",
     tag = "IDs",
-    params(("source" = String, Path, description = "The name of a source")),
+    params(("source" = String, Path, description = "Name of a source")),
     request_body = SegmentRequest,
-    responses((status = OK, description = "A range that nobody else gets", body = SegmentBody)),
+    responses((status = OK, description = "A range that no other caller gets", body = SegmentBody)),
 )]
 pub(super) async fn segment(
     door: Asked<Door>,

@@ -12,7 +12,7 @@ use crate::meter::CONTENT_TYPE as PROMETHEUS;
     get,
     path = "/metrics",
     tag = "health",
-    responses((status = OK, description = "In the form of Prometheus", body = String, content_type = "application/openmetrics-text")),
+    responses((status = OK, description = "OpenMetrics text for Prometheus", body = String, content_type = "application/openmetrics-text")),
 )]
 pub(super) async fn page(door: Asked<Door>) -> Result<Response, Refusal> {
     let page = door.service.metrics().await?;

@@ -110,8 +110,8 @@ pub struct IdsBody {
 fn ids_as_sent() -> utoipa::openapi::schema::Array {
     use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, SchemaType, Type};
     let id = ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::String, Type::Integer]));
-    let about = "The IDs, in the order in which they were minted: strings, and JSON numbers only for who asks \
-        for `format=number`.";
+    let about = "The IDs, in the order in which they were minted: strings, or JSON numbers if the request has \
+        `format=number`.";
     ArrayBuilder::new().items(id).description(Some(about)).build()
 }
 

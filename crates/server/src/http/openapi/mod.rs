@@ -49,11 +49,11 @@ const POLICY: HeaderValue = HeaderValue::from_static(
     ),
     components(schemas(ErrorBody)),
     tags(
-        (name = "IDs", description = "Minting and reading them"),
-        (name = "sources", description = "What callers mint from"),
-        (name = "layouts", description = "How the bits of an ID are divided"),
-        (name = "workers", description = "Who may mint"),
-        (name = "health", description = "For monitoring"),
+        (name = "IDs", description = "Minting and decoding of IDs"),
+        (name = "sources", description = "Sources that callers mint from"),
+        (name = "layouts", description = "Division of an ID's bits"),
+        (name = "workers", description = "Worker numbers, and recovery of the store"),
+        (name = "health", description = "State of the server, for monitoring"),
     ),
 )]
 struct About;
@@ -132,7 +132,7 @@ fn complete(mut about: OpenApi, asks: Asks) -> OpenApi {
     let is_asked = asks != Asks::Nobody;
     about.security = Some(if is_asked { vec![token] } else { optional.clone() });
     let error = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
-    let refusal = ResponseBuilder::new().description("Why not").content(JSON, error);
+    let refusal = ResponseBuilder::new().description("Error with its code").content(JSON, error);
     let refusal = shapes::headers()
         .into_iter()
         .fold(refusal, |refusal, (name, header)| refusal.header(name, header))

@@ -87,9 +87,9 @@ pub(super) fn headers() -> [(&'static str, Header); 3] {
             .build()
     };
     [
-        ("Retry-After", header(Type::Integer, "In how many seconds a retry helps, where it does")),
+        ("Retry-After", header(Type::Integer, "Seconds until a retry helps, if it does")),
         ("WWW-Authenticate", header(Type::String, "`Bearer`, with 401")),
-        ("Allow", header(Type::String, "The methods of the path, with 405")),
+        ("Allow", header(Type::String, "Methods of the path, with 405")),
     ]
 }
 
