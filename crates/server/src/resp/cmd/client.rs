@@ -30,7 +30,7 @@ const HELP: &[&str] = &[
     "LIST",
     "    Return information about all connections.",
     "SETINFO LIB-NAME|LIB-VER <value>",
-    "    Say which library the client uses.",
+    "    Set the library name or version of the client.",
     "SETNAME <name>",
     "    Give the current connection a name.",
 ];

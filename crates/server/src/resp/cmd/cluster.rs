@@ -12,7 +12,7 @@ use crate::reach::Reach;
 pub(super) const SPEC: Spec = Spec {
     name: "cluster",
     arity: -2,
-    summary: "A container for commands on who answers for which counters.",
+    summary: "A container for commands on sections of counters and their owners.",
     group: "cluster",
     takes_source: false,
     is_for_all: false,
@@ -22,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
 const HELP: &[&str] = &[
     "CLUSTER <subcommand> [<arg> ...]. Subcommands are:",
     "INFO",
-    "    Return how many sections there are, and servers.",
+    "    Return the number of sections and of servers.",
     "KEYSLOT <key>",
     "    Return the section of a key.",
     "MYID",

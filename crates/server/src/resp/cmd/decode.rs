@@ -10,7 +10,7 @@ use crate::service::{Error, Hold, decoded_body};
 pub(super) const SPEC: Spec = Spec {
     name: "decode",
     arity: 3,
-    summary: "Tells what an ID of a source says: time, worker, sequence.",
+    summary: "Decodes an ID of a source: time, worker, sequence.",
     group: "string",
     takes_source: false,
     is_for_all: false,

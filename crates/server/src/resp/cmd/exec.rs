@@ -7,7 +7,7 @@ use super::{Flow, Session, Spec};
 pub(super) const SPEC: Spec = Spec {
     name: "exec",
     arity: 1,
-    summary: "Runs the commands since MULTI, and answers their replies as an array.",
+    summary: "Runs the commands since MULTI, and returns their replies as an array.",
     group: "transactions",
     takes_source: false,
     is_for_all: false,

@@ -9,7 +9,7 @@ use crate::service::{Error, Hold};
 pub(super) const SPEC: Spec = Spec {
     name: "get",
     arity: 2,
-    summary: "Returns the highest number that a counter (source:key) may have answered.",
+    summary: "Returns the highest number that a counter (source:key) may have returned.",
     group: "string",
     takes_source: true,
     is_for_all: false,

@@ -13,7 +13,7 @@ use crate::service::{Error, Hold};
 pub(super) const SPEC: Spec = Spec {
     name: "incrby",
     arity: 3,
-    summary: "Takes numbers in a row of a segment source or a counter; answers the last.",
+    summary: "Takes numbers in a row of a segment source or a counter; returns the last.",
     group: "string",
     takes_source: true,
     is_for_all: false,

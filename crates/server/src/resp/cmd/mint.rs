@@ -11,7 +11,7 @@ use crate::service::{Error, Hold, Minted, shown};
 pub(super) const SPEC: Spec = Spec {
     name: "mint",
     arity: -2,
-    summary: "Mints one ID of a source, or as many as asked for.",
+    summary: "Mints one ID of a source, or the requested number of IDs.",
     group: "string",
     takes_source: true,
     is_for_all: false,
