@@ -5,10 +5,10 @@ pub struct MintRequest {
     /// The source.
     #[prost(string, tag = "1")]
     pub source: ::prost::alloc::string::String,
-    /// How many; 1 when left out. At most `limits.batch_max` (100,000); with `admin` over the source, 1,000,000.
+    /// Number of IDs; 1 when absent. At most `limits.batch_max` (100,000); with `admin` over the source, 1,000,000.
     #[prost(uint64, optional, tag = "2")]
     pub count: ::core::option::Option<u64>,
-    /// The key of a counter (1 to 255 bytes), or the name that a UUID of version 3 or 5 is made from (at most 4,096
+    /// The key of a counter (1 to 255 bytes), or the name from which a UUID of version 3 or 5 is made (at most 4,096
     /// bytes).
     #[prost(string, optional, tag = "3")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
@@ -16,10 +16,10 @@ pub struct MintRequest {
 /// IDs, in the order in which they were minted.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct MintResponse {
-    /// Of sources that make numbers.
+    /// The IDs of sources that mint numbers.
     #[prost(fixed64, repeated, tag = "1")]
     pub ids: ::prost::alloc::vec::Vec<u64>,
-    /// Of sources that make texts: UUIDs, ULIDs and serials.
+    /// The IDs of sources that mint texts: UUIDs, ULIDs and serials.
     #[prost(string, repeated, tag = "2")]
     pub texts: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
@@ -29,10 +29,11 @@ pub struct MintStreamRequest {
     /// The source.
     #[prost(string, tag = "1")]
     pub source: ::prost::alloc::string::String,
-    /// How many in all. At most `limits.stream_max` (1,000,000,000); `admin` over the source lifts it.
+    /// Number of IDs in all messages together. At most `limits.stream_max` (1,000,000,000); `admin` over the source lifts
+    /// the limit.
     #[prost(uint64, tag = "2")]
     pub total: u64,
-    /// The key of a counter (1 to 255 bytes), or the name that a UUID of version 3 or 5 is made from (at most 4,096
+    /// The key of a counter (1 to 255 bytes), or the name from which a UUID of version 3 or 5 is made (at most 4,096
     /// bytes).
     #[prost(string, optional, tag = "3")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
@@ -40,10 +41,10 @@ pub struct MintStreamRequest {
 /// Some of the IDs, in the order in which they were minted.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct MintStreamResponse {
-    /// Of sources that make numbers.
+    /// The IDs of sources that mint numbers.
     #[prost(fixed64, repeated, tag = "1")]
     pub ids: ::prost::alloc::vec::Vec<u64>,
-    /// Of sources that make texts: UUIDs, ULIDs and serials.
+    /// The IDs of sources that mint texts: UUIDs, ULIDs and serials.
     #[prost(string, repeated, tag = "2")]
     pub texts: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
@@ -53,11 +54,11 @@ pub struct ReserveRequest {
     /// A segment source.
     #[prost(string, tag = "1")]
     pub source: ::prost::alloc::string::String,
-    /// How many numbers. At most `limits.segment_max` (1,000,000); `admin` over the source lifts it.
+    /// Count of numbers to reserve. At most `limits.segment_max` (1,000,000); `admin` over the source lifts the limit.
     #[prost(uint64, tag = "2")]
     pub length: u64,
 }
-/// A range: `first`, `first + increment`, up to `last`.
+/// A range of numbers reserved for the caller: `first`, `first + increment`, up to `last`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReserveResponse {
     /// The first number.
@@ -66,7 +67,7 @@ pub struct ReserveResponse {
     /// The last number, inclusive.
     #[prost(fixed64, tag = "2")]
     pub last: u64,
-    /// From each number to the next.
+    /// Difference between adjacent numbers.
     #[prost(uint64, tag = "3")]
     pub increment: u64,
 }
@@ -83,17 +84,17 @@ pub struct BoundRequest {
 /// The bound of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BoundResponse {
-    /// The highest number that anybody may have been answered; 0 if there is none.
+    /// The highest number that the key may have returned; 0 if there is none.
     #[prost(fixed64, tag = "1")]
     pub bound: u64,
 }
-/// An ID to be taken apart.
+/// A request to decode an ID.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DecodeRequest {
     /// The ID.
     #[prost(oneof = "decode_request::Id", tags = "1, 2")]
     pub id: ::core::option::Option<decode_request::Id>,
-    /// What it is read by.
+    /// The source or the layout to decode with.
     #[prost(oneof = "decode_request::By", tags = "3, 4")]
     pub by: ::core::option::Option<decode_request::By>,
 }
@@ -105,11 +106,11 @@ pub mod decode_request {
         /// As text, in the source's own form or in decimal.
         #[prost(string, tag = "1")]
         Text(::prost::alloc::string::String),
-        /// As the number that was minted.
+        /// As the minted number.
         #[prost(fixed64, tag = "2")]
         Number(u64),
     }
-    /// What it is read by.
+    /// The source or the layout to decode with.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum By {
         /// The source that minted it.
@@ -120,56 +121,56 @@ pub mod decode_request {
         Layout(::prost::alloc::string::String),
     }
 }
-/// What an ID says. What the source or layout does not have is left out.
+/// The parts of an ID. Parts that the source or layout does not have are absent.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DecodeResponse {
-    /// The ID as it was sent; a number in decimal.
+    /// The ID as sent; a number in decimal.
     #[prost(string, tag = "1")]
     pub id: ::prost::alloc::string::String,
     /// The number in it, before any disguise or text form.
     #[prost(fixed64, optional, tag = "2")]
     pub number: ::core::option::Option<u64>,
-    /// The day, month or year of a serial, in whose row the number is.
+    /// The day, month or year of a serial to which the number belongs.
     #[prost(string, optional, tag = "3")]
     pub period: ::core::option::Option<::prost::alloc::string::String>,
-    /// When its tick began (RFC 3339, UTC).
+    /// Start of the ID's tick (RFC 3339, UTC).
     #[prost(string, optional, tag = "4")]
     pub time: ::core::option::Option<::prost::alloc::string::String>,
     /// Ticks since the layout's epoch.
     #[prost(uint64, optional, tag = "5")]
     pub tick: ::core::option::Option<u64>,
-    /// Who minted it.
+    /// The worker number of the minter.
     #[prost(uint64, optional, tag = "6")]
     pub worker: ::core::option::Option<u64>,
     /// The two parts of a worker that the layout splits, the high part first.
     #[prost(uint64, repeated, tag = "7")]
     pub worker_parts: ::prost::alloc::vec::Vec<u64>,
-    /// The clock sequence.
+    /// The clock sequence, where the layout has one.
     #[prost(uint64, optional, tag = "8")]
     pub clock: ::core::option::Option<u64>,
     /// The counter within its tick.
     #[prost(uint64, optional, tag = "9")]
     pub sequence: ::core::option::Option<u64>,
-    /// The layout that it was read with, in full.
+    /// The layout used for decoding, in full.
     #[prost(string, optional, tag = "10")]
     pub layout: ::core::option::Option<::prost::alloc::string::String>,
     /// The version of a UUID.
     #[prost(uint32, optional, tag = "11")]
     pub uuid_version: ::core::option::Option<u32>,
 }
-/// A source as the catalog has it.
+/// A source in its catalog state.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Source {
     /// The name.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// Rises with each change of the definition.
+    /// Version of the definition; rises with each change.
     #[prost(uint64, tag = "2")]
     pub version: u64,
-    /// The lowest number of a segment source that nobody was given; none when they are spent.
+    /// The lowest number of a segment source that is not reserved yet; absent when none are left.
     #[prost(fixed64, optional, tag = "3")]
     pub next: ::core::option::Option<u64>,
-    /// The source's keys as a JSON object, defaults written out.
+    /// The source's keys as a JSON object, including defaults.
     #[prost(string, tag = "4")]
     pub keys: ::prost::alloc::string::String,
 }
@@ -190,20 +191,20 @@ pub struct GetSourceRequest {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
 }
-/// A source to be defined. All sources together are at most `limits.sources_max` (10,000, deleted ones too), and their
-/// queues hold at most `limits.prefill_ids_max` IDs (16,777,216); a token without `admin` over all sources gets a
-/// quarter of each.
+/// A source to define. The catalog holds at most `limits.sources_max` sources (10,000, deleted ones included), and their
+/// queues at most `limits.prefill_ids_max` IDs (16,777,216). A token without `admin` over all sources gets a quarter of
+/// each.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DefineSourceRequest {
     /// The name: 1 to 63 of A-Z a-z 0-9 _ . -
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// The source's keys as a JSON object, as in a configuration file; none: every default. At most 8,192 bytes,
-    /// defaults written out.
+    /// The source's keys as a JSON object, as in a configuration file; empty: every default. At most 8,192 bytes,
+    /// including defaults.
     #[prost(string, tag = "2")]
     pub keys: ::prost::alloc::string::String,
 }
-/// Keys to be changed.
+/// Keys to change.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AlterSourceRequest {
     /// The name.
@@ -212,50 +213,50 @@ pub struct AlterSourceRequest {
     /// The changes as a JSON merge patch (RFC 7396).
     #[prost(string, tag = "2")]
     pub changes: ::prost::alloc::string::String,
-    /// Only if the source still has this version.
+    /// Expected version of the source; nothing changes if the source has another one.
     #[prost(uint64, optional, tag = "3")]
     pub version: ::core::option::Option<u64>,
 }
-/// Another stripe for a segment source.
+/// The new stripe of a segment source.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RestripeSourceRequest {
     /// The name.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// Which stripe, 1 to `increment`.
+    /// The stripe, 1 to `increment`.
     #[prost(uint64, tag = "2")]
     pub offset: u64,
-    /// How many there are.
+    /// Number of stripes.
     #[prost(uint64, tag = "3")]
     pub increment: u64,
-    /// Where it begins; without it, where the old one is now.
+    /// Start of the new stripe; default: the current position of the old one.
     #[prost(uint64, optional, tag = "4")]
     pub first: ::core::option::Option<u64>,
-    /// Only if the source still has this version.
+    /// Expected version of the source; nothing changes if the source has another one.
     #[prost(uint64, optional, tag = "5")]
     pub version: ::core::option::Option<u64>,
 }
-/// A source to be deleted.
+/// A request to delete a source.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteSourceRequest {
     /// The name.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
 }
-/// It is deleted.
+/// The response to a deletion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteSourceResponse {}
-/// A request for all worker numbers.
+/// A request for all slots that were ever held.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListWorkersRequest {}
-/// All worker numbers.
+/// All slots that were ever held.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListWorkersResponse {
     /// By pool and number.
     #[prost(message, repeated, tag = "1")]
     pub workers: ::prost::alloc::vec::Vec<Worker>,
 }
-/// A worker number: who holds it, until when. Times are RFC 3339 in UTC.
+/// A worker slot: its number, its holder, and its mark. Times are RFC 3339 in UTC.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Worker {
     /// The pool.
@@ -270,81 +271,83 @@ pub struct Worker {
     /// The holder's host.
     #[prost(string, optional, tag = "4")]
     pub host: ::core::option::Option<::prost::alloc::string::String>,
-    /// The holder's process number on its host.
+    /// The holder's process ID on its host.
     #[prost(uint32, optional, tag = "5")]
     pub process: ::core::option::Option<u32>,
-    /// When the holder was launched.
+    /// Time at which the holder joined the store.
     #[prost(string, optional, tag = "6")]
     pub launched: ::core::option::Option<::prost::alloc::string::String>,
     /// The fencing number.
     #[prost(uint64, tag = "7")]
     pub term: u64,
-    /// The mark as time: everything before it has been promised.
+    /// The mark as a time: every earlier time has been promised.
     #[prost(string, tag = "8")]
     pub mark: ::prost::alloc::string::String,
-    /// Since when it is held.
+    /// Start of the current holder's lease.
     #[prost(string, optional, tag = "9")]
     pub held_since: ::core::option::Option<::prost::alloc::string::String>,
-    /// When the holder was last heard of.
+    /// Time of the holder's last renewal.
     #[prost(string, optional, tag = "10")]
     pub last_renewed: ::core::option::Option<::prost::alloc::string::String>,
-    /// Whether the holder is there.
+    /// Whether the holder is live.
     #[prost(bool, tag = "11")]
     pub live: bool,
-    /// Whether the server that answers is the holder.
+    /// Whether the responding server is the holder.
     #[prost(bool, tag = "12")]
     pub own: bool,
-    /// Whether nobody shall ever have it.
+    /// Whether the number is excluded: never assigned, because another system may mint with it.
     #[prost(bool, tag = "13")]
     pub avoided: bool,
 }
-/// A store in doubt is to be recovered.
+/// A request to recover a store in doubt.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RecoverRequest {
-    /// Only say what would be done.
+    /// Whether to report the changes without making them.
     #[prost(bool, tag = "1")]
     pub dry_run: bool,
-    /// Worker marks go at least to this time (RFC 3339): at most a day ahead of the clock, unless `far_ahead` says more.
+    /// Time to which all worker marks move at least (RFC 3339): at most a day ahead of the clock, unless `far_ahead` is
+    /// set.
     #[prost(string, optional, tag = "2")]
     pub mark: ::core::option::Option<::prost::alloc::string::String>,
-    /// That time is meant, though it is more than a day ahead of the clock.
+    /// Confirms a `mark` more than a day ahead of the clock.
     #[prost(bool, tag = "3")]
     pub far_ahead: bool,
-    /// The next number of sources, at least, by their names.
+    /// Lowest next number of each source, by source name.
     #[prost(map = "string, uint64", tag = "4")]
     pub segments: ::std::collections::HashMap<::prost::alloc::string::String, u64>,
-    /// The IDs of journals that are lost: what they alone knew may come again.
+    /// The IDs of lost journals: IDs that only these journals knew may be issued again.
     #[prost(string, repeated, tag = "5")]
     pub without: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The secondary store that is meant, by the name that sources call it by; absent: the server's own.
+    /// The secondary store to recover, by its name in sources; absent: the primary store.
     #[prost(string, optional, tag = "6")]
     pub secondary: ::core::option::Option<::prost::alloc::string::String>,
 }
-/// What is known of a store, and where it is or would be moved. Times are RFC 3339 in UTC.
+/// The known state of a store, and the state to which recovery moves it. Times are RFC 3339 in UTC.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RecoverResponse {
-    /// Why the store is in doubt. Absent when it is not: then there is nothing to recover.
+    /// Reason that the store is in doubt. Absent when it is not in doubt: then there is nothing to recover.
     #[prost(string, optional, tag = "1")]
     pub doubt: ::core::option::Option<::prost::alloc::string::String>,
     /// The journals that have joined the store, by their IDs.
     #[prost(message, repeated, tag = "2")]
     pub journals: ::prost::alloc::vec::Vec<recover_response::Journal>,
-    /// Why the store cannot be recovered yet: journals that have not said what they know. Absent when it can.
+    /// Reason that the store cannot be recovered yet: journals without a report. Absent when it can.
     #[prost(string, optional, tag = "3")]
     pub unsaid: ::core::option::Option<::prost::alloc::string::String>,
-    /// No worker number has an earlier mark afterwards: minting by worker numbers begins at this time.
+    /// The lowest mark of any worker number afterwards: minting by worker numbers begins at this time.
     #[prost(string, tag = "4")]
     pub marks_at_least: ::prost::alloc::string::String,
     /// The next number of each source afterwards, at least.
     #[prost(map = "string, uint64", tag = "5")]
     pub segments: ::std::collections::HashMap<::prost::alloc::string::String, u64>,
-    /// The sources that nobody defines, or that could not be defined: defined again as they were, they go on there.
+    /// Sources without a definition, or that could not be defined. Defined again unchanged, they continue from the numbers
+    /// in `segments`.
     #[prost(string, repeated, tag = "6")]
     pub undefined: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// The store's count of writes afterwards, at least.
     #[prost(uint64, tag = "7")]
     pub writes_at_least: u64,
-    /// Whether it was done.
+    /// Whether the recovery was done.
     #[prost(bool, tag = "8")]
     pub done: bool,
     /// The store's identity afterwards. Absent when nothing was done.
@@ -359,28 +362,28 @@ pub mod recover_response {
     /// A journal that has joined the store.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct Journal {
-        /// Its own name, at random.
+        /// The journal's random ID.
         #[prost(string, tag = "1")]
         pub id: ::prost::alloc::string::String,
-        /// The label of the process that has it; may be empty.
+        /// The label of the journal's process; may be empty.
         #[prost(string, tag = "2")]
         pub owner: ::prost::alloc::string::String,
-        /// Where that runs.
+        /// The host of the journal's process.
         #[prost(string, tag = "3")]
         pub host: ::prost::alloc::string::String,
-        /// When it joined or reported last.
+        /// Time at which the journal joined or last reported.
         #[prost(string, tag = "4")]
         pub last_seen: ::prost::alloc::string::String,
-        /// `reported`, `read here`, `left out`, or `MISSING`: nobody has said what it knows. Behind it stands `, known only
-        /// from another journal` where the store has lost its join.
+        /// `reported`, `read here`, `left out`, or `MISSING`: no report of the journal exists. If the store has lost the
+        /// journal's join, `, known only from another journal` follows.
         #[prost(string, tag = "5")]
         pub state: ::prost::alloc::string::String,
     }
 }
-/// A request for all layouts that have a name.
+/// A request for all layouts with a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListLayoutsRequest {}
-/// All layouts that have a name.
+/// All layouts with a name.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListLayoutsResponse {
     /// The layouts.
@@ -394,16 +397,16 @@ pub struct GetLayoutRequest {
     #[prost(string, tag = "1")]
     pub layout: ::prost::alloc::string::String,
 }
-/// What a layout can do.
+/// The capacity of a layout.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Layout {
-    /// Its name, where it has one.
+    /// The layout's name, if it has one.
     #[prost(string, optional, tag = "1")]
     pub name: ::core::option::Option<::prost::alloc::string::String>,
-    /// Written out in full: reads back as the same layout.
+    /// The layout written out in full, which parses to the same layout.
     #[prost(string, tag = "2")]
     pub layout: ::prost::alloc::string::String,
-    /// Where it comes from.
+    /// The layout's origin.
     #[prost(string, optional, tag = "3")]
     pub about: ::core::option::Option<::prost::alloc::string::String>,
     /// The bits of each field.
@@ -412,28 +415,28 @@ pub struct Layout {
     /// The length of a tick in milliseconds.
     #[prost(uint32, tag = "5")]
     pub unit_ms: u32,
-    /// When tick 0 begins (RFC 3339, UTC).
+    /// Start of tick 0 (RFC 3339, UTC).
     #[prost(string, tag = "6")]
     pub epoch: ::prost::alloc::string::String,
-    /// When its years have run out.
+    /// End of the layout's years: the first time after the last tick (RFC 3339, UTC).
     #[prost(string, tag = "7")]
     pub end: ::prost::alloc::string::String,
-    /// How many workers can mint at once.
+    /// Number of workers that can mint at once.
     #[prost(uint64, tag = "8")]
     pub workers: u64,
-    /// How many IDs a worker can mint in a second, on average.
+    /// IDs that one worker can mint in a second, on average.
     #[prost(uint64, tag = "9")]
     pub ids_per_second: u64,
-    /// False for a layout that only reads old IDs.
+    /// Whether IDs can be minted; false for a layout that only decodes old IDs.
     #[prost(bool, tag = "10")]
     pub can_mint: bool,
 }
 /// Nested message and enum types in `Layout`.
 pub mod layout {
-    /// How many bits each field has.
+    /// The bits of each field of a layout.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct Bits {
-        /// All together.
+        /// All fields together.
         #[prost(uint32, tag = "1")]
         pub total: u32,
         /// Time.
@@ -461,7 +464,7 @@ pub mod mint_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Unique IDs, and what goes with them.
+    /// Unique IDs, their sources, worker numbers and layouts.
     #[derive(Debug, Clone)]
     pub struct MintClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -531,7 +534,7 @@ pub mod mint_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Exactly `count` IDs, or an error.
+        /// Mints exactly `count` IDs, or returns an error.
         pub async fn mint(
             &mut self,
             request: impl tonic::IntoRequest<super::MintRequest>,
@@ -550,8 +553,8 @@ pub mod mint_client {
             req.extensions_mut().insert(GrpcMethod::new("snowmint.v1.Mint", "Mint"));
             self.inner.unary(req, path, codec).await
         }
-        /// Exactly `total` IDs, in messages of some, minted as the caller reads; or an error after some.
-        /// Cancelling it ends the minting.
+        /// Mints exactly `total` IDs while the caller reads, in several messages; or returns an error after some of them.
+        /// Cancelling the call ends the minting.
         pub async fn mint_stream(
             &mut self,
             request: impl tonic::IntoRequest<super::MintStreamRequest>,
@@ -576,7 +579,7 @@ pub mod mint_client {
                 .insert(GrpcMethod::new("snowmint.v1.Mint", "MintStream"));
             self.inner.server_streaming(req, path, codec).await
         }
-        /// A range of a segment source, for the caller to spend.
+        /// Reserves a range of a segment source for the caller.
         pub async fn reserve(
             &mut self,
             request: impl tonic::IntoRequest<super::ReserveRequest>,
@@ -598,7 +601,7 @@ pub mod mint_client {
             req.extensions_mut().insert(GrpcMethod::new("snowmint.v1.Mint", "Reserve"));
             self.inner.unary(req, path, codec).await
         }
-        /// The current bound of a counter, taking nothing.
+        /// Returns the current bound of a counter, and takes no number.
         pub async fn bound(
             &mut self,
             request: impl tonic::IntoRequest<super::BoundRequest>,
@@ -617,7 +620,7 @@ pub mod mint_client {
             req.extensions_mut().insert(GrpcMethod::new("snowmint.v1.Mint", "Bound"));
             self.inner.unary(req, path, codec).await
         }
-        /// What an ID says.
+        /// Returns the parts of an ID.
         pub async fn decode(
             &mut self,
             request: impl tonic::IntoRequest<super::DecodeRequest>,
@@ -636,7 +639,7 @@ pub mod mint_client {
             req.extensions_mut().insert(GrpcMethod::new("snowmint.v1.Mint", "Decode"));
             self.inner.unary(req, path, codec).await
         }
-        /// Every source of the namespace, by name.
+        /// Returns every source of the namespace, by name.
         pub async fn list_sources(
             &mut self,
             request: impl tonic::IntoRequest<super::ListSourcesRequest>,
@@ -661,7 +664,7 @@ pub mod mint_client {
                 .insert(GrpcMethod::new("snowmint.v1.Mint", "ListSources"));
             self.inner.unary(req, path, codec).await
         }
-        /// One source.
+        /// Returns one source.
         pub async fn get_source(
             &mut self,
             request: impl tonic::IntoRequest<super::GetSourceRequest>,
@@ -683,7 +686,7 @@ pub mod mint_client {
                 .insert(GrpcMethod::new("snowmint.v1.Mint", "GetSource"));
             self.inner.unary(req, path, codec).await
         }
-        /// Defines a source, or answers the definition that there is when it is the same.
+        /// Defines a source, or returns the existing definition when it is the same.
         pub async fn define_source(
             &mut self,
             request: impl tonic::IntoRequest<super::DefineSourceRequest>,
@@ -727,7 +730,7 @@ pub mod mint_client {
                 .insert(GrpcMethod::new("snowmint.v1.Mint", "AlterSource"));
             self.inner.unary(req, path, codec).await
         }
-        /// Gives a segment source another stripe of the numbers, while it serves.
+        /// Gives a segment source another stripe of the numbers while the source serves.
         pub async fn restripe_source(
             &mut self,
             request: impl tonic::IntoRequest<super::RestripeSourceRequest>,
@@ -749,7 +752,7 @@ pub mod mint_client {
                 .insert(GrpcMethod::new("snowmint.v1.Mint", "RestripeSource"));
             self.inner.unary(req, path, codec).await
         }
-        /// Deletes a source. Its name can never mint an old ID again.
+        /// Deletes a source. The name can never mint an old ID again.
         pub async fn delete_source(
             &mut self,
             request: impl tonic::IntoRequest<super::DeleteSourceRequest>,
@@ -774,7 +777,7 @@ pub mod mint_client {
                 .insert(GrpcMethod::new("snowmint.v1.Mint", "DeleteSource"));
             self.inner.unary(req, path, codec).await
         }
-        /// Every worker number that was ever held.
+        /// Returns every slot that was ever held.
         pub async fn list_workers(
             &mut self,
             request: impl tonic::IntoRequest<super::ListWorkersRequest>,
@@ -799,7 +802,7 @@ pub mod mint_client {
                 .insert(GrpcMethod::new("snowmint.v1.Mint", "ListWorkers"));
             self.inner.unary(req, path, codec).await
         }
-        /// Moves a store in doubt past all that its journals have reported, so that everybody goes on.
+        /// Moves a store in doubt past everything that its journals reported, so that minting continues.
         pub async fn recover(
             &mut self,
             request: impl tonic::IntoRequest<super::RecoverRequest>,
@@ -821,7 +824,7 @@ pub mod mint_client {
             req.extensions_mut().insert(GrpcMethod::new("snowmint.v1.Mint", "Recover"));
             self.inner.unary(req, path, codec).await
         }
-        /// Every layout that has a name.
+        /// Returns every layout with a name.
         pub async fn list_layouts(
             &mut self,
             request: impl tonic::IntoRequest<super::ListLayoutsRequest>,
@@ -846,7 +849,7 @@ pub mod mint_client {
                 .insert(GrpcMethod::new("snowmint.v1.Mint", "ListLayouts"));
             self.inner.unary(req, path, codec).await
         }
-        /// What one layout can do.
+        /// Returns the capacity of a layout.
         pub async fn get_layout(
             &mut self,
             request: impl tonic::IntoRequest<super::GetLayoutRequest>,
@@ -883,7 +886,7 @@ pub mod mint_server {
     /// Generated trait containing gRPC methods that should be implemented for use with MintServer.
     #[async_trait]
     pub trait Mint: std::marker::Send + std::marker::Sync + 'static {
-        /// Exactly `count` IDs, or an error.
+        /// Mints exactly `count` IDs, or returns an error.
         async fn mint(
             &self,
             request: tonic::Request<super::MintRequest>,
@@ -894,28 +897,28 @@ pub mod mint_server {
             >
             + std::marker::Send
             + 'static;
-        /// Exactly `total` IDs, in messages of some, minted as the caller reads; or an error after some.
-        /// Cancelling it ends the minting.
+        /// Mints exactly `total` IDs while the caller reads, in several messages; or returns an error after some of them.
+        /// Cancelling the call ends the minting.
         async fn mint_stream(
             &self,
             request: tonic::Request<super::MintStreamRequest>,
         ) -> std::result::Result<tonic::Response<Self::MintStreamStream>, tonic::Status>;
-        /// A range of a segment source, for the caller to spend.
+        /// Reserves a range of a segment source for the caller.
         async fn reserve(
             &self,
             request: tonic::Request<super::ReserveRequest>,
         ) -> std::result::Result<tonic::Response<super::ReserveResponse>, tonic::Status>;
-        /// The current bound of a counter, taking nothing.
+        /// Returns the current bound of a counter, and takes no number.
         async fn bound(
             &self,
             request: tonic::Request<super::BoundRequest>,
         ) -> std::result::Result<tonic::Response<super::BoundResponse>, tonic::Status>;
-        /// What an ID says.
+        /// Returns the parts of an ID.
         async fn decode(
             &self,
             request: tonic::Request<super::DecodeRequest>,
         ) -> std::result::Result<tonic::Response<super::DecodeResponse>, tonic::Status>;
-        /// Every source of the namespace, by name.
+        /// Returns every source of the namespace, by name.
         async fn list_sources(
             &self,
             request: tonic::Request<super::ListSourcesRequest>,
@@ -923,12 +926,12 @@ pub mod mint_server {
             tonic::Response<super::ListSourcesResponse>,
             tonic::Status,
         >;
-        /// One source.
+        /// Returns one source.
         async fn get_source(
             &self,
             request: tonic::Request<super::GetSourceRequest>,
         ) -> std::result::Result<tonic::Response<super::Source>, tonic::Status>;
-        /// Defines a source, or answers the definition that there is when it is the same.
+        /// Defines a source, or returns the existing definition when it is the same.
         async fn define_source(
             &self,
             request: tonic::Request<super::DefineSourceRequest>,
@@ -938,12 +941,12 @@ pub mod mint_server {
             &self,
             request: tonic::Request<super::AlterSourceRequest>,
         ) -> std::result::Result<tonic::Response<super::Source>, tonic::Status>;
-        /// Gives a segment source another stripe of the numbers, while it serves.
+        /// Gives a segment source another stripe of the numbers while the source serves.
         async fn restripe_source(
             &self,
             request: tonic::Request<super::RestripeSourceRequest>,
         ) -> std::result::Result<tonic::Response<super::Source>, tonic::Status>;
-        /// Deletes a source. Its name can never mint an old ID again.
+        /// Deletes a source. The name can never mint an old ID again.
         async fn delete_source(
             &self,
             request: tonic::Request<super::DeleteSourceRequest>,
@@ -951,7 +954,7 @@ pub mod mint_server {
             tonic::Response<super::DeleteSourceResponse>,
             tonic::Status,
         >;
-        /// Every worker number that was ever held.
+        /// Returns every slot that was ever held.
         async fn list_workers(
             &self,
             request: tonic::Request<super::ListWorkersRequest>,
@@ -959,12 +962,12 @@ pub mod mint_server {
             tonic::Response<super::ListWorkersResponse>,
             tonic::Status,
         >;
-        /// Moves a store in doubt past all that its journals have reported, so that everybody goes on.
+        /// Moves a store in doubt past everything that its journals reported, so that minting continues.
         async fn recover(
             &self,
             request: tonic::Request<super::RecoverRequest>,
         ) -> std::result::Result<tonic::Response<super::RecoverResponse>, tonic::Status>;
-        /// Every layout that has a name.
+        /// Returns every layout with a name.
         async fn list_layouts(
             &self,
             request: tonic::Request<super::ListLayoutsRequest>,
@@ -972,13 +975,13 @@ pub mod mint_server {
             tonic::Response<super::ListLayoutsResponse>,
             tonic::Status,
         >;
-        /// What one layout can do.
+        /// Returns the capacity of a layout.
         async fn get_layout(
             &self,
             request: tonic::Request<super::GetLayoutRequest>,
         ) -> std::result::Result<tonic::Response<super::Layout>, tonic::Status>;
     }
-    /// Unique IDs, and what goes with them.
+    /// Unique IDs, their sources, worker numbers and layouts.
     #[derive(Debug)]
     pub struct MintServer<T> {
         inner: Arc<T>,
