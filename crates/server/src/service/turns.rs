@@ -20,7 +20,10 @@ const AT_ONCE: usize = 8;
 
 /// The turns of all clients that have one, or wait for one.
 #[derive(Debug, Default)]
-pub(super) struct Turns(Mutex<HashMap<Client, Arc<Semaphore>>>);
+pub(super) struct Turns(Mutex<Clients>);
+
+/// The turns of each client, and the number of its calls that have one or wait.
+type Clients = HashMap<Client, (Arc<Semaphore>, usize)>;
 
 /// The right to one call, until this is dropped.
 #[derive(Debug)]
@@ -30,29 +33,31 @@ pub(crate) struct Turn {
     _place: Place,
 }
 
-/// Entry of a client that has a turn or waits for one.
+/// Entry of a call that has a turn or waits for one.
 #[derive(Debug)]
 struct Place {
     turns: Arc<Turns>,
     client: Client,
-    semaphore: Arc<Semaphore>,
 }
 
 impl Turns {
     /// The map is whole after every statement, so a poisoned lock is still usable.
-    fn clients(&self) -> MutexGuard<'_, HashMap<Client, Arc<Semaphore>>> {
+    fn clients(&self) -> MutexGuard<'_, Clients> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until fewer than [`AT_ONCE`] calls of the client are at the store. Returns none only
     /// if the semaphore were closed, which this module never does.
     async fn take(self: &Arc<Self>, client: Client) -> Option<Turn> {
-        let place = {
-            let new = || Arc::new(Semaphore::new(AT_ONCE));
-            let semaphore = Arc::clone(self.clients().entry(client.clone()).or_insert_with(new));
-            Place { turns: Arc::clone(self), client, semaphore }
+        let semaphore = {
+            let new = || (Arc::new(Semaphore::new(AT_ONCE)), 0);
+            let mut clients = self.clients();
+            let (semaphore, calls) = clients.entry(client.clone()).or_insert_with(new);
+            *calls = calls.saturating_add(1);
+            Arc::clone(semaphore)
         };
-        let permit = Arc::clone(&place.semaphore).acquire_owned().await.ok()?;
+        let place = Place { turns: Arc::clone(self), client };
+        let permit = semaphore.acquire_owned().await.ok()?;
         Some(Turn { _permit: permit, _place: place })
     }
 }
@@ -60,9 +65,11 @@ impl Turns {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut clients = self.turns.clients();
-        // The map and this place; new places are made under the lock.
-        if Arc::strong_count(&self.semaphore) == 2 {
-            clients.remove(&self.client);
+        if let Some((_, calls)) = clients.get_mut(&self.client) {
+            *calls = calls.saturating_sub(1);
+            if *calls == 0 {
+                clients.remove(&self.client);
+            }
         }
     }
 }
