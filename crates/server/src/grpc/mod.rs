@@ -226,8 +226,16 @@ impl Door {
         let whole_max = bytes_max.saturating_add(PREFIX_BYTES);
         let read = self.requests.whole(&caller, Version::HTTP_2, body, whole_max).await;
         let Whole { bytes, taken } = read.map_err(|unread| unread.error(bytes_max))?;
-        let work = Box::pin(self.routed(Request::from_parts(head, Body::from(bytes))));
-        Ok((self.requests.counted(&caller, taken, work).await, long))
+        let work = Box::pin(async {
+            // Each of these calls is one of the store.
+            let _turn = match is_store {
+                true => Some(self.service.asked_by(caller.clone()).turn().await?),
+                false => None,
+            };
+            Ok::<_, Error>(self.routed(Request::from_parts(head, Body::from(bytes))).await)
+        });
+        let response = self.requests.counted(&caller, taken, work).await?;
+        Ok((response, long))
     }
 
     async fn routed(&self, request: Request<Body>) -> Response {

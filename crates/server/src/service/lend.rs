@@ -23,6 +23,7 @@ impl Service {
         let lent = async {
             self.caller.may(Right::Reserve, &borrower.space)?;
             self.count_deed(Deed::Claim)?;
+            let _turn = self.turn().await?;
             let with = |space: &str| self.lends_in(space);
             Ok::<_, Error>(self.node.lend(borrower, width, keep_ms, most, &with).await?)
         };
@@ -44,6 +45,7 @@ impl Service {
     pub(crate) async fn keep_lent(&self, borrower: &Borrower, keep_ms: u64) -> Result<Loan, Error> {
         let kept = async {
             self.caller.may(Right::Reserve, &borrower.space)?;
+            let _turn = self.turn().await?;
             Ok::<_, Error>(self.node.keep_lent(borrower, keep_ms).await?)
         };
         let kept = kept.await;
@@ -58,6 +60,7 @@ impl Service {
     pub(crate) async fn take_back(&self, borrower: &Borrower) -> Result<bool, Error> {
         let taken = async {
             self.caller.may(Right::Reserve, &borrower.space)?;
+            let _turn = self.turn().await?;
             Ok::<_, Error>(self.node.take_back(borrower).await?)
         };
         let taken = taken.await;

@@ -23,6 +23,7 @@ mod programs;
 mod recovery;
 mod room;
 mod told;
+mod turns;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
@@ -43,6 +44,7 @@ use tokio::sync::watch;
 
 use self::complaint::Complaints;
 use self::order::Relay;
+use self::turns::Turns;
 use crate::access::{Access, Caller, Logins, Right, Unknown};
 use crate::live::Live;
 use crate::meter::{Meter, Protocol, Tally};
@@ -81,6 +83,7 @@ pub struct Shared {
     node: Node,
     live: Live,
     unsent: Arc<Shares>,
+    turns: Arc<Turns>,
     closing: watch::Receiver<bool>,
     relay: Relay,
     /// Sources that were used: opening one goes through the node's driver. Only sources in the
@@ -147,6 +150,7 @@ impl Service {
             node,
             live,
             unsent,
+            turns: Arc::default(),
             closing,
             relay,
             sources: RwLock::default(),
@@ -293,6 +297,7 @@ impl Service {
     async fn row(&self, right: Right, name: &str, length: u64, limit: Limit) -> Result<Row, Error> {
         self.admit_many(right, name, length, limit).await?;
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
+        let _turn = self.turn().await?;
         let take = async |source: Source| source.row(length, wait_ms).await;
         let (row, tally) = self.ask(name, take).await?;
         tally.add(self.protocol, length);

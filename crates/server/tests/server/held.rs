@@ -20,19 +20,38 @@ use tokio::sync::watch;
 
 use super::common::{Client, server_of, settings, soon};
 
-/// A memory store with lists that wait until the test releases them.
+/// Length from which on a reservation waits: the server's own are shorter.
+const LONG: u64 = 10_000;
+
+/// A memory store with lists and long reservations that wait until the test releases them.
 #[derive(Debug)]
 struct Held {
     store: MemoryStore,
     is_held: watch::Sender<bool>,
+    /// Long reservations that wait, and the most that have waited at the same time.
+    reserving: watch::Sender<(usize, usize)>,
+}
+
+impl Held {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            store: MemoryStore::new("test").unwrap(),
+            is_held: watch::Sender::new(false),
+            reserving: watch::Sender::default(),
+        })
+    }
+
+    async fn released(&self) {
+        // The sender lives in self.
+        let _ = self.is_held.subscribe().wait_for(|is_held| !is_held).await;
+    }
 }
 
 /// All wait at the same time, and each has the whole list in the end.
 #[tokio::test]
 async fn lists_that_wait_are_few_for_each_client_and_others_are_served() {
     const WAITING: usize = 2;
-    let store = MemoryStore::new("test").unwrap();
-    let store = Arc::new(Held { store, is_held: watch::Sender::new(false) });
+    let store = Held::new();
     // Long enough for any slow machine.
     let patient = NodeSettings { builtin: true, store_call_ms: 600_000, ..NodeSettings::default() };
     let opened = Node::open(Arc::clone(&store) as Arc<dyn Store>, patient, Parts::system()).await;
@@ -63,6 +82,47 @@ async fn lists_that_wait_are_few_for_each_client_and_others_are_served() {
     for _ in 0..WAITING {
         assert_eq!(soon(asking.next()).await.unwrap().status, 200);
     }
+}
+
+/// A client's other calls wait for its own, and a call of another client waits for none of them.
+#[tokio::test]
+async fn calls_of_one_client_at_the_store_are_few_and_others_are_served() {
+    const AT_THE_STORE: usize = 8;
+    const PATH: &str = "/v1/segments/numbers";
+    let store = Held::new();
+    // Long enough for any slow machine.
+    let patient = NodeSettings { builtin: true, store_call_ms: 600_000, ..NodeSettings::default() };
+    let opened = Node::open(Arc::clone(&store) as Arc<dyn Store>, patient, Parts::system()).await;
+    let server = server_of(opened.unwrap(), settings()).await;
+    let body = format!("{{\"length\":{LONG}}}");
+    assert_eq!(server.post(PATH, &body).await.status, 200);
+
+    store.is_held.send_replace(true);
+    let mut reserving = store.reserving.subscribe();
+    let greedy = async {
+        let mut asking: FuturesUnordered<_> = (0..40).map(|_| server.post(PATH, &body)).collect();
+        while let Some(answer) = asking.next().await {
+            assert_eq!(answer.status, 200, "{answer:?}");
+        }
+    };
+    let other = async {
+        soon(reserving.wait_for(|(now, _)| *now == AT_THE_STORE)).await.unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, 2], 0).into()).unwrap();
+        let mut other = Client(socket.connect(server.http).await.unwrap());
+        let length = body.len();
+        other
+            .send(format!(
+                "POST {PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n{body}"
+            ))
+            .await;
+        soon(reserving.wait_for(|(now, _)| *now == AT_THE_STORE + 1)).await.unwrap();
+        store.is_held.send_replace(false);
+        other.expect("HTTP/1.1 200 OK\r\n").await;
+    };
+    soon(async { tokio::join!(greedy, other) }).await;
+    let (now, most) = *store.reserving.borrow();
+    assert_eq!((now, most), (0, AT_THE_STORE + 1));
 }
 
 #[async_trait]
@@ -138,6 +198,15 @@ impl Store for Held {
     }
 
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
+        if reserve.length < LONG {
+            return self.store.reserve(reserve).await;
+        }
+        self.reserving.send_modify(|(now, most)| {
+            *now += 1;
+            *most = (*most).max(*now);
+        });
+        self.released().await;
+        self.reserving.send_modify(|(now, _)| *now -= 1);
         self.store.reserve(reserve).await
     }
 
@@ -166,8 +235,7 @@ impl Store for Held {
     }
 
     async fn list(&self) -> Result<Catalog> {
-        // The sender lives in self.
-        let _ = self.is_held.subscribe().wait_for(|is_held| !is_held).await;
+        self.released().await;
         self.store.list().await
     }
 

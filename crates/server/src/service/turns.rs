@@ -1,0 +1,117 @@
+//! Turns at the store, for calls that each caller's request makes of its own.
+//!
+//! The problem: the store works on calls in the order in which they arrive. A caller that sends
+//! thousands at once puts them all ahead of the next call of any other.
+//!
+//! This module's way: of each client, a few calls are at the store. Its other calls wait here, in
+//! order, so a call of another client waits for few.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use snowmint_wire::error::Code;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::{Error, Service};
+use crate::share::Client;
+
+/// Calls of one client at the store at the same time. With 2 ms each, 4,000 a second.
+const AT_ONCE: usize = 8;
+
+/// The turns of all clients that have one, or wait for one.
+#[derive(Debug, Default)]
+pub(super) struct Turns(Mutex<HashMap<Client, Arc<Semaphore>>>);
+
+/// The right to one call, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    /// Given back first: the place forgets a client without calls.
+    _permit: OwnedSemaphorePermit,
+    _place: Place,
+}
+
+/// Entry of a client that has a turn or waits for one.
+#[derive(Debug)]
+struct Place {
+    turns: Arc<Turns>,
+    client: Client,
+    semaphore: Arc<Semaphore>,
+}
+
+impl Turns {
+    /// The map is whole after every statement, so a poisoned lock is still usable.
+    fn clients(&self) -> MutexGuard<'_, HashMap<Client, Arc<Semaphore>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until fewer than [`AT_ONCE`] calls of the client are at the store. Returns none only
+    /// if the semaphore were closed, which this module never does.
+    async fn take(self: &Arc<Self>, client: Client) -> Option<Turn> {
+        let place = {
+            let new = || Arc::new(Semaphore::new(AT_ONCE));
+            let semaphore = Arc::clone(self.clients().entry(client.clone()).or_insert_with(new));
+            Place { turns: Arc::clone(self), client, semaphore }
+        };
+        let permit = Arc::clone(&place.semaphore).acquire_owned().await.ok()?;
+        Some(Turn { _permit: permit, _place: place })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut clients = self.turns.clients();
+        // The map and this place; new places are made under the lock.
+        if Arc::strong_count(&self.semaphore) == 2 {
+            clients.remove(&self.client);
+        }
+    }
+}
+
+impl Service {
+    /// Waits for a turn at the store, for at most `limits.wait_max`.
+    ///
+    /// # Errors
+    /// `Overloaded` when the caller's earlier calls last that long.
+    pub(crate) async fn turn(&self) -> Result<Turn, Error> {
+        let client = self.caller.client();
+        let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
+        let turn = tokio::select! {
+            biased;
+            turn = self.turns.take(client.clone()) => turn,
+            () = self.peers().timer().sleep_ms(wait_ms) => None,
+        };
+        turn.ok_or_else(|| {
+            let message = format!(
+                "{AT_ONCE} calls of {client} were at the store for {wait_ms} ms (limits.wait_max), and more \
+                 wait; send fewer at once"
+            );
+            Error::new(Code::Overloaded, message)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn turns_of_one_client_are_few_and_do_not_hold_up_others() {
+        let turns = Arc::new(Turns::default());
+        let (greedy, other) = (Client::token("greedy"), Client::token("other"));
+        let mut taken = Vec::new();
+        for _ in 0..AT_ONCE {
+            taken.push(turns.take(greedy.clone()).now_or_never().flatten().unwrap());
+        }
+        let mut waiting = Box::pin(turns.take(greedy.clone()));
+        assert!((&mut waiting).now_or_never().is_none(), "one more waits");
+        let honest = turns.take(other).now_or_never().flatten().unwrap();
+        taken.pop();
+        let last = waiting.await.unwrap();
+        // A caller that gives up while it waits leaves nothing behind.
+        drop(turns.take(greedy).now_or_never());
+        drop((taken, last, honest));
+        assert!(turns.clients().is_empty(), "clients without calls are forgotten");
+    }
+}
