@@ -126,7 +126,7 @@ fn ten_thousand_resting_connections_are_held_and_cost_little() {
     command.env("SNOWMINT_HTTP__IDLE_MAX", "30m");
     let server = Server::run(command, &["--data-dir", folder.path().to_str().unwrap()]).unwrap();
     server.ready();
-    let before_kib = server.resident_kib();
+    let before_kib = server.anonymous_kib();
     let mut last = 0;
     let alone_ticks = mint_by_new_connections(&server, &mut last);
 
@@ -141,7 +141,7 @@ fn ten_thousand_resting_connections_are_held_and_cost_little() {
             client
         })
         .collect();
-    let held_kib = server.resident_kib();
+    let held_kib = server.anonymous_kib();
     let bound_kib = before_kib + CONNECTIONS as u64 * KIB_EACH_MAX;
     println!("{before_kib} KiB alone, {held_kib} KiB with {CONNECTIONS} connections");
     assert!(held_kib < bound_kib, "{before_kib} KiB became {held_kib}, at most {bound_kib}");
@@ -150,7 +150,7 @@ fn ten_thousand_resting_connections_are_held_and_cost_little() {
     let ticks = mint_by_new_connections(&server, &mut last);
     println!("{alone_ticks} ticks for {MINTED} IDs alone, {ticks} beside them");
     assert!(ticks <= COST_MAX * alone_ticks, "{alone_ticks} ticks became {ticks}");
-    let served_kib = server.resident_kib();
+    let served_kib = server.anonymous_kib();
     assert!(
         served_kib < held_kib + GROWTH_KIB_MAX,
         "{held_kib} KiB became {served_kib} while others were served"
@@ -162,7 +162,7 @@ fn ten_thousand_resting_connections_are_held_and_cost_little() {
         assert!(id > last, "{id} after {last}");
         last = id;
     }
-    let again_kib = server.resident_kib();
+    let again_kib = server.anonymous_kib();
     assert!(again_kib < bound_kib, "{before_kib} KiB became {again_kib}, at most {bound_kib}");
     drop(resting);
     assert_eq!(server.stop(), 0);

@@ -180,9 +180,19 @@ impl Server {
 
     /// Returns the resident memory.
     pub(crate) fn resident_kib(&self) -> u64 {
+        self.memory_kib("VmRSS:")
+    }
+
+    /// Returns the memory that the server has allocated and uses, without the pages of its code:
+    /// which of those are in memory depends on the build, and on what else ran.
+    pub(crate) fn anonymous_kib(&self) -> u64 {
+        self.memory_kib("RssAnon:")
+    }
+
+    fn memory_kib(&self, line: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
+        let kib = status.lines().find_map(|text| text.strip_prefix(line)).unwrap();
+        kib.trim().strip_suffix(" kB").unwrap().parse().unwrap()
     }
 
     /// Returns the processor time so far, in hundredths of a second.

@@ -23,12 +23,13 @@ pub(crate) fn alone<T>(_: T, test: impl Future<Output = ()>) {
     assert!(said[0].contains("1 passed"), "{name} is no test: {}", said[0]);
 }
 
-/// Returns the memory in use of this process, in KiB.
-pub(crate) fn resident_kib() -> u64 {
-    status("VmRSS:")
+/// Returns the memory that this process has allocated and uses, in KiB. Pages of its code do not
+/// count: which of them are in memory depends on the build, and on what else ran.
+pub(crate) fn anonymous_kib() -> u64 {
+    status("RssAnon:")
 }
 
-/// Returns its peak, in KiB.
+/// Returns the peak of its memory, with the pages of its code, in KiB.
 pub(crate) fn peak_kib() -> u64 {
     status("VmHWM:")
 }

@@ -4,7 +4,7 @@ use snowmint_coord::spec::Span;
 use snowmint_coord::{BootTimer, Timer as _};
 use tokio::io::AsyncWriteExt;
 
-use super::alone::{alone, peak_kib, resident_kib};
+use super::alone::{alone, anonymous_kib, peak_kib};
 use super::common::{Answer, Client, Server, in_time, request, server, server_with, step};
 
 const SHORT_MS: u64 = 300;
@@ -226,7 +226,7 @@ fn thousands_of_idle_connections_cost_little() {
         rustix::process::setrlimit(rustix::process::Resource::Nofile, wanted).unwrap();
 
         let server = server().await;
-        let before_kib = resident_kib();
+        let before_kib = anonymous_kib();
         let mut clients = Vec::new();
         for index in 0..CONNECTIONS {
             let mut client = server.resp().await;
@@ -236,7 +236,7 @@ fn thousands_of_idle_connections_cost_little() {
             }
             clients.push(client);
         }
-        let each_kib = resident_kib().saturating_sub(before_kib) / CONNECTIONS as u64;
+        let each_kib = anonymous_kib().saturating_sub(before_kib) / CONNECTIONS as u64;
         assert!((1..16).contains(&each_kib), "{each_kib} KiB for each connection");
         let mut one_more = server.resp().await;
         assert_eq!(one_more.ask(&["PING"]).await, "+PONG");
