@@ -6,7 +6,7 @@
 //! This module's way: of each client, a few calls are at the store. Its other calls wait here, in
 //! order, so a call of another client waits for few.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use snowmint_wire::error::Code;
@@ -20,49 +20,66 @@ const AT_ONCE: usize = 8;
 
 /// The turns of all clients that have one, or wait for one.
 #[derive(Debug, Default)]
-pub(super) struct Turns(Mutex<HashMap<Client, Arc<Semaphore>>>);
+pub(super) struct Turns(Mutex<HashMap<Client, Entry>>);
+
+#[derive(Debug)]
+struct Entry {
+    semaphore: Arc<Semaphore>,
+    /// Places of this client. The count of the semaphore's owners would not do: a place drops its
+    /// own share only after its `drop` has unlocked the map.
+    places: usize,
+}
 
 /// The right to one call, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    /// Given back first: the place forgets a client without calls.
+    /// Returned first: the place forgets a client without calls.
     _permit: OwnedSemaphorePermit,
     _place: Place,
 }
 
-/// Entry of a client that has a turn or waits for one.
+/// Place of a client that has a turn or waits for one.
 #[derive(Debug)]
 struct Place {
     turns: Arc<Turns>,
     client: Client,
-    semaphore: Arc<Semaphore>,
 }
 
 impl Turns {
     /// The map is whole after every statement, so a poisoned lock is still usable.
-    fn clients(&self) -> MutexGuard<'_, HashMap<Client, Arc<Semaphore>>> {
+    fn clients(&self) -> MutexGuard<'_, HashMap<Client, Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until fewer than [`AT_ONCE`] calls of the client are at the store. Returns none only
     /// if the semaphore were closed, which this module never does.
     async fn take(self: &Arc<Self>, client: Client) -> Option<Turn> {
-        let place = {
-            let new = || Arc::new(Semaphore::new(AT_ONCE));
-            let semaphore = Arc::clone(self.clients().entry(client.clone()).or_insert_with(new));
-            Place { turns: Arc::clone(self), client, semaphore }
-        };
-        let permit = Arc::clone(&place.semaphore).acquire_owned().await.ok()?;
+        let (place, semaphore) = self.place(client);
+        let permit = semaphore.acquire_owned().await.ok()?;
         Some(Turn { _permit: permit, _place: place })
+    }
+
+    fn place(self: &Arc<Self>, client: Client) -> (Place, Arc<Semaphore>) {
+        let semaphore = {
+            let mut clients = self.clients();
+            let new = || Entry { semaphore: Arc::new(Semaphore::new(AT_ONCE)), places: 0 };
+            let entry = clients.entry(client.clone()).or_insert_with(new);
+            entry.places += 1;
+            Arc::clone(&entry.semaphore)
+        };
+        (Place { turns: Arc::clone(self), client }, semaphore)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut clients = self.turns.clients();
-        // The map and this place; new places are made under the lock.
-        if Arc::strong_count(&self.semaphore) == 2 {
-            clients.remove(&self.client);
+        if let hash_map::Entry::Occupied(mut entry) =
+            self.turns.clients().entry(self.client.clone())
+        {
+            entry.get_mut().places -= 1;
+            if entry.get().places == 0 {
+                entry.remove();
+            }
         }
     }
 }

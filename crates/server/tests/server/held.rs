@@ -15,10 +15,13 @@ use snowmint_coord::{
     Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
+use snowmint_wire::grpc::store::store_client::StoreClient;
+use snowmint_wire::grpc::store::{DOOR, DescribeRequest, ReserveRequest};
 use tokio::net::TcpSocket;
 use tokio::sync::watch;
+use tonic::Request;
 
-use super::common::{Client, server_of, settings, soon};
+use super::common::{Client, Server, server_of, settings, soon};
 
 /// Length from which on a reservation waits: the server's own are shorter.
 const LONG: u64 = 10_000;
@@ -84,26 +87,61 @@ async fn lists_that_wait_are_few_for_each_client_and_others_are_served() {
     }
 }
 
-/// A client's other calls wait for its own, and a call of another client waits for none of them.
 #[tokio::test]
 async fn calls_of_one_client_at_the_store_are_few_and_others_are_served() {
+    few_at_the_store(async |server| {
+        let reserved = server.post(PATH, &long()).await;
+        assert_eq!(reserved.status, 200, "{reserved:?}");
+    })
+    .await;
+}
+
+/// Each call of this service is one of the store.
+#[tokio::test]
+async fn store_calls_of_one_program_are_few_and_others_are_served() {
+    few_at_the_store(async |server| {
+        let mut client = StoreClient::new(server.channel().await);
+        let described = client.describe(DescribeRequest::default()).await.unwrap().into_inner();
+        let reserve = ReserveRequest {
+            source: "numbers".into(),
+            length: LONG,
+            definition_version: 2,
+            ..ReserveRequest::default()
+        };
+        let mut request = Request::new(reserve);
+        request.metadata_mut().insert(DOOR, described.door.parse().unwrap());
+        let reserved = client.reserve(request).await.unwrap().into_inner();
+        assert_eq!(reserved.refusal, None);
+    })
+    .await;
+}
+
+/// Path of a call that reserves numbers at the store.
+const PATH: &str = "/v1/segments/numbers";
+
+/// Its body, for a reservation that waits.
+fn long() -> String {
+    format!("{{\"length\":{LONG}}}")
+}
+
+/// Calls this many times at once from one address, and once from another. The client's other calls
+/// wait for its own, and the call of the other client waits for none of them.
+async fn few_at_the_store(call: impl AsyncFn(&Server)) {
     const AT_THE_STORE: usize = 8;
-    const PATH: &str = "/v1/segments/numbers";
     let store = Held::new();
     // Long enough for any slow machine.
     let patient = NodeSettings { builtin: true, store_call_ms: 600_000, ..NodeSettings::default() };
     let opened = Node::open(Arc::clone(&store) as Arc<dyn Store>, patient, Parts::system()).await;
     let server = server_of(opened.unwrap(), settings()).await;
-    let body = format!("{{\"length\":{LONG}}}");
-    assert_eq!(server.post(PATH, &body).await.status, 200);
+    let body = long();
+    // Reads what later calls need no more.
+    soon(call(&server)).await;
 
     store.is_held.send_replace(true);
     let mut reserving = store.reserving.subscribe();
     let greedy = async {
-        let mut asking: FuturesUnordered<_> = (0..40).map(|_| server.post(PATH, &body)).collect();
-        while let Some(answer) = asking.next().await {
-            assert_eq!(answer.status, 200, "{answer:?}");
-        }
+        let mut calling: FuturesUnordered<_> = (0..40).map(|_| call(&server)).collect();
+        while calling.next().await.is_some() {}
     };
     let other = async {
         soon(reserving.wait_for(|(now, _)| *now == AT_THE_STORE)).await.unwrap();
