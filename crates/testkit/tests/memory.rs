@@ -42,17 +42,16 @@ async fn by_its_own_clock() {
     contract::run(Memory { store, clock: Some(clock) }).await;
 }
 
-/// Runs with and without another process that writes more than was lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_state_that_was_put_back_is_refused_by_every_verb() {
-    for goes_on in [false, true] {
+    for lost in contract::Lost::ALL {
         let store = MemoryStore::new("all").unwrap();
         let backup = std::cell::RefCell::new(None);
         contract::every_verb_is_refused_by_an_older_state(
             async || Arc::new(store.handle("all").unwrap()) as Arc<dyn Store>,
             async || drop(backup.replace(Some(store.backup()))),
             async || store.restore(backup.take().unwrap()),
-            goes_on,
+            lost,
         )
         .await;
     }

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 
 use snowmint_core::UnixMillis;
 
-use super::{Answer, Backend, StoreOver};
-use crate::error::Result;
+use super::{Answer, Backend, Failure, StoreOver};
+use crate::error::{ErrorKind, Result};
 use crate::lease::{Extend, Extended, Mark};
 use crate::member::{Incarnation, Presence, check_presence};
 use crate::segment::{Reserve, Segment};
@@ -83,6 +83,9 @@ impl<B: Backend> StoreOver<B> {
         seen: &Seen,
         step: Answer<B::Rows, Option<u64>>,
     ) -> Result<Option<u64>> {
+        if let Err(Failure::Refused(ErrorKind::StoreWentBack { found, .. })) = &step {
+            self.lineage.is_short(&seen.id, *found);
+        }
         let written = step.map_err(|failure| self.said(op, failure))?;
         if let Some(writes) = written {
             self.lineage.counted(&seen.id, writes);

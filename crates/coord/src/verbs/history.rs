@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 
+use super::lineage::SeenByHandle;
 use super::{Access, Answer, Failure, Rows, Step, Verb, WITNESS};
 use crate::error::ErrorKind;
 use crate::history::{
@@ -26,12 +27,12 @@ pub(super) async fn read_starts<R: Rows>(rows: &mut R) -> Answer<R, Starts> {
 }
 
 /// Writes a new start, and returns the history that begins with it. It takes effect when the store
-/// gets that name.
-pub(super) async fn put_start<R: Rows>(rows: &mut R) -> Answer<R, History> {
+/// gets that name. Nothing was kept of the earlier history from this step on, or from `lost_from`.
+pub(super) async fn put_start<R: Rows>(rows: &mut R, lost_from: Option<u64>) -> Answer<R, History> {
     let starts = read_starts(rows).await?;
     let history = History::of(&rows.identity().id).started();
     let history = history.map_err(|error| Failure::Refused(error.kind().clone()))?;
-    let from = rows.begins_alone();
+    let from = lost_from.or_else(|| rows.begins_alone());
     rows.put_note(STARTS, starts.with(&history.start, from)).await?;
     Ok(history)
 }
@@ -97,7 +98,7 @@ async fn standing<R: Rows>(rows: &mut R) -> Answer<R, Standing> {
 pub(super) struct Recalls<'a> {
     pub(super) who: &'a str,
     pub(super) seen: &'a StoreIdentity,
-    pub(super) by_handle: Option<&'a StoreIdentity>,
+    pub(super) by_handle: Option<&'a SeenByHandle>,
 }
 
 #[async_trait]
@@ -116,7 +117,7 @@ impl Verb for Recalls<'_> {
         check_server_of(rows, &recalled)?;
         let mut recalled = recalled?;
         if let Some(seen) = self.by_handle {
-            let by_handle = recall(WITNESS, seen, &found, &starts);
+            let by_handle = seen.recall(&found, &starts);
             check_server_of(rows, &by_handle)?;
             if by_handle? == Recalled::Recovered {
                 recalled = Recalled::Recovered;
@@ -143,7 +144,7 @@ pub(super) fn check_server_of<R: Rows>(
 pub(super) struct Doubts<'a> {
     pub(super) doubt: &'a Doubt,
     pub(super) evidence: &'a Evidence,
-    pub(super) by_handle: Option<&'a StoreIdentity>,
+    pub(super) by_handle: Option<&'a SeenByHandle>,
 }
 
 impl Doubts<'_> {
@@ -152,8 +153,10 @@ impl Doubts<'_> {
     async fn is_shown<R: Rows>(&self, rows: &mut R) -> Answer<R, bool> {
         let starts = read_starts(rows).await?;
         let found = rows.identity().clone();
-        for seen in self.by_handle.into_iter().chain([&self.evidence.seen]) {
-            match recall(WITNESS, seen, &found, &starts) {
+        let by_handle = self.by_handle.map(|seen| seen.recall(&found, &starts));
+        let by_evidence = recall(WITNESS, &self.evidence.seen, &found, &starts);
+        for recalled in by_handle.into_iter().chain([by_evidence]) {
+            match recalled {
                 Ok(Recalled::Same) => {}
                 Err(ErrorKind::StoreWentBack { .. }) => return Ok(true),
                 Ok(Recalled::Recovered) | Err(_) => return Ok(false),
@@ -189,7 +192,8 @@ impl Verb for Doubts<'_> {
         rows.put_note_everywhere(DOUBT, text(&doubt)?).await?;
         // During the doubt, reports may raise the count past the lost state: with a new start, no
         // earlier state matches.
-        let history = put_start(rows).await?;
+        let lost_from = self.by_handle.and_then(SeenByHandle::lost_from);
+        let history = put_start(rows, lost_from).await?;
         rows.name(History { in_doubt: true, ..history }.to_string())?;
         Ok(((), true))
     }

@@ -6,13 +6,58 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::history::{check_server_of, is_in_doubt, put_start, read_starts, refuse_doubt};
 use super::{Access, Answer, Failure, Rows, WITNESS};
 use crate::error::ErrorKind;
-use crate::history::{History, Recalled, recall};
+use crate::history::{History, Recalled, Starts, recall};
 use crate::store::StoreIdentity;
+
+/// State of a store that a handle has seen.
+#[derive(Clone, Debug)]
+pub(super) struct SeenByHandle {
+    identity: Arc<StoreIdentity>,
+    /// Count that the handle found in this history where it had seen more. Its own write, which
+    /// found that, may have raised the count past the lost writes since.
+    short: Option<u64>,
+}
+
+impl SeenByHandle {
+    fn new(identity: StoreIdentity) -> Self {
+        Self { identity: Arc::new(identity), short: None }
+    }
+
+    /// Compares the store with this state, as [`recall`] does.
+    pub(super) fn recall(
+        &self,
+        found: &StoreIdentity,
+        starts: &Starts,
+    ) -> Result<Recalled, ErrorKind> {
+        let recalled = recall(WITNESS, &self.identity, found, starts)?;
+        let Some(short) = self.short.filter(|_| recalled == Recalled::Same) else {
+            return Ok(recalled);
+        };
+        let (before, now) = (History::of(&self.identity.id), History::of(&found.id));
+        if now.recoveries > before.recoveries {
+            return Ok(Recalled::Recovered);
+        }
+        let (witness, seen) = (WITNESS.to_owned(), self.identity.writes);
+        Err(ErrorKind::StoreWentBack { witness, seen, found: short })
+    }
+
+    /// Returns the count from which on nothing was kept of what this handle has seen; `None` if
+    /// the store's count shows it.
+    pub(super) fn lost_from(&self) -> Option<u64> {
+        Some(self.short?.saturating_add(1))
+    }
+
+    /// Returns whether the store is in this state or in a later one of the same history.
+    fn is_kept_by(&self, found: &StoreIdentity) -> bool {
+        let seen = &self.identity;
+        self.short.is_none() && seen.id == found.id && seen.writes <= found.writes
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Lineage {
     /// `None` before the first step on rows.
-    seen: Mutex<Option<Arc<StoreIdentity>>>,
+    seen: Mutex<Option<SeenByHandle>>,
     /// Whether this handle has left a start.
     has_begun: AtomicBool,
 }
@@ -33,19 +78,32 @@ impl Lineage {
         let is_known = !seen.id.is_empty();
         let mut known = self.lock();
         if known.is_none() && is_known {
-            *known = Some(Arc::new(seen.clone()));
+            *known = Some(SeenByHandle::new(seen.clone()));
         }
     }
 
     pub(super) fn seen(&self) -> Option<Arc<StoreIdentity>> {
+        self.by_handle().map(|seen| seen.identity)
+    }
+
+    pub(super) fn by_handle(&self) -> Option<SeenByHandle> {
         self.lock().clone()
     }
 
     /// Returns the base for steps of the back end's own: `None` before this handle has left a
-    /// start, or in doubt.
+    /// start, in doubt, and where the store lacks writes.
     pub(super) fn begun(&self) -> Option<Arc<StoreIdentity>> {
-        let seen = self.seen().filter(|_| self.has_begun.load(Ordering::SeqCst))?;
-        (!History::says_doubt(&seen.id)).then_some(seen)
+        let seen = self.by_handle().filter(|_| self.has_begun.load(Ordering::SeqCst))?;
+        let is_base = seen.short.is_none() && !History::says_doubt(&seen.identity.id);
+        is_base.then_some(seen.identity)
+    }
+
+    /// Records that a step of the back end's own has written to the store, and found fewer writes
+    /// than this handle has seen. The count alone may hide that from later steps.
+    pub(super) fn is_short(&self, id: &str, found: u64) {
+        if let Some(seen) = self.lock().as_mut().filter(|seen| seen.identity.id == id) {
+            seen.short = Some(seen.short.unwrap_or(found).min(found));
+        }
     }
 
     /// Records the identity after a step; `begins` if the step left a start.
@@ -56,9 +114,12 @@ impl Lineage {
         if access == Access::Read && seen.is_some() && History::says_doubt(&identity.id) {
             return;
         }
-        let is_newest = seen.as_ref().is_none_or(|seen| seen.writes <= identity.writes);
+        let is_newest = seen.as_ref().is_none_or(|seen| {
+            let is_short = seen.short.is_some() && seen.identity.id == identity.id;
+            !is_short && seen.identity.writes <= identity.writes
+        });
         if access == Access::Forward || is_newest {
-            *seen = Some(Arc::new(identity));
+            *seen = Some(SeenByHandle::new(identity));
         }
         drop(seen);
         if begins {
@@ -70,8 +131,11 @@ impl Lineage {
     /// given.
     pub(super) fn counted(&self, id: &str, writes: u64) {
         let mut seen = self.lock();
-        if let Some(known) = seen.as_ref().filter(|known| known.id == id && known.writes < writes) {
-            *seen = Some(Arc::new(StoreIdentity { id: known.id.clone(), writes }));
+        let is_later = |seen: &&mut SeenByHandle| {
+            seen.short.is_none() && seen.identity.id == id && seen.identity.writes < writes
+        };
+        if let Some(seen) = seen.as_mut().filter(is_later) {
+            seen.identity = Arc::new(StoreIdentity { id: id.to_owned(), writes });
         }
     }
 
@@ -81,7 +145,7 @@ impl Lineage {
         &self,
         rows: &mut R,
         access: Access,
-        seen: Option<&StoreIdentity>,
+        seen: Option<&SeenByHandle>,
         label: &str,
     ) -> Answer<R, ()> {
         let found = rows.identity().clone();
@@ -89,11 +153,12 @@ impl Lineage {
             refuse_doubt(rows).await?;
         }
         let Some(seen) = seen else { return Ok(()) };
-        if seen.id == found.id && seen.writes <= found.writes {
+        if seen.is_kept_by(&found) {
             return Ok(());
         }
+        let known = &seen.identity;
         // An operator who recovers a store in doubt reads the rest of it.
-        let is_same = History::of(&seen.id).store == History::of(&found.id).store;
+        let is_same = History::of(&known.id).store == History::of(&found.id).store;
         if is_same && access == Access::Read && is_in_doubt(rows).await? {
             return Ok(());
         }
@@ -102,7 +167,7 @@ impl Lineage {
             let witness = format!("the number of changes in {label}");
             Failure::Refused(ErrorKind::StoreWentBack { witness, seen, found })
         };
-        let recalled = recall(WITNESS, seen, &found, &starts);
+        let recalled = seen.recall(&found, &starts);
         check_server_of(rows, &recalled)?;
         match recalled {
             Ok(Recalled::Same) => Ok(()),
@@ -111,7 +176,7 @@ impl Lineage {
                 // Users of this handle get one error, to learn that their leases and numbers are
                 // void.
                 self.saw(found, Access::Forward, false);
-                Err(went_back(seen.writes, writes))
+                Err(went_back(known.writes, writes))
             }
             Err(ErrorKind::StoreWentBack { seen, found, .. }) => Err(went_back(seen, found)),
             Err(kind) => Err(Failure::Refused(kind)),
@@ -122,11 +187,11 @@ impl Lineage {
     /// concern that store.
     pub(super) fn check_store<R: Rows>(
         rows: &R,
-        seen: Option<&StoreIdentity>,
+        seen: Option<&SeenByHandle>,
     ) -> Result<(), ErrorKind> {
-        let Some(seen) = seen else { return Ok(()) };
+        let Some(SeenByHandle { identity, .. }) = seen else { return Ok(()) };
         let (expected, found) =
-            (History::of(&seen.id).store, History::of(&rows.identity().id).store);
+            (History::of(&identity.id).store, History::of(&rows.identity().id).store);
         if expected == found {
             return Ok(());
         }
@@ -139,12 +204,12 @@ impl Lineage {
         if self.has_begun.load(Ordering::SeqCst) {
             return Ok(false);
         }
-        let history = put_start(rows).await?;
+        let history = put_start(rows, None).await?;
         rows.name(history.to_string())?;
         Ok(true)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<StoreIdentity>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<SeenByHandle>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -25,13 +25,12 @@ use tokio::sync::Mutex;
 
 pub use at_once::Seen;
 pub use history::STARTS;
-use lineage::Lineage;
+use lineage::{Lineage, SeenByHandle};
 use rows::WITNESS;
 pub use rows::{Access, Answer, Backend, Failure, NamespaceRow, Rows, Step, emptied, set_to_lose};
 pub use slots::Extends;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::StoreIdentity;
 
 /// Maximum number of doublings of a step's duration before another attempt; the wait is random X
 /// writers may collide and few of them collide again, even on a slow machine.
@@ -141,9 +140,9 @@ impl<B: Backend> StoreOver<B> {
 
     async fn step<V: Verb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
         // This is read before the step begins: steps of this handle may overlap.
-        let seen = self.lineage.seen();
+        let seen = self.lineage.by_handle();
         let mut rows = self.backend.begin(V::ACCESS).await?;
-        let answer = self.in_step(verb, &mut rows, seen.as_deref()).await;
+        let answer = self.in_step(verb, &mut rows, seen.as_ref()).await;
         // A replica that took over may have counted unacknowledged writes, and its count is gone
         // once the first server is back.
         let is_kept = V::ACCESS != Access::Read || rows.check_server().is_ok();
@@ -174,7 +173,7 @@ impl<B: Backend> StoreOver<B> {
         &self,
         verb: &V,
         rows: &mut B::Rows,
-        seen: Option<&StoreIdentity>,
+        seen: Option<&SeenByHandle>,
     ) -> Answer<B::Rows, (V::Answer, bool, bool)> {
         if V::ACCESS != Access::Forward && !V::IN_DOUBT {
             self.lineage.check(rows, V::ACCESS, seen, &self.backend.label()).await?;

@@ -128,8 +128,8 @@ impl<B: Backend> Store for StoreOver<B> {
 
     async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
         self.backend.catch_up().await.map_err(|failure| self.said(Recalls::OP, failure))?;
-        let by_handle = self.lineage.seen();
-        let recalls = Recalls { who, seen, by_handle: by_handle.as_deref() };
+        let by_handle = self.lineage.by_handle();
+        let recalls = Recalls { who, seen, by_handle: by_handle.as_ref() };
         let (recalled, found) = self.answer(recalls).await?;
         // After a recovery the caller ensures that nothing of the lost state is used.
         let access = match recalled {
@@ -143,8 +143,8 @@ impl<B: Backend> Store for StoreOver<B> {
     }
 
     async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
-        let by_handle = self.lineage.seen();
-        self.answer(Doubts { doubt, evidence, by_handle: by_handle.as_deref() }).await
+        let by_handle = self.lineage.by_handle();
+        self.answer(Doubts { doubt, evidence, by_handle: by_handle.as_ref() }).await
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {

@@ -41,7 +41,7 @@ use snowmint_coord::verbs::{Failure, StoreOver};
 use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
 use tonic::{Code, Status};
 
-use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
+use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, Written, name};
 use crate::place::Place;
 use crate::{OPEN, Settings};
 use client::Client;
@@ -181,7 +181,7 @@ impl Keys for Etcd {
             success: [name::STORE, name::NAMESPACE, name::WRITES].map(read).into(),
             ..TxnRequest::default()
         };
-        let (answer, writes, cluster) = self.transact(&request).await?;
+        let (answer, at, cluster) = self.transact(&request).await?;
         let mut found = Vec::with_capacity(3);
         for response in answer.responses {
             let first = response.range.and_then(|range| range.kvs.into_iter().next());
@@ -190,8 +190,9 @@ impl Keys for Etcd {
         let [store, namespace, last] = <[Option<Entry>; 3]>::try_from(found)
             .map_err(|_| Failure::Damaged("a reply of another length".into()))?;
         let server = Some(self::cluster(cluster));
-        let last_write = Some(last.map_or(0, |entry| entry.version));
-        Ok(Head { writes, last_write, clock: None, server, session: None, store, namespace })
+        let writes = last.map_or(0, |entry| entry.version);
+        let last_write = Some(writes);
+        Ok(Head { writes, at, last_write, clock: None, server, session: None, store, namespace })
     }
 
     async fn get(&self, key: &str, at: u64) -> Answer<Option<Entry>> {
@@ -227,9 +228,13 @@ impl Keys for Etcd {
                 None => Request::Delete(DeleteRangeRequest { key }),
             })
         };
+        // The transaction reads the last write before it, and then replaces it.
+        let key = self.full(name::WRITES);
+        let before = operation(Request::Range(RangeRequest { key, ..RangeRequest::default() }));
+        let changes = batch.changes.iter().chain(last_write).map(change);
         let request = TxnRequest {
             compare: batch.expected.iter().map(compare).chain(store).collect(),
-            success: batch.changes.iter().chain(last_write).map(change).collect(),
+            success: std::iter::once(before).chain(changes).collect(),
         };
         let (answer, writes, cluster) = self.transact(&request).await?;
         let found = self::cluster(cluster);
@@ -240,7 +245,12 @@ impl Keys for Etcd {
                 expected: format!("server {expected}"),
                 found: format!("server {found}"),
             })),
-            _ if answer.succeeded => Ok(Outcome::Done(writes)),
+            _ if answer.succeeded => {
+                let before = answer.responses.into_iter().next().and_then(|first| first.range);
+                let before = before.and_then(|range| range.kvs.into_iter().next());
+                let after = before.map_or(Ok(0), |stored| number(stored.mod_revision))?;
+                Ok(Outcome::Done(Written { writes, after: Some(after) }))
+            }
             _ => Ok(Outcome::Lost),
         }
     }

@@ -58,8 +58,11 @@ pub struct Entry {
 /// First rows of every step, read at one moment.
 #[derive(Clone, Debug)]
 pub struct Head {
-    /// The server's write count; rises with every batch.
+    /// Count of the namespace's last write; rises with every batch. Between two batches, a server
+    /// that also counts the writes of others may skip numbers.
     pub writes: u64,
+    /// Moment of this head, for reads as of the same moment, if reads are snapshots.
+    pub at: u64,
     /// Version of the key [`name::WRITES`], 0 if there is none; none if the write count belongs to
     /// this namespace alone.
     pub last_write: Option<u64>,
@@ -97,10 +100,27 @@ pub struct Batch {
 /// Outcome of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Applied, as durably as the store can; the server's write count afterwards.
-    Done(u64),
+    /// Applied, as durably as the store can.
+    Done(Written),
     /// An expected key had another version, or it was too early; nothing was done.
     Lost,
+}
+
+/// Counts of an applied batch. A batch without changes has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Count of this batch.
+    pub writes: u64,
+    /// Count of the batch before it, or a lower one if the server lacks a write that this handle
+    /// has seen. None if it lacks none, and the count is unknown.
+    pub after: Option<u64>,
+}
+
+impl Written {
+    /// Returns the counts on a server that counts only the batches of this namespace.
+    pub const fn counted(writes: u64) -> Self {
+        Self { writes, after: Some(writes.saturating_sub(1)) }
+    }
 }
 
 /// The keys of one namespace on a server.
@@ -151,7 +171,7 @@ pub trait Keys: fmt::Debug + Send + Sync + 'static {
     }
     /// Reads the head of a step.
     async fn head(&self) -> Result<Head, Failure<Self::Error>>;
-    /// Reads one key; if reads are snapshots, at the moment of the head with `at` as its `writes`.
+    /// Reads one key; if reads are snapshots, at the moment of the head with this [`at`](Head::at).
     async fn get(&self, key: &str, at: u64) -> Result<Option<Entry>, Failure<Self::Error>>;
     /// Reads all keys directly in a folder, in any order.
     async fn list(&self, folder: &str, at: u64) -> Result<Vec<Entry>, Failure<Self::Error>>;

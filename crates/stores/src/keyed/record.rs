@@ -12,6 +12,8 @@ use snowmint_coord::{
 };
 use snowmint_core::UnixMillis;
 
+use super::Head;
+
 /// A value that cannot be read or written, with the reason.
 pub(super) struct Unreadable(pub(super) String);
 
@@ -51,7 +53,9 @@ macro_rules! plain {
 
 /// Form in which rows are written now. Raise it when a program that knows only the previous form
 /// would misread the rows, or lose data by writing them.
-pub(super) const FORM: u64 = 2;
+pub(super) const FORM: u64 = 3;
+/// First form with a count of this namespace's writes only.
+const FORM_OF_OWN_WRITES: u64 = 3;
 
 /// Identity of the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +81,15 @@ impl StoreRecord {
     /// Returns the record of a store with rows in the newest form.
     pub(super) const fn new(id: String, server: Option<String>) -> Self {
         Self { id, form: FORM, writes_more: 0, server }
+    }
+
+    /// Continues the count of an earlier form, which included writes of others to the server.
+    pub(super) fn count_own_writes(&mut self, head: &Head) {
+        if self.form < FORM_OF_OWN_WRITES {
+            let of_others = head.at.saturating_sub(head.writes);
+            self.writes_more = self.writes_more.saturating_add(of_others);
+            self.form = FORM;
+        }
     }
 
     /// Rejects rows in an unknown form.

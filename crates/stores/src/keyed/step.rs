@@ -10,7 +10,7 @@ use snowmint_core::UnixMillis;
 
 use super::known::{self, Known};
 use super::record::{FORM, Note, Record, StoreRecord};
-use super::{Batch, Entry, Head, Keys, Outcome, name};
+use super::{Batch, Entry, Head, Keys, Outcome, Written, name};
 
 type Done<K, T> = Result<T, Failure<<K as Keys>::Error>>;
 
@@ -77,12 +77,14 @@ impl<K: Keys> Step<K> {
         };
         let mut store = StoreRecord::read(name::STORE, &entry.value)?;
         store.check_form(&keys.label())?;
+        let before = store.clone();
+        store.count_own_writes(&head);
         let mut changes = BTreeMap::new();
         if access == Access::Write {
             check_server(&keys.label(), &store, &head)?;
-            if store.server != head.server {
-                // An older record has less detail on the server.
-                store.server.clone_from(&head.server);
+            // An older record has less detail on the server.
+            store.server.clone_from(&head.server);
+            if store != before {
                 changes.insert(name::STORE.into(), Some(store.write()?));
             }
         }
@@ -145,7 +147,7 @@ impl<K: Keys> Step<K> {
             return Ok(0);
         }
         self.read_more()?;
-        let Some(entry) = self.keys.get(key, self.head.writes).await? else {
+        let Some(entry) = self.keys.get(key, self.head.at).await? else {
             self.missing.insert(key.to_owned());
             return Ok(0);
         };
@@ -167,7 +169,7 @@ impl<K: Keys> Step<K> {
     /// that it writes.
     pub(super) async fn list<R: Record>(&mut self, folder: &str) -> Done<K, Vec<R>> {
         self.read_more()?;
-        let entries = self.keys.list(folder, self.head.writes).await?;
+        let entries = self.keys.list(folder, self.head.at).await?;
         self.folders.insert(folder.to_owned());
         let mut rows = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -256,16 +258,23 @@ impl<K: Keys> Step<K> {
     }
 
     pub(super) async fn commit(self) -> Done<K, StoreIdentity> {
-        let Outcome::Done(counted) = self.keys.send(&self.batch).await? else {
+        let Outcome::Done(Written { writes: counted, after }) = self.keys.send(&self.batch).await?
+        else {
             return Err(Failure::Lost);
         };
-        let found = counted.saturating_add(self.store.writes_more);
-        if let Some(seen) = self.on_known.filter(|seen| found <= *seen) {
+        let more = self.store.writes_more;
+        let writes = counted.saturating_add(more);
+        let after = after.map_or(u64::MAX, |after| after.saturating_add(more));
+        if let Some(seen) = self.on_known.filter(|seen| after < *seen) {
             let witness = format!("the number of changes in {}", self.keys.label());
+            // The rows that this step depends on are unchanged.
+            let kept = self.read.values().map(|entry| entry.written.saturating_add(more)).max();
+            let found = after.max(kept.unwrap_or(0));
             return Err(Failure::Refused(ErrorKind::StoreWentBack { witness, seen, found }));
         }
-        self.known.keep(&self.head, self.batch, |before| K::version_after(before, counted));
-        Ok(StoreIdentity { id: self.store.id, writes: found })
+        let version_after = |before| K::version_after(before, counted);
+        self.known.keep(&self.head, self.batch, counted, version_after);
+        Ok(StoreIdentity { id: self.store.id, writes })
     }
 
     /// Ends a step that only read; with write access, checks that its rows are unchanged.

@@ -75,6 +75,7 @@ impl Keys for Contended {
         let (writes, store) = (u64::from(self.batches.load(Ordering::SeqCst)), Some(store));
         Ok(Head {
             writes,
+            at: writes,
             last_write: None,
             clock: None,
             server: None,
@@ -209,6 +210,7 @@ impl Keys for OneByOne {
         let head = |server: &Server| Head {
             last_write: None,
             writes: server.writes,
+            at: server.writes,
             clock: None,
             server: server.name.clone(),
             session: None,
@@ -251,7 +253,7 @@ impl Keys for OneByOne {
                 None => server.keys.remove(key),
             };
         }
-        Ok(Outcome::Done(version))
+        Ok(Outcome::Done(Written::counted(version)))
     }
 
     fn explain(&self, _: &'static str, error: Infallible) -> Error {

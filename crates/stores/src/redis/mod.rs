@@ -52,7 +52,7 @@ use snowmint_coord::verbs::{Failure, StoreOver};
 use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 
-use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, name};
+use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, Written, name};
 use crate::{OPEN, Settings};
 pub(crate) use address::Address;
 pub(crate) use link::Link;
@@ -210,6 +210,7 @@ impl Keys for Redis {
         let there = |text: String| (!text.is_empty()).then_some(text);
         Ok(Head {
             writes,
+            at: writes,
             // Each namespace has its own write count.
             last_write: None,
             clock: Some(time(seconds, micros)),
@@ -266,7 +267,8 @@ impl Keys for Redis {
         }
         let answer: i64 =
             arguments.invoke_async(&mut self.link()?).await.map_err(Failure::Backend)?;
-        Ok(u64::try_from(answer).map_or(Outcome::Lost, Outcome::Done))
+        Ok(u64::try_from(answer)
+            .map_or(Outcome::Lost, |writes| Outcome::Done(Written::counted(writes))))
     }
 
     async fn count(&self, question: &Question<'_>) -> Answer<Looked> {

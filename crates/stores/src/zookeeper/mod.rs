@@ -33,6 +33,7 @@
 
 mod failure;
 mod link;
+mod newest;
 mod path;
 
 use std::collections::HashSet;
@@ -49,8 +50,9 @@ use zookeeper_client::{
     MultiWriteResult, MultiWriter, Stat,
 };
 
+use self::newest::{Newest, is_later};
 use crate::keyed::name::WRITES;
-use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
+use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, Written, name};
 use crate::place::Place;
 use crate::{OPEN, Settings};
 use failure::explain;
@@ -91,6 +93,7 @@ struct Zookeeper {
     version_max: i32,
     /// Folders that were seen or made.
     folders: Mutex<HashSet<String>>,
+    newest: Newest,
 }
 
 impl std::fmt::Debug for Zookeeper {
@@ -127,6 +130,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         closed: AtomicBool::new(false),
         version_max: VERSION_MAX,
         folders: Mutex::default(),
+        newest: Newest::default(),
     };
     if let Err(error) = keys.link.client().await {
         let why = match &error {
@@ -271,10 +275,14 @@ impl Zookeeper {
 fn entry(key: &str, data: Vec<u8>, stat: Stat) -> Answer<Entry> {
     let value = String::from_utf8(data)
         .map_err(|_| Failure::Damaged(format!("the value of key {key} is no text")))?;
-    // Versions begin at 0, which means "none" here. The version of a very often written node
-    // restarts after 32 bits.
-    let version = u64::from(stat.version.cast_unsigned()) + 1;
+    let version = entry_version(stat.version);
     Ok(Entry { key: key.into(), value, version, written: number(stat.mzxid)? })
+}
+
+/// Returns the version of the entry for a node. Versions begin at 0, which means "none" here. The
+/// version of a very often written node restarts after 32 bits.
+fn entry_version(of_node: i32) -> u64 {
+    u64::from(of_node.cast_unsigned()) + 1
 }
 
 /// Returns the version of the node from which an entry was made.
@@ -327,6 +335,7 @@ impl Keys for Zookeeper {
         let client = self.client().await?;
         let mut head = Head {
             writes: 0,
+            at: 0,
             last_write: None,
             clock: None,
             server: None,
@@ -338,8 +347,14 @@ impl Keys for Zookeeper {
             match entry.key.as_str() {
                 name::STORE => head.store = Some(entry),
                 name::NAMESPACE => head.namespace = Some(entry),
-                _ => (head.writes, head.last_write) = (number(stat.mzxid)?, Some(entry.version)),
+                _ => {
+                    head.writes = number(stat.mzxid)?;
+                    (head.at, head.last_write) = (head.writes, Some(entry.version));
+                }
             }
+        }
+        if let (Some(store), Some(version)) = (&head.store, head.last_write) {
+            self.newest.saw(&store.value, version);
         }
         Ok(head)
     }
@@ -384,6 +399,8 @@ impl Keys for Zookeeper {
             return Ok(Outcome::Lost);
         }
         self.make_ready(&client, batch).await?;
+        // The batch comes after everything that this handle has seen until now.
+        let newest = self.newest.of(batch.store.as_deref());
         let mut writer = client.new_multi_writer();
         self.fill(&mut writer, batch).map_err(Failure::Backend)?;
         let results = match within(writer.commit()).await {
@@ -401,8 +418,17 @@ impl Keys for Zookeeper {
             }
         }
         match results.last() {
-            Some(MultiWriteResult::SetData { stat }) => Ok(Outcome::Done(number(stat.mzxid)?)),
-            _ => Ok(Outcome::Done(0)),
+            Some(MultiWriteResult::SetData { stat }) => {
+                let writes = number(stat.mzxid)?;
+                let version = entry_version(stat.version);
+                let lacks_some = newest.is_some_and(|newest| !is_later(version, newest));
+                let written = batch.changes.get(name::STORE).cloned().flatten();
+                if let Some(store) = written.as_ref().or(batch.store.as_ref()) {
+                    self.newest.saw(store, version);
+                }
+                Ok(Outcome::Done(Written { writes, after: lacks_some.then_some(0) }))
+            }
+            _ => Ok(Outcome::Done(Written::default())),
         }
     }
 
@@ -443,6 +469,7 @@ mod tests {
             closed: AtomicBool::new(false),
             version_max: 3,
             folders: Mutex::default(),
+            newest: Newest::default(),
         };
         keys.prepare().await.unwrap();
         let key = "source/orders".to_owned();

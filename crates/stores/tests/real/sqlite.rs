@@ -17,7 +17,8 @@ use snowmint_coord::{
 use snowmint_core::UnixMillis;
 use snowmint_stores::Settings;
 use snowmint_testkit::contract::{
-    self, Factory, every_verb_is_refused_by_an_older_state, every_verb_is_refused_by_another_store,
+    self, Factory, Lost, every_verb_is_refused_by_an_older_state,
+    every_verb_is_refused_by_another_store,
 };
 
 /// Environment variable with the file that a child process works on.
@@ -290,7 +291,7 @@ async fn another_file_is_refused_by_every_verb() {
 /// Covers a copy of the folder, mounted or linked in its place.
 #[tokio::test]
 async fn a_file_that_was_put_back_is_refused_by_every_verb() {
-    for goes_on in [false, true] {
+    for lost in Lost::ALL {
         let folder = Folder::new();
         let at = |name: &str| folder.0.join(name);
         let (one, copy, current) = (at("one"), at("copy"), at("current"));
@@ -309,7 +310,7 @@ async fn a_file_that_was_put_back_is_refused_by_every_verb() {
                 std::fs::remove_file(&current).unwrap();
                 std::os::unix::fs::symlink(&copy, &current).unwrap();
             },
-            goes_on,
+            lost,
         )
         .await;
     }

@@ -3,7 +3,7 @@
 
 use snowmint_coord::{BootTimer, NewDefinition, Result, Timer as _};
 use snowmint_testkit::contract::{
-    every_verb_is_refused_by_an_older_state, every_verb_is_refused_by_another_store,
+    Lost, every_verb_is_refused_by_an_older_state, every_verb_is_refused_by_another_store,
 };
 use snowmint_testkit::proxy::Proxy;
 use snowmint_testkit::servers::{self, Server};
@@ -26,7 +26,8 @@ fn servers_behind_an_address(start: impl Fn() -> Server) {
 
 /// Restores an older state of a server's data while it is down, under a handle that stays.
 fn data_put_back(mut server: Server) {
-    for (namespace, goes_on) in [("stands", false), ("goes-on", true)] {
+    for lost in Lost::ALL {
+        let namespace = format!("{lost:?}").to_lowercase();
         let url = server.url();
         let held = std::cell::RefCell::new(&mut server);
         let while_down = |what: fn(&Server)| {
@@ -37,14 +38,29 @@ fn data_put_back(mut server: Server) {
         };
         Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
             every_verb_is_refused_by_an_older_state(
-                async || snowmint_stores::open(&url, namespace).await.unwrap(),
+                async || snowmint_stores::open(&url, &namespace).await.unwrap(),
                 async || while_down(Server::back_up),
-                async || while_down(Server::restore),
-                goes_on,
+                async || {
+                    while_down(Server::restore);
+                    others_write(&url, &format!("{namespace}-of-others")).await;
+                },
+                lost,
             )
             .await;
         });
     }
+}
+
+/// Writes as often as another user of the server might have since: a server that counts the writes
+/// of all then counts more than before.
+async fn others_write(url: &str, namespace: &str) {
+    let store = snowmint_stores::open(url, namespace).await.unwrap();
+    for index in 0..50 {
+        let (name, text) = (format!("source-{index}"), "{}".to_owned());
+        let (spec, identity) = (text.clone(), text);
+        store.define(&NewDefinition { name, spec, identity, enabled: None }).await.unwrap();
+    }
+    store.close().await.unwrap();
 }
 
 /// Checks a server that took over and lacks the last writes; then the first one returns. Reading

@@ -310,8 +310,24 @@ async fn only_this_namespace_goes_on_when_it_was_moved_forward(case: Case) {
     elsewhere.reserve(&there, 1).await.unwrap();
 }
 
+/// Writes between a backup and its restore, and after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// The handle has written much since the backup.
+    Much,
+    /// The same, and another process then writes more than was lost.
+    MuchAndMoreFollows,
+    /// The handle has written once, so its next write raises the count to that of the lost state.
+    OneWrite,
+}
+
+impl Lost {
+    /// All cases.
+    pub const ALL: [Self; 3] = [Self::Much, Self::MuchAndMoreFollows, Self::OneWrite];
+}
+
 /// Tests a store that is restored under a handle: `back_up` copies it, `put_back` restores the
-/// copy. With `goes_on`, another process then writes to it, more than was lost.
+/// copy.
 ///
 /// # Panics
 /// When a verb is not rejected, or the state that was seen is taken for the present one.
@@ -319,16 +335,23 @@ pub async fn every_verb_is_refused_by_an_older_state(
     open: impl AsyncFn() -> Arc<dyn Store>,
     back_up: impl AsyncFnOnce(),
     put_back: impl AsyncFnOnce(),
-    goes_on: bool,
+    lost: Lost,
 ) {
     let mut holder = Holder::new(open().await).await;
+    if lost == Lost::OneWrite {
+        holder.use_all().await;
+    }
     back_up().await;
     reached(|| holder.store.identity()).await.unwrap();
-    holder.use_all().await;
+    if lost == Lost::OneWrite {
+        holder.reserve().await;
+    } else {
+        holder.use_all().await;
+    }
     let seen = holder.store.identity().await.unwrap();
     put_back().await;
     let fresh = open().await;
-    if goes_on {
+    if lost == Lost::MuchAndMoreFollows {
         let source = reached(|| fresh.get("bills")).await.unwrap();
         let reserve = super::lost::five_of(&source);
         while fresh.identity().await.unwrap().writes <= seen.writes {
@@ -343,8 +366,12 @@ pub async fn every_verb_is_refused_by_an_older_state(
         }
     }
     let remembers = holder.store.seen();
+    // The handle alone may know of the loss.
+    let (id, ends) = (fresh.identity().await.unwrap().id, BTreeMap::new());
+    let evidence = Evidence { id, seen: seen.clone(), ends };
+    holder.store.doubt(&doubt(), &evidence).await.unwrap();
+    assert!(fresh.standing().await.unwrap().doubt.is_some(), "{lost:?}");
     // While the store is in doubt, an operator may read what is left, and do no more.
-    fresh.doubt(&doubt(), &evidence(&fresh).await).await.unwrap();
     for (verb, answer) in holder.every_verb() {
         let answer = answer.await;
         if READS.contains(&verb) {

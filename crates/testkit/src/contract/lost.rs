@@ -171,13 +171,17 @@ impl Holder {
 
     /// Makes the routine calls of a process, so that the handle caches what it can.
     pub(super) async fn use_all(&mut self) {
-        self.segment = self.store.reserve(&five_of(&self.numbers)).await.unwrap();
+        self.reserve().await;
         for _ in 0..3 {
             self.lease.mark = self.extend(self.extending(1_000)).await.unwrap().mark;
         }
-        self.segment = self.store.reserve(&five_of(&self.numbers)).await.unwrap();
+        self.reserve().await;
         reached(|| self.store.renew(MEMBER, presence(1), NOW)).await.unwrap();
         self.lease.mark = self.extend(self.extending(1_000)).await.unwrap().mark;
+    }
+
+    pub(super) async fn reserve(&mut self) {
+        self.segment = self.store.reserve(&five_of(&self.numbers)).await.unwrap();
     }
 
     /// Returns every verb except the operator's recovery, each with a request that a store like

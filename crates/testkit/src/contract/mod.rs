@@ -26,7 +26,7 @@ use async_trait::async_trait;
 use snowmint_coord::{Store, random};
 
 pub use case::Case;
-pub use history::every_verb_is_refused_by_an_older_state;
+pub use history::{Lost, every_verb_is_refused_by_an_older_state};
 pub use lost::every_verb_is_refused_by_another_store;
 
 /// Constructor of handles on the store under test.

@@ -281,7 +281,8 @@ impl<L: Like> Keys for SimKeys<L> {
         let stored = &keyspace.0;
         let last = stored.keys.get(name::WRITES);
         Ok(Head {
-            writes: if L::LAGS { last.map_or(0, |entry| entry.written) } else { stored.writes },
+            writes: last.map_or(stored.writes, |entry| entry.written),
+            at: stored.writes,
             last_write: L::COUNTS_OTHERS.then(|| last.map_or(0, |entry| entry.version)),
             clock: self.clock.as_ref().map(MemoryClock::now),
             server: stored.server.map(server::said),

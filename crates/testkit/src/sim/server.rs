@@ -7,7 +7,9 @@ use snowmint_coord::segment::SegmentRow;
 use snowmint_coord::verbs::Failure;
 use snowmint_coord::{ErrorKind, Mark};
 use snowmint_core::UnixMillis;
-use snowmint_stores::keyed::{Batch, Counted, Entry, Looked, Outcome, Question, Taken, name};
+use snowmint_stores::keyed::{
+    Batch, Counted, Entry, Looked, Outcome, Question, Taken, Written, name,
+};
 
 use super::keys::Broken;
 
@@ -99,6 +101,7 @@ pub(super) fn carry_out<L: Like>(
     if !stands::<L>(stored, batch) || (L::COUNTS && !is_server) {
         return Ok(Outcome::Lost);
     }
+    let before = stored.keys.get(name::WRITES).map_or(stored.writes, |last| last.written);
     if !batch.changes.is_empty() {
         stored.writes += 1 + if L::COUNTS_OTHERS { others() } else { 0 };
         let writes = stored.writes;
@@ -117,8 +120,8 @@ pub(super) fn carry_out<L: Like>(
             found: stored.server.map(said).unwrap_or_default(),
         })),
         // ZooKeeper has no count for a batch without changes.
-        _ if L::LAGS && batch.changes.is_empty() => Ok(Outcome::Done(0)),
-        _ => Ok(Outcome::Done(stored.writes)),
+        _ if L::LAGS && batch.changes.is_empty() => Ok(Outcome::Done(Written::default())),
+        _ => Ok(Outcome::Done(Written { writes: stored.writes, after: Some(before) })),
     }
 }
 
