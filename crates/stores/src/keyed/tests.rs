@@ -132,6 +132,8 @@ async fn a_lost_race_is_tried_as_often_as_configured_and_then_said() {
 struct Server {
     name: Option<String>,
     writes: u64,
+    /// Writes of other users, which the server counts, too.
+    of_others: u64,
     keys: BTreeMap<String, Entry>,
 }
 
@@ -210,7 +212,7 @@ impl Keys for OneByOne {
         let head = |server: &Server| Head {
             last_write: None,
             writes: server.writes,
-            at: server.writes,
+            at: server.writes + server.of_others,
             clock: None,
             server: server.name.clone(),
             session: None,
@@ -404,4 +406,27 @@ async fn a_replica_that_lags_is_another_store_to_its_readers() {
     store.list().await.unwrap();
     store.recall("the journal", &seen).await.unwrap();
     join(&store, 3).await;
+}
+
+/// A store of form 2 on etcd counted what others wrote to the server. The count goes on above what
+/// any process has seen of it.
+#[tokio::test]
+async fn a_count_with_the_writes_of_others_goes_on_without_them() {
+    let keys = OneByOne::default();
+    join(&keys.open().await, 1).await;
+    {
+        let mut server = keys.server.lock().unwrap();
+        server.of_others = 100;
+        let record = server.keys.get_mut(name::STORE).unwrap();
+        assert!(record.value.contains("\"form\":3"), "{}", record.value);
+        record.value = record.value.replace("\"form\":3", "\"form\":2");
+    }
+    let store = keys.another().await;
+    let before = store.identity().await.unwrap().writes;
+    assert_eq!(before, keys.server.lock().unwrap().writes + 100);
+    join(&store, 2).await;
+    let after = store.identity().await.unwrap().writes;
+    assert!(after > before, "{after} after {before}");
+    keys.server.lock().unwrap().of_others = 200;
+    assert_eq!(keys.another().await.identity().await.unwrap().writes, after);
 }
