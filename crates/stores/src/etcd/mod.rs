@@ -17,8 +17,8 @@
 //! **Identity.** The cluster's ID is stored with the marks. After a restore into another cluster,
 //! the store grants nothing until an operator has fast-forwarded it (`snowmint worker
 //! fast-forward`). The ID is derived from the cluster's token and members: restore with a new
-//! `--initial-cluster-token`. A restored snapshot sets revisions back; they are the store's write
-//! count.
+//! `--initial-cluster-token`. A restored snapshot sets revisions back. The store's write count is
+//! the revision of the namespace's last write, so writes of others do not hide that.
 //!
 //! **Permissions.** Read and write for the keys from `/PREFIX/snowmint/`, without a prefix from
 //! `/snowmint/`.
