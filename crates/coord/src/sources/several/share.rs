@@ -43,13 +43,13 @@ impl Share {
         self.say(None);
     }
 
-    /// Stops serving. Returns whether the reason is news: the store is tried each second, and one
-    /// log line is enough.
+    /// Stops serving. Returns whether the reason is of another kind than before: the store is tried
+    /// each second, and one log line is enough.
     pub(crate) fn suspend(&self, why: Error) -> bool {
         self.source.store(None);
-        let said = why.to_string();
+        let code = why.kind().code();
         let before = self.why.lock().unwrap_or_else(PoisonError::into_inner).replace(why);
-        before.is_none_or(|before| before.to_string() != said)
+        before.is_none_or(|before| before.kind().code() != code)
     }
 
     pub(crate) fn say(&self, why: Option<Error>) {
@@ -115,13 +115,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_that_stays_away_is_told_of_once() {
+    fn reason_of_another_kind_is_news() {
         let share = Share::new("a");
-        let away =
-            |what: &str| Error::new("open store", ErrorKind::Unavailable { what: what.to_owned() });
-        let told = ["one", "one", "two", "two", "one"].map(|what| share.suspend(away(what)));
-        assert_eq!(told, [true, false, true, false, true]);
+        let away = |ms: u64| ErrorKind::Unavailable { what: format!("an answer in {ms} ms") };
+        let full = || ErrorKind::StorageFull { what: "the disk".into() };
+        let kinds = [away(4_000), away(4_001), full(), full(), away(4_002)];
+        let news = kinds.map(|kind| share.suspend(kind.into()));
+        assert_eq!(news, [true, false, true, false, true]);
         share.say(None);
-        assert!(share.suspend(away("one")));
+        assert!(share.suspend(away(4_000).into()));
     }
 }
