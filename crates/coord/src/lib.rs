@@ -59,7 +59,7 @@ pub use avoid::Avoid;
 pub use capability::{Capabilities, ClockOf, PresenceBy};
 pub use catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 pub use clock_witness::ClockWitness;
-pub use error::{Error, ErrorKind, ErrorParts, Holder, PoolFull, Result, Retry};
+pub use error::{Error, ErrorKind, ErrorParts, Holder, PoolFull, Result, Retry, Verb};
 pub use forecast::{Forecast, PoolUse, forecast};
 /// A boxed future. Each crate that awaits an `async fn` compiles it again. Long functions that are
 /// awaited once, such as opening a store, are compiled once behind this type.

@@ -153,7 +153,7 @@ impl Backend for MemoryBackend {
         Ok(rows)
     }
 
-    fn explain(&self, _: &'static str, error: Infallible) -> Error {
+    fn explain(&self, error: Infallible) -> Error {
         match error {}
     }
 

@@ -4,7 +4,7 @@
 use snowmint_core::UnixMillis;
 
 use super::settings::NodeSettings;
-use crate::error::{Error, Result, chain};
+use crate::error::{Error, ErrorKind, Result, Verb, chain};
 use crate::machine::{Verdict, compare_clocks};
 use crate::member::Incarnation;
 use crate::sources::Surroundings;
@@ -97,7 +97,7 @@ async fn others(
 
 /// Returns the store's clock, where it has one.
 async fn stores(around: &Surroundings) -> Result<Option<Other>> {
-    let now = around.call("now", around.store.now()).await?;
+    let now = around.store_call(Verb::Now, around.store.now()).await?;
     Ok(now.map(|time| Other { time, slack_ms: 0, whose: "the store's clock".into() }))
 }
 
@@ -105,7 +105,7 @@ async fn stores(around: &Surroundings) -> Result<Option<Other>> {
 async fn members(around: &Surroundings, own: Option<Incarnation>) -> Result<Verdict> {
     let asked_at = around.timer.elapsed();
     let listed = around.store.members(around.clock.unix_ms());
-    let mut listed = around.call("members", listed).await?;
+    let mut listed = around.store_call(Verb::Members, listed).await?;
     listed.retain(|info| Some(info.member.incarnation) != own);
     let mut voices = around.voices();
     voices.look(listed.iter(), asked_at, around.timer.elapsed());
@@ -120,7 +120,12 @@ fn most(time: UnixMillis, slack_ms: u64) -> Other {
 /// nothing.
 async fn witness(around: &Surroundings, settings: &NodeSettings) -> Option<Other> {
     let witness = settings.clock_witness.clone().or_else(|| around.store.clock_witness())?;
-    match around.in_time("ask for the time", "it", witness.now()).await {
+    let within_ms = around.store_call_ms;
+    let late = || {
+        let what = format!("an answer of {} within {within_ms} ms", witness.name());
+        ErrorKind::Unavailable { what }.into()
+    };
+    match around.with_timeout(within_ms, late, witness.now()).await {
         Ok(time) => Some(Other { time, slack_ms: 0, whose: witness.name() }),
         Err(error) => {
             tracing::debug!(error = %chain(&error), "the clock is compared with nobody's");

@@ -3,7 +3,7 @@
 use super::definitions::read_spec;
 use super::{Listed, Node, SourceInfo};
 use crate::catalog::SourceState;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
 
 impl Node {
@@ -19,7 +19,7 @@ impl Node {
         self.core().check_new_namespace_unique(name, spec).await?;
         self.check_stores("define", name, spec).await?;
         let history = self.core().history();
-        let defined = around.call("define", around.store.define(&new)).await?;
+        let defined = around.store_call(Verb::Define, around.store.define(&new)).await?;
         self.core().changed(&defined, history)
     }
 
@@ -41,7 +41,7 @@ impl Node {
         let looked_at = self.check_stores("alter", name, spec).await?;
         let history = self.core().history();
         let alter = around.store.alter(&new, if_version.or(looked_at));
-        let defined = around.call("alter", alter).await?;
+        let defined = around.store_call(Verb::Alter, alter).await?;
         self.core().changed(&defined, history)
     }
 
@@ -75,7 +75,7 @@ impl Node {
         }
         let around = &self.core().around;
         // Includes deleted sources, which keep their numbers.
-        let catalog = around.call("list sources", self.core().reads.list()).await?;
+        let catalog = around.store_call(Verb::List, self.core().reads.list()).await?;
         let Some(stored) = catalog.definitions.iter().find(|stored| stored.name == name) else {
             return Ok(None);
         };
@@ -93,7 +93,7 @@ impl Node {
     pub async fn delete(&self, name: &str) -> Result<()> {
         let (around, history) = (&self.core().around, self.core().history());
         let deleted = around.store.set_state(name, SourceState::Deleted);
-        let deleted = around.call("delete", deleted).await?;
+        let deleted = around.store_call(Verb::SetState, deleted).await?;
         self.core().changed(&deleted, history).map(drop)
     }
 
@@ -103,7 +103,7 @@ impl Node {
     /// `NotFound`; any error of the store.
     pub async fn definition(&self, name: &str) -> Result<SourceInfo> {
         let around = &self.core().around;
-        self.core().described(&around.call("get source", self.core().reads.get(name)).await?)
+        self.core().described(&around.store_call(Verb::Get, self.core().reads.get(name)).await?)
     }
 
     /// Returns all sources that are not deleted, by name.
@@ -112,7 +112,7 @@ impl Node {
     /// Any error of the store.
     pub async fn sources(&self) -> Result<Listed> {
         let around = &self.core().around;
-        let catalog = around.call("list sources", self.core().reads.list()).await?;
+        let catalog = around.store_call(Verb::List, self.core().reads.list()).await?;
         Ok(self.core().listed(&catalog))
     }
 }

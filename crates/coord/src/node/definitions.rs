@@ -7,7 +7,7 @@ use snowmint_core::Rfc3339;
 
 use super::{Core, Reason, SourceInfo};
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
-use crate::error::{Error, ErrorKind, Result, chain};
+use crate::error::{Error, ErrorKind, Result, Verb, chain};
 use crate::forecast::check_life;
 use crate::origin::origin_of;
 use crate::pool::{check_group, pool_of};
@@ -248,7 +248,7 @@ impl Core {
     /// Reads the catalog, and updates all running sources.
     pub(super) async fn read_catalog(&self) -> Result<Catalog> {
         let history = self.history();
-        let catalog = self.around.call("read catalog", self.around.store.list()).await?;
+        let catalog = self.around.store_call(Verb::List, self.around.store.list()).await?;
         for definition in &catalog.definitions {
             let is_newer =
                 |known: Arc<SourceInner>| known.defined.load().version < definition.version;
@@ -299,7 +299,7 @@ impl Core {
         name: &str,
         plan: &crate::spec::SnowflakePlan,
     ) -> Result<()> {
-        let catalog = self.around.call("read catalog", self.reads.list()).await?;
+        let catalog = self.around.store_call(Verb::List, self.reads.list()).await?;
         for other in &catalog.definitions {
             if other.name == name || other.state == SourceState::Deleted {
                 continue;

@@ -3,7 +3,7 @@
 use super::Core;
 use super::definitions::read_spec;
 use crate::catalog::{Catalog, Definition, SourceState};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Verb};
 use crate::spec::{DisguiseMode, DisguisePlan, DisguiseVersion, Plan, SourceSpec, Unique};
 
 impl Core {
@@ -18,7 +18,7 @@ impl Core {
             return Ok(spec.clone());
         }
         // Includes deleted sources: their IDs keep their disguise.
-        let catalog = self.around.call(op, self.reads.list()).await?;
+        let catalog = self.around.store_call(Verb::List, self.reads.list()).await?;
         let version = version_in(&catalog, op, name, spec)?;
         let mut spec = spec.clone();
         if let Some(disguise) = &mut spec.disguise {

@@ -7,7 +7,7 @@ use super::compare;
 use super::seen::Memory;
 use super::settings::{AfterCrash, NodeSettings};
 use crate::catalog::Catalog;
-use crate::error::{Error, ErrorKind, Result, chain};
+use crate::error::{Error, ErrorKind, Result, Verb, chain};
 use crate::history::Recalled;
 use crate::journal::JournalLease;
 use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, Term, Wish};
@@ -59,20 +59,20 @@ pub(super) async fn enter(
         (Recalled::Same, Recalled::Same) if around.doubts.went_back().is_none() => Recalled::Same,
         _ => Recalled::Recovered,
     };
-    let identity = around.call("identity", around.store.identity()).await?;
+    let identity = around.store_call(Verb::Identity, around.store.identity()).await?;
     let catalog = match recalled {
-        Recalled::Recovered => Some(around.call("read catalog", around.store.list()).await?),
+        Recalled::Recovered => Some(around.store_call(Verb::List, around.store.list()).await?),
         Recalled::Same => None,
     };
     let mut ground = None;
     if around.store.owners().is_none() {
-        let found = around.call("look at ground", around.store.ground()).await?;
+        let found = around.store_call(Verb::Ground, around.store.ground()).await?;
         ground = Some(found.term);
         if let Some(why) = around.doubts.went_back().filter(|_| memory.witness.ground == ground) {
             return Err(why);
         }
         if let Some(journal) = memory.journal(around, settings) {
-            around.call("report", around.store.report(&journal, None)).await?;
+            around.store_call(Verb::Report, around.store.report(&journal, None)).await?;
         }
     }
     let wall = around.clock.unix_ms();
@@ -86,7 +86,7 @@ pub(super) async fn enter(
     };
     let joined_at = around.timer.elapsed();
     let presence = PresenceMachine::joining(settings.presence_ttl_ms, wall);
-    around.call("join", around.store.join(&member, presence, wall)).await?;
+    around.store_call(Verb::Join, around.store.join(&member, presence, wall)).await?;
     Ok(Entered { member, identity, recalled, catalog, joined_at, ground, doubts_raised })
 }
 
@@ -169,7 +169,7 @@ pub(super) async fn claim(
         mark_at_most,
         request: claim.request,
     };
-    let leases = around.call("claim", around.store.claim(&request, wall)).await?;
+    let leases = around.store_call(Verb::Claim, around.store.claim(&request, wall)).await?;
     let ahead_ms = leases.iter().map(|lease| lease.mark.unix_millis().since(wall)).min();
     if settings.after_crash == AfterCrash::Refuse && ahead_ms.is_some_and(|ms| ms > 0) {
         give_up(around, &leases, left, wall).await;
@@ -239,7 +239,7 @@ async fn claim_known(
         // Each claim has a different request number, also from the one that may follow them.
         request: claim.request ^ (1 << 62) ^ group,
     };
-    match around.call("claim", around.store.claim(&request, wall)).await {
+    match around.store_call(Verb::Claim, around.store.claim(&request, wall)).await {
         Ok(leases) => Ok(Some(leases)),
         Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => Err(error),
         Err(error) => {
@@ -267,7 +267,7 @@ pub(super) async fn release_once(
     release: &Release,
     wall: UnixMillis,
 ) -> bool {
-    let answer = around.call("release", around.store.release(release, wall)).await;
+    let answer = around.store_call(Verb::Release, around.store.release(release, wall)).await;
     match answer.as_ref().map_err(Error::kind) {
         Ok(()) | Err(ErrorKind::Fenced { .. }) => true,
         Err(ErrorKind::Unavailable { .. }) => false,

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use snowmint_core::UnixMillis;
 
 use super::{Core, Node};
-use crate::error::{Error, ErrorKind, Result, chain};
+use crate::error::{Error, ErrorKind, Result, Verb, chain};
 use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, Term, Wish};
 use crate::lend::{
     Borrower, KEEP_MS_MAX, Lent, Loan, is_lent, is_lent_in, lent_pool, lent_with, too_many_lent,
@@ -240,7 +240,7 @@ impl Core {
     /// Returns the slots of present and past external leases, in all scopes.
     async fn all_lent(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
         let around = &self.around;
-        let mut slots = around.call("list workers", self.reads.workers(now)).await?;
+        let mut slots = around.store_call(Verb::Workers, self.reads.workers(now)).await?;
         slots.retain(|slot| is_lent(&slot.pool) && !slot.is_avoided());
         Ok(slots)
     }
@@ -288,7 +288,7 @@ impl Core {
     ) -> bool {
         let around = &self.around;
         let let_go = LetGo { pool: pool.to_owned(), member, slots: vec![(slot, term)] };
-        let answer = around.call("let go", around.store.let_go(&let_go, now)).await;
+        let answer = around.store_call(Verb::Relinquish, around.store.let_go(&let_go, now)).await;
         if let Err(error) = &answer {
             tracing::warn!(pool, slot, error = %chain(error), "a number that is lent stays with this server, too");
         }
@@ -316,7 +316,7 @@ impl Core {
             mark_at_most: Mark::from(now),
             request: random::request()?,
         };
-        let leases = around.call("claim", around.store.claim(&request, now)).await?;
+        let leases = around.store_call(Verb::Claim, around.store.claim(&request, now)).await?;
         let lease = leases.into_iter().next().ok_or_else(|| overtaken("lend"))?;
         let (number, after) = (lease.slot, lease.floor.unix_millis());
         let term = lease.term;
@@ -400,7 +400,7 @@ impl Core {
             let from = Some(mark);
             let (holder, mark) = (None, Ord::min(mark, end));
             let release = Release { pool, slot, term, holder, mark, from };
-            match around.call("release", around.store.release(&release, now)).await {
+            match around.store_call(Verb::Release, around.store.release(&release, now)).await {
                 // Another server gave it back, or has it since.
                 Err(error) if matches!(error.kind(), ErrorKind::Fenced { .. }) => {}
                 Err(error) if matches!(error.kind(), ErrorKind::MarkMoved { .. }) => {

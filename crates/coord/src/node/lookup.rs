@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use snowmint_core::ElapsedMillis;
 
 use crate::catalog::{Definition, SourceState};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::sources::Surroundings;
 use crate::store::Store;
 
@@ -57,7 +57,7 @@ impl Lookup {
         if self.are_many(around.timer.elapsed()) {
             return self.find_read((around, store), name).await;
         }
-        let found = around.call("open source", store.get(name)).await;
+        let found = around.store_call(Verb::Get, store.get(name)).await;
         let missing = match &found {
             Ok(definition) => definition.state == SourceState::Deleted,
             Err(error) => matches!(error.kind(), ErrorKind::NotFound { .. }),
@@ -77,7 +77,7 @@ impl Lookup {
         let (now, changes) = (around.timer.elapsed(), self.changes.load(Ordering::Acquire));
         let is_new = |read: &Read| read.changes == changes && now.since(read.at) < PERIOD_MS;
         if !read.as_ref().is_some_and(is_new) {
-            let listed = around.call("read catalog", store.list()).await;
+            let listed = around.store_call(Verb::List, store.list()).await;
             let at = around.timer.elapsed();
             let by_name = |definition: Definition| (definition.name.clone(), definition);
             let (found, error) = match listed {

@@ -59,7 +59,7 @@ pub use settings::{AfterCrash, NodeSettings, Parts};
 
 use crate::catalog::{SourceState, check_name};
 pub use crate::clock_witness::ClockWitness;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::forecast::{Forecast, forecast};
 use crate::history::Recalled;
 use crate::journal::{JournalTail, disk};
@@ -293,7 +293,7 @@ impl Node {
     pub async fn others(&self) -> Result<Vec<String>> {
         let around = &self.core().around;
         let members = self.core().reads.members(around.clock.unix_ms());
-        let mut members = around.call("list members", members).await?;
+        let mut members = around.store_call(Verb::Members, members).await?;
         let own = self.incarnation();
         members.retain(|info| info.live && Some(info.member.incarnation) != own);
         let addresses = members.into_iter().map(|info| info.member.address);
@@ -308,7 +308,7 @@ impl Node {
     pub async fn workers(&self) -> Result<Vec<SlotInfo>> {
         let around = &self.core().around;
         let slots = self.core().reads.workers(around.clock.unix_ms());
-        let mut slots = around.call("list workers", slots).await?;
+        let mut slots = around.store_call(Verb::Workers, slots).await?;
         slots.retain(|slot| slot.pool != SECTIONS_POOL);
         Ok(slots)
     }
@@ -319,7 +319,7 @@ impl Node {
     /// Any error of the store.
     pub async fn forecast(&self) -> Result<Vec<Forecast>> {
         let around = &self.core().around;
-        let catalog = around.call("list sources", self.core().reads.list()).await?;
+        let catalog = around.store_call(Verb::List, self.core().reads.list()).await?;
         let slots = self.workers().await?;
         let reuse = self.core().settings.reuse;
         Ok(forecast(&catalog.definitions, &slots, reuse, around.clock.unix_ms()))

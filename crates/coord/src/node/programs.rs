@@ -10,7 +10,7 @@ use super::definitions::read_spec;
 use super::settings::{NodeSettings, PRESENCE_TTL_MS};
 use super::{Core, Node};
 use crate::catalog::{Definition, SourceState};
-use crate::error::{ErrorKind, Result};
+use crate::error::{ErrorKind, Result, Verb};
 use crate::lease::Mark;
 use crate::lend::{KEEP_MS_MAX, is_lent};
 use crate::machine::Pace;
@@ -126,8 +126,8 @@ impl Node {
     /// Any error of the store.
     pub async fn shapes(&self, store: &dyn Store) -> Result<Shapes> {
         let Core { around, settings, .. } = &**self.core();
-        let catalog = around.in_time("read catalog", "the store", store.list()).await?;
-        let lead_until = match around.in_time("look at ground", "the store", store.ground()).await {
+        let catalog = around.timed_call(Verb::List, store.list()).await?;
+        let lead_until = match around.timed_call(Verb::Ground, store.ground()).await {
             Ok(ground) => ground.lead_until,
             // A store of servers does not report it.
             Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => Mark::ZERO,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Node;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::recovery::{Configured, Recovery};
 use crate::spec::SourceSpec;
 use crate::store::{FastForward, StoreIdentity};
@@ -28,7 +28,7 @@ impl Node {
         let configured = Configured { sources, settings: &core.settings };
         let (store, now) = (self.store().as_ref(), core.around.clock.unix_ms());
         let look = Recovery::look(Some(store), Vec::new(), without, configured, now);
-        core.around.call("look at journals", look).await
+        core.around.store_call(Verb::Standing, look).await
     }
 
     /// Moves a store in doubt forward, and ends the doubt: nodes that wait for this continue, this
@@ -40,14 +40,12 @@ impl Node {
     /// longer than a minute; any other error of the store.
     pub async fn recover(&self, forward: &FastForward) -> Result<StoreIdentity> {
         let around = &self.core().around;
-        tokio::select! {
-            biased;
-            moved = around.store.fast_forward(forward) => moved,
-            () = around.timer.sleep_ms(MOVE_MS_MAX) => {
-                let what = format!("an end of the recovery within {MOVE_MS_MAX} ms; ask again");
-                Err(Error::new("recover", ErrorKind::Unavailable { what }))
-            }
-        }
+        let late = || {
+            let what = format!("an end of the recovery within {MOVE_MS_MAX} ms; ask again");
+            ErrorKind::Unavailable { what }.into()
+        };
+        let moved = around.store.fast_forward(forward);
+        around.counted(Verb::FastForward, around.with_timeout(MOVE_MS_MAX, late, moved)).await
     }
 
     /// Waits until this node has noticed that its store is in doubt, and mints nothing any more:

@@ -3,7 +3,7 @@
 use super::definitions::read_spec;
 use super::{Node, SourceInfo};
 use crate::catalog::{Definition, Restripe, check_name, check_version};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::lease::Mark;
 use crate::origin::OriginPlan;
 use crate::spec::{Plan, SegmentPlan, SourceSpec, Stripe};
@@ -66,9 +66,9 @@ impl Node {
         let mut tries = 0;
         loop {
             let history = self.core().history();
-            let stored = around.call("get source", self.core().reads.get(name)).await?;
+            let stored = around.store_call(Verb::Get, self.core().reads.get(name)).await?;
             let restripe = self.worked_out(&stored, wanted, (1 << tries) - 1, change)?;
-            match around.call("restripe", around.store.restripe(&restripe)).await {
+            match around.store_call(Verb::Restripe, around.store.restripe(&restripe)).await {
                 Ok(changed) => return self.core().changed(&changed, history),
                 Err(error) => {
                     tries += 1;

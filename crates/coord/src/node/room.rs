@@ -3,7 +3,7 @@
 use super::Node;
 use super::definitions::read_spec;
 use crate::catalog::{Definition, SourceState};
-use crate::error::Result;
+use crate::error::{Result, Verb};
 use crate::spec::{Plan, SourceSpec};
 use crate::store::Store;
 
@@ -46,7 +46,7 @@ impl Node {
     /// # Errors
     /// Any error of the store.
     pub async fn defined_room(&self, store: &dyn Store) -> Result<Vec<DefinedRoom>> {
-        let catalog = self.core().around.in_time("read catalog", "the store", store.list()).await?;
+        let catalog = self.core().around.timed_call(Verb::List, store.list()).await?;
         Ok(catalog.definitions.iter().map(DefinedRoom::stored).collect())
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::settings::NodeSettings;
-use crate::error::{Error, ErrorKind, Result, chain};
+use crate::error::{Error, ErrorKind, Result, Verb, chain};
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing, check_ends};
 use crate::lease::Term;
 use crate::pool::Ground;
@@ -79,14 +79,14 @@ impl Memory {
     /// what was seen.
     async fn look(&self, around: &Surroundings) -> Result<(Recalled, Option<Error>)> {
         let (who, seen) = (&self.witness.who, self.seen());
-        let recalled = around.call("recall", around.store.recall(who, &seen)).await?;
+        let recalled = around.store_call(Verb::Recall, around.store.recall(who, &seen)).await?;
         // Servers show an embedded client no more than its token permits, and compare for
         // themselves.
         if around.store.owners().is_some() {
             return Ok((recalled, None));
         }
-        let ground = around.call("look at ground", around.store.ground()).await?;
-        let catalog = around.call("list sources", around.store.list()).await?;
+        let ground = around.store_call(Verb::Ground, around.store.ground()).await?;
+        let catalog = around.store_call(Verb::List, around.store.list()).await?;
         // A recovered store must lie above all known ends; the same store, above those that are
         // sure and were not given back since.
         let ends = match recalled {
@@ -115,7 +115,7 @@ impl Memory {
     }
 
     async fn tell(&self, around: &Surroundings, settings: &NodeSettings) -> Result<()> {
-        let standing = around.call("look at journals", around.store.standing()).await?;
+        let standing = around.store_call(Verb::Standing, around.store.standing()).await?;
         if standing.doubt.is_none() {
             // The first finding may have been resolved meanwhile; a finding now belongs to this
             // history.
@@ -130,7 +130,7 @@ impl Memory {
             };
             let Some(doubt) = Doubt::of(error.kind(), &who) else { return Ok(()) };
             let evidence = Evidence { id: standing.id, seen: self.seen(), ends: self.ends.clone() };
-            around.call("doubt", around.store.doubt(&doubt, &evidence)).await?;
+            around.store_call(Verb::Doubt, around.store.doubt(&doubt, &evidence)).await?;
         }
         // The next attempt also knows what was taken meanwhile: a recovery waits for that as for a
         // missing report.
@@ -138,7 +138,7 @@ impl Memory {
             return Ok(());
         }
         let journal = self.journal(around, settings).unwrap_or_default();
-        around.call("report", around.store.report(&journal, Some(&self.known))).await
+        around.store_call(Verb::Report, around.store.report(&journal, Some(&self.known))).await
     }
 
     /// Returns the journals that the store knows. Registers this one again if the store has
@@ -148,11 +148,11 @@ impl Memory {
         around: &Surroundings,
         settings: &NodeSettings,
     ) -> Result<Standing> {
-        let standing = around.call("look at journals", around.store.standing()).await?;
+        let standing = around.store_call(Verb::Standing, around.store.standing()).await?;
         if let Some(own) = self.journal(around, settings)
             && standing.journals.iter().all(|known| known.id != own.id)
         {
-            around.call("report", around.store.report(&own, None)).await?;
+            around.store_call(Verb::Report, around.store.report(&own, None)).await?;
         }
         Ok(standing)
     }

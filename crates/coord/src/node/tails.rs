@@ -12,6 +12,7 @@ use std::sync::{Arc, PoisonError};
 use super::Core;
 use super::kept::is_away;
 use crate::catalog::Definition;
+use crate::error::Verb;
 use crate::journal::JournalTail;
 use crate::segment::GiveBack;
 use crate::sources::{Back, Remembered, SegmentSource, SourceInner, Unused};
@@ -76,7 +77,7 @@ impl Core {
 
     /// Returns whether no process has reserved since. Sets `away` when the store does not respond.
     async fn is_newest(&self, newest: &GiveBack, away: &mut bool) -> bool {
-        let stored = self.around.call("get source", self.around.store.get(&newest.source)).await;
+        let stored = self.around.store_call(Verb::Get, self.around.store.get(&newest.source)).await;
         match stored {
             Ok(stored) => {
                 let row = stored.segment;
@@ -93,7 +94,7 @@ impl Core {
     pub(super) async fn give_back(&self, backs: Vec<GiveBack>) {
         for back in backs {
             // Rejected when another process has reserved since: then it is a gap.
-            match self.around.call("give back", self.around.store.give_back(&back)).await {
+            match self.around.store_call(Verb::GiveBack, self.around.store.give_back(&back)).await {
                 Ok(_) => self.not_lost(&back.source, back.first, back.last),
                 // The other tails would each wait as long for the same store: they are gaps.
                 Err(error) if is_away(&error) => return,

@@ -19,7 +19,7 @@ use tokio::runtime::Handle;
 use self::flight::{AsOf, Flights, Question};
 use crate::avoid::Avoid;
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState, existing};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::home::Home;
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
@@ -90,7 +90,7 @@ impl SharedReads {
     /// Returns the result that all concurrent callers with this query share.
     async fn shared<Q, T, F>(
         &self,
-        (flights, op): (&Flights<Q, T>, &'static str),
+        (flights, verb): (&Flights<Q, T>, Verb),
         question: Q,
         call: impl Fn(Arc<dyn Store>, Q) -> F + Send + Sync + 'static,
     ) -> Result<Arc<T>>
@@ -106,7 +106,7 @@ impl SharedReads {
         let (store, timer, call_ms) =
             (Arc::clone(&self.store), Arc::clone(&self.timer), self.call_ms);
         let call = move |question| {
-            in_time(Arc::clone(&timer), call_ms, op, call(Arc::clone(&store), question))
+            in_time(Arc::clone(&timer), call_ms, verb, call(Arc::clone(&store), question))
         };
         flights.ask(&self.runtime, question, call).await
     }
@@ -114,7 +114,7 @@ impl SharedReads {
     /// Returns the caller's own copy of the shared result.
     async fn own<Q, T, F>(
         &self,
-        kind: (&Flights<Q, T>, &'static str),
+        kind: (&Flights<Q, T>, Verb),
         question: Q,
         call: impl Fn(Arc<dyn Store>, Q) -> F + Send + Sync + 'static,
     ) -> Result<T>
@@ -130,7 +130,7 @@ impl SharedReads {
 
     async fn catalog(&self) -> Result<Arc<Catalog>> {
         let call = |store: Arc<dyn Store>, ()| async move { store.list().await };
-        self.shared((&self.catalogs, "list"), (), call).await
+        self.shared((&self.catalogs, Verb::List), (), call).await
     }
 }
 
@@ -138,7 +138,7 @@ impl SharedReads {
 async fn in_time<T>(
     timer: Arc<dyn Timer>,
     call_ms: u64,
-    op: &'static str,
+    verb: Verb,
     call: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     tokio::select! {
@@ -146,7 +146,7 @@ async fn in_time<T>(
         answer = call => answer,
         () = timer.sleep_ms(call_ms) => {
             let what = format!("an answer of the store within {call_ms} ms");
-            Err(Error::new(op, ErrorKind::Unavailable { what }))
+            Err(Error::from(ErrorKind::Unavailable { what }).with_verb(verb))
         }
     }
 }
@@ -157,19 +157,19 @@ impl Store for SharedReads {
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
         let call = |store: Arc<dyn Store>, ()| async move { store.now().await };
-        self.own((&self.times, "now"), (), call).await
+        self.own((&self.times, Verb::Now), (), call).await
     }
 
     async fn identity(&self) -> Result<StoreIdentity> {
         let call = |store: Arc<dyn Store>, ()| async move { store.identity().await };
-        self.own((&self.identities, "identity"), (), call).await
+        self.own((&self.identities, Verb::Identity), (), call).await
     }
 
     async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
         let call = |store: Arc<dyn Store>, (who, seen): (String, StoreIdentity)| async move {
             store.recall(&who, &seen).await
         };
-        self.own((&self.recalls, "recall"), (who.to_owned(), seen.clone()), call).await
+        self.own((&self.recalls, Verb::Recall), (who.to_owned(), seen.clone()), call).await
     }
 
     async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
@@ -182,7 +182,7 @@ impl Store for SharedReads {
 
     async fn standing(&self) -> Result<Standing> {
         let call = |store: Arc<dyn Store>, ()| async move { store.standing().await };
-        self.own((&self.standings, "standing"), (), call).await
+        self.own((&self.standings, Verb::Standing), (), call).await
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
@@ -203,7 +203,7 @@ impl Store for SharedReads {
 
     async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
         let call = |store: Arc<dyn Store>, at: AsOf| async move { store.members(at.now).await };
-        self.own((&self.members, "members"), AsOf::new(now), call).await
+        self.own((&self.members, Verb::Members), AsOf::new(now), call).await
     }
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
@@ -236,7 +236,7 @@ impl Store for SharedReads {
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
         let call = |store: Arc<dyn Store>, at: AsOf| async move { store.workers(at.now).await };
-        self.own((&self.workers, "workers"), AsOf::new(now), call).await
+        self.own((&self.workers, Verb::Workers), AsOf::new(now), call).await
     }
 
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
@@ -266,11 +266,11 @@ impl Store for SharedReads {
     async fn get(&self, name: &str) -> Result<Definition> {
         if self.definitions.waiting() < DEFINITIONS_MAX {
             let call = |store: Arc<dyn Store>, name: String| async move { store.get(&name).await };
-            return self.own((&self.definitions, "get"), name.to_owned(), call).await;
+            return self.own((&self.definitions, Verb::Get), name.to_owned(), call).await;
         }
         let catalog = self.catalog().await?;
         let stored = catalog.definitions.iter().find(|stored| stored.name == name);
-        existing(stored, name).cloned().map_err(|kind| Error::new("get", kind))
+        existing(stored, name).cloned().map_err(|kind| Error::from(kind).with_verb(Verb::Get))
     }
 
     async fn list(&self) -> Result<Catalog> {
@@ -289,7 +289,7 @@ impl Store for SharedReads {
 
     async fn ground(&self) -> Result<Ground> {
         let call = |store: Arc<dyn Store>, ()| async move { store.ground().await };
-        self.own((&self.grounds, "ground"), (), call).await
+        self.own((&self.grounds, Verb::Ground), (), call).await
     }
 
     async fn close(&self) -> Result<()> {

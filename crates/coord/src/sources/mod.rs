@@ -4,6 +4,7 @@ mod afar;
 mod asked;
 mod back;
 mod by_store;
+mod calls;
 mod counter;
 mod doubts;
 mod for_programs;

@@ -1,7 +1,6 @@
 //! Context that every running source needs of its node.
 
 use std::fmt;
-use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,7 +14,7 @@ use super::queue_room::QueueRoom;
 use super::reports::{For, Reports, ended};
 use super::sections::Lease;
 use super::{NodeClock, NodeObserver, Sections};
-use crate::error::{Error, ErrorKind, Result, Retry};
+use crate::error::{Error, ErrorKind, Result, Retry, Verb};
 use crate::home::Home;
 use crate::lease::{Extend, Extended};
 use crate::machine::{ClockGuard, Now, Voices, compare_clocks};
@@ -157,48 +156,6 @@ impl Surroundings {
         self.ended.load(Ordering::SeqCst)
     }
 
-    /// Calls the store with a time limit: returns its result, or `Unavailable` if it takes too
-    /// long.
-    pub(crate) async fn call<T>(
-        &self,
-        op: &'static str,
-        call: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
-        let begun_us = self.timer.elapsed_us();
-        let answer = self.heard(self.in_time(op, "the store", call)).await;
-        let took_us = self.timer.elapsed_us().saturating_sub(begun_us);
-        self.watch.called(verb(op), took_us, answer.as_ref().err());
-        answer
-    }
-
-    /// Awaits a store's result, and records evidence that it is not the store that was joined.
-    pub(super) async fn heard<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
-        let recoveries = self.doubts.recoveries();
-        call.await.inspect_err(|error| {
-            // A late result may be about the store as it was before its recovery.
-            if self.doubts.recoveries() == recoveries {
-                self.doubt(error);
-            }
-        })
-    }
-
-    /// Limits the time of a call in the same way, also to something other than the store.
-    pub(crate) async fn in_time<T>(
-        &self,
-        op: &'static str,
-        whose: &str,
-        call: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
-        tokio::select! {
-            biased;
-            answer = call => answer,
-            () = self.timer.sleep_ms(self.store_call_ms) => {
-                let what = format!("an answer of {whose} within {} ms", self.store_call_ms);
-                Err(Error::new(op, ErrorKind::Unavailable { what }))
-            }
-        }
-    }
-
     /// Records evidence that the store is another one, was rolled back, or is set to lose what it
     /// acknowledges. From then on no number from the store that was joined counts, whatever the
     /// verb. Other errors are ignored.
@@ -214,7 +171,7 @@ impl Surroundings {
         items: &[Extend],
         wall: UnixMillis,
     ) -> Result<Vec<Result<Extended>>> {
-        let answers = self.call("extend", self.store.extend(items, wall)).await?;
+        let answers = self.store_call(Verb::Extend, self.store.extend(items, wall)).await?;
         answers.iter().filter_map(|answer| answer.as_ref().err()).for_each(|why| self.doubt(why));
         Ok(answers)
     }
@@ -275,7 +232,12 @@ impl Surroundings {
             self.clock_compared.wait().await;
             Ok(())
         };
-        self.in_time("compare clocks", "the store", first).await?;
+        let within_ms = self.store_call_ms;
+        let late = || {
+            let what = format!("a comparison of this clock with others within {within_ms} ms");
+            ErrorKind::Unavailable { what }.into()
+        };
+        self.with_timeout(within_ms, late, first).await?;
         let (now, jumped) = self.now();
         let is_ahead = |error: &Error| matches!(error.kind(), ErrorKind::ClockAhead { .. });
         match jumped.or_else(|| self.told_clock_error().filter(is_ahead)) {
@@ -293,7 +255,7 @@ impl Surroundings {
         if let Some(error) = self.told_clock_error() {
             return Err(error);
         }
-        let theirs = self.call("now", self.store.now()).await?;
+        let theirs = self.store_call(Verb::Now, self.store.now()).await?;
         let Some(theirs) = theirs else { return self.time_not_ahead().await };
         let ours = self.clock.unix_ms();
         compare_clocks(ours, theirs, self.clock_skew_max_ms, "the store's clock".into())
@@ -301,27 +263,11 @@ impl Surroundings {
             .map_err(|kind| Error::new("compare clocks", kind))
     }
 
-    /// Limits one of our own calls to a caller's time.
-    pub(crate) async fn within<T>(
-        &self,
-        within_ms: u64,
-        call: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
-        tokio::select! {
-            biased;
-            answer = call => answer,
-            () = self.timer.sleep_ms(within_ms) => {
-                let what = format!("an answer within {within_ms} ms");
-                Err(Error::new("wait", ErrorKind::Unavailable { what }))
-            }
-        }
-    }
-
     /// Reserves numbers in the store. If the definition has changed meanwhile, the node reads the
     /// catalog, and a retry soon helps.
     pub(super) async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
         self.doubts.check()?;
-        let answer = self.call("reserve", self.store.reserve(reserve)).await;
+        let answer = self.store_call(Verb::Reserve, self.store.reserve(reserve)).await;
         answer.map_err(|error| match error.kind() {
             ErrorKind::Conflict { .. } => {
                 self.catalog_stale();
@@ -423,22 +369,6 @@ impl Surroundings {
         };
         self.wake.notify_one();
         written.await.map_err(|_| ended())
-    }
-}
-
-/// Returns the store's verb behind one of our steps.
-fn verb(op: &'static str) -> &'static str {
-    match op {
-        "confirm" => "take",
-        "delete" | "set state" => "set_state",
-        "get source" | "open source" => "get",
-        "give back" => "give_back",
-        "let go" => "let_go",
-        "list sources" | "read catalog" => "list",
-        "list workers" => "workers",
-        "look at ground" => "ground",
-        "look at journals" => "standing",
-        verb => verb,
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use snowmint_core::clock::{Direction, Outcome};
 use snowmint_core::{ClockStep, ElapsedMillis, Observer};
 
-use crate::error::Error;
+use crate::error::{Error, Verb};
 use crate::sources::NodeObserver;
 
 pub use times::{BOUNDS_US, Times, TimesSeen};
@@ -96,9 +96,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Watch {
     /// Records a call to the store, with its result or after its time limit.
-    pub(crate) fn called(&self, verb: &'static str, took_us: u64, error: Option<&Error>) {
+    pub(crate) fn called(&self, verb: Verb, took_us: u64, error: Option<&Error>) {
         let mut calls = lock(&self.calls);
-        let of_verb = calls.entry(verb).or_default();
+        let of_verb = calls.entry(verb.label()).or_default();
         of_verb.took.add(took_us, 1);
         if let Some(error) = error {
             *of_verb.errors.entry(error.kind().code()).or_default() += 1;
@@ -224,10 +224,10 @@ mod tests {
     #[test]
     fn calls_are_counted_by_verb_and_errors_by_code() {
         let watch = Watch::default();
-        watch.called("extend", 700, None);
+        watch.called(Verb::Extend, 700, None);
         let away = Error::new("extend", ErrorKind::Unavailable { what: "the store".into() });
-        watch.called("extend", 5_000_000, Some(&away));
-        watch.called("now", 90, None);
+        watch.called(Verb::Extend, 5_000_000, Some(&away));
+        watch.called(Verb::Now, 90, None);
         let [extend, now] = &watch.store_calls()[..] else { panic!("two verbs") };
         assert_eq!(
             (extend.verb, extend.took.count(), extend.took.sum_us),

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use snowmint_core::UnixMillis;
 
 use super::{Answer, Backend, Failure, StoreOver};
-use crate::error::{ErrorKind, Result};
+use crate::error::{ErrorKind, Result, Verb};
 use crate::lease::{Extend, Extended, Mark};
 use crate::member::{Incarnation, Presence, check_presence};
 use crate::segment::{Reserve, Segment};
@@ -31,7 +31,7 @@ impl<B: Backend> StoreOver<B> {
     pub(super) async fn reserve_at_once(&self, reserve: &Reserve) -> Result<Option<Segment>> {
         let Some(seen) = self.seen() else { return Ok(None) };
         let taken = self.backend.reserve(reserve, &seen).await;
-        let taken = taken.map_err(|failure| self.said("reserve", failure))?;
+        let taken = taken.map_err(|failure| self.error(Verb::Reserve, failure))?;
         if let Some(segment) = &taken {
             self.lineage.counted(&seen.id, segment.writes);
         }
@@ -49,7 +49,8 @@ impl<B: Backend> StoreOver<B> {
             return Ok(None);
         }
         let Some(seen) = self.seen() else { return Ok(None) };
-        let written = self.written("extend", &seen, self.backend.extend(item, now, &seen).await)?;
+        let written =
+            self.written(Verb::Extend, &seen, self.backend.extend(item, now, &seen).await)?;
         let catalog_version = seen.catalog_version;
         Ok(written.map(|writes| Extended { mark: item.to, catalog_version, writes }))
     }
@@ -66,7 +67,7 @@ impl<B: Backend> StoreOver<B> {
         }
         let Some(seen) = self.seen() else { return Ok(false) };
         let renewed = self.backend.renew(member, presence, now, &seen).await;
-        Ok(self.written("renew", &seen, renewed)?.is_some())
+        Ok(self.written(Verb::Renew, &seen, renewed)?.is_some())
     }
 
     /// Returns `None` before this handle has left a start.
@@ -79,14 +80,14 @@ impl<B: Backend> StoreOver<B> {
     /// Returns the count of writes after a step of the back end's own, if it was done.
     fn written(
         &self,
-        op: &'static str,
+        verb: Verb,
         seen: &Seen,
         step: Answer<B::Rows, Option<u64>>,
     ) -> Result<Option<u64>> {
         if let Err(Failure::Refused(ErrorKind::StoreWentBack { found, .. })) = &step {
             self.lineage.is_short(&seen.id, *found);
         }
-        let written = step.map_err(|failure| self.said(op, failure))?;
+        let written = step.map_err(|failure| self.error(verb, failure))?;
         if let Some(writes) = written {
             self.lineage.counted(&seen.id, writes);
         }

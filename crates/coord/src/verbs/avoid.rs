@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
-use super::{Rows, Step, Verb};
+use super::{Rows, RunVerb, Step, Verb};
 use crate::avoid::{Avoid, check_avoid, decide_avoid};
 
 /// Excludes some of the slots of a request: as many as one step can write.
@@ -15,9 +15,12 @@ pub(super) struct Avoids<'a> {
 }
 
 #[async_trait]
-impl Verb for Avoids<'_> {
+impl RunVerb for Avoids<'_> {
     type Answer = ();
-    const OP: &'static str = "avoid";
+
+    fn verb(&self) -> Verb {
+        Verb::Exclude
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
         let Avoid { pool, .. } = self.avoid;

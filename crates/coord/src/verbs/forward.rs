@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::history::{check_plan, end_doubt, read_starts};
 use super::slots::put_slots;
-use super::{Access, Answer, Failure, NamespaceRow, Rows, STARTS, Step, Verb};
+use super::{Access, Answer, Failure, NamespaceRow, Rows, RunVerb, STARTS, Step, Verb};
 use crate::catalog::Definition;
 use crate::history::History;
 use crate::lease::{Mark, SlotRow, check_mark, forwarded};
@@ -33,11 +33,14 @@ pub(super) struct Forward<'a> {
 }
 
 #[async_trait]
-impl Verb for Forward<'_> {
+impl RunVerb for Forward<'_> {
     /// The store's identity when the walk is done, otherwise its position.
     type Answer = Result<String, Walk>;
-    const OP: &'static str = "fast_forward";
     const ACCESS: Access = Access::Forward;
+
+    fn verb(&self) -> Verb {
+        Verb::FastForward
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer> {
         self.forward.check()?;
@@ -116,9 +119,12 @@ pub(super) struct AcceptLead {
 }
 
 #[async_trait]
-impl Verb for AcceptLead {
+impl RunVerb for AcceptLead {
     type Answer = ();
-    const OP: &'static str = "accept_lead";
+
+    fn verb(&self) -> Verb {
+        Verb::AcceptLead
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
         check_mark(self.until)?;
@@ -133,10 +139,13 @@ impl Verb for AcceptLead {
 pub(super) struct LooksAtGround;
 
 #[async_trait]
-impl Verb for LooksAtGround {
+impl RunVerb for LooksAtGround {
     type Answer = Ground;
-    const OP: &'static str = "ground";
     const ACCESS: Access = Access::Read;
+
+    fn verb(&self) -> Verb {
+        Verb::Ground
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Ground> {
         Ok((rows.namespace().await?.ground, false))

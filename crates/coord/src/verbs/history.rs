@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::lineage::SeenByHandle;
-use super::{Access, Answer, Failure, Rows, Step, Verb, WITNESS};
+use super::{Access, Answer, Failure, Rows, RunVerb, Step, Verb, WITNESS};
 use crate::error::ErrorKind;
 use crate::history::{
     Doubt, Evidence, History, JournalInfo, Known, Noted, Recalled, Standing, Starts, check_ends,
@@ -102,12 +102,15 @@ pub(super) struct Recalls<'a> {
 }
 
 #[async_trait]
-impl Verb for Recalls<'_> {
+impl RunVerb for Recalls<'_> {
     /// The identity is to be remembered; `None` for a replica that took over.
     type Answer = (Recalled, Option<StoreIdentity>);
-    const OP: &'static str = "recall";
     const ACCESS: Access = Access::Read;
     const IN_DOUBT: bool = true;
+
+    fn verb(&self) -> Verb {
+        Verb::Recall
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer> {
         refuse_doubt(rows).await?;
@@ -171,10 +174,13 @@ impl Doubts<'_> {
 }
 
 #[async_trait]
-impl Verb for Doubts<'_> {
+impl RunVerb for Doubts<'_> {
     type Answer = ();
-    const OP: &'static str = "doubt";
     const IN_DOUBT: bool = true;
+
+    fn verb(&self) -> Verb {
+        Verb::Doubt
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
         if rows.identity().id != self.evidence.id || rows.note(DOUBT).await?.is_some() {
@@ -205,10 +211,13 @@ pub(super) struct Reports<'a> {
 }
 
 #[async_trait]
-impl Verb for Reports<'_> {
+impl RunVerb for Reports<'_> {
     type Answer = ();
-    const OP: &'static str = "report";
     const IN_DOUBT: bool = true;
+
+    fn verb(&self) -> Verb {
+        Verb::Report
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
         let before = standing(rows).await?;
@@ -225,11 +234,14 @@ impl Verb for Reports<'_> {
 pub(super) struct Stands;
 
 #[async_trait]
-impl Verb for Stands {
+impl RunVerb for Stands {
     type Answer = Standing;
-    const OP: &'static str = "standing";
     const ACCESS: Access = Access::Read;
     const IN_DOUBT: bool = true;
+
+    fn verb(&self) -> Verb {
+        Verb::Standing
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Standing> {
         Ok((standing(rows).await?, false))

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use super::slots::put_slots;
-use super::{Access, Answer, Rows, Step, Verb};
+use super::{Access, Answer, Rows, RunVerb, Step, Verb};
 use crate::lease::given_up;
 use crate::member::{
     Incarnation, Member, MemberInfo, MemberRow, MemberStatus, Presence, check, check_presence,
@@ -20,9 +20,12 @@ pub(super) struct Join<'a> {
 }
 
 #[async_trait]
-impl Verb for Join<'_> {
+impl RunVerb for Join<'_> {
     type Answer = ();
-    const OP: &'static str = "join";
+
+    fn verb(&self) -> Verb {
+        Verb::Join
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
         check(self.member, self.presence)?;
@@ -72,9 +75,12 @@ pub(super) struct Renew {
 }
 
 #[async_trait]
-impl Verb for Renew {
+impl RunVerb for Renew {
     type Answer = ();
-    const OP: &'static str = "renew";
+
+    fn verb(&self) -> Verb {
+        Verb::Renew
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
         check_presence(self.presence)?;
@@ -94,9 +100,12 @@ pub(super) struct Announce<'a> {
 }
 
 #[async_trait]
-impl Verb for Announce<'_> {
+impl RunVerb for Announce<'_> {
     type Answer = ();
-    const OP: &'static str = "announce";
+
+    fn verb(&self) -> Verb {
+        Verb::Announce
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
         self.status.check()?;
@@ -115,10 +124,13 @@ pub(super) struct Leave {
 }
 
 #[async_trait]
-impl Verb for Leave {
+impl RunVerb for Leave {
     /// Whether the member is still there, with slots that did not fit into this step.
     type Answer = bool;
-    const OP: &'static str = "leave";
+
+    fn verb(&self) -> Verb {
+        Verb::Leave
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, bool> {
         let now = rows.time(self.now);
@@ -139,10 +151,13 @@ pub(super) struct Members {
 }
 
 #[async_trait]
-impl Verb for Members {
+impl RunVerb for Members {
     type Answer = Vec<MemberInfo>;
-    const OP: &'static str = "members";
     const ACCESS: Access = Access::Read;
+
+    fn verb(&self) -> Verb {
+        Verb::Members
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Vec<MemberInfo>> {
         let now = rows.time(self.now);

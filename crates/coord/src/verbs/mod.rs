@@ -30,7 +30,7 @@ use rows::WITNESS;
 pub use rows::{Access, Answer, Backend, Failure, NamespaceRow, Rows, Step, emptied, set_to_lose};
 pub use slots::Extends;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Verb};
 
 /// Maximum number of doublings of a step's duration before another attempt; the wait is random X
 /// writers may collide and few of them collide again, even on a slow machine.
@@ -40,17 +40,18 @@ const TRY_WAIT_MS_MAX: u64 = 1_000;
 
 /// A verb with its arguments.
 #[async_trait]
-pub trait Verb: Sync {
+pub trait RunVerb: Sync {
     /// Result of the verb.
     type Answer: Send;
-    /// Name of the verb in errors.
-    const OP: &'static str;
     /// Kind of access to the store.
     const ACCESS: Access = Access::Write;
     /// Whether the verb also runs on a store in doubt, whatever this handle has seen of it.
     const IN_DOUBT: bool = false;
     /// Whether reserves yield to this verb when it has lost to other writers.
     const HAS_WAY: bool = true;
+
+    /// Returns the verb, for errors.
+    fn verb(&self) -> Verb;
 
     /// Reads, decides and writes.
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer>;
@@ -100,16 +101,18 @@ impl<B: Backend> StoreOver<B> {
     }
 
     /// Runs one atomic step; returns its result and the store's `writes` after it.
-    async fn run<V: Verb>(&self, verb: V) -> Result<(V::Answer, u64)> {
-        self.tried(&verb).await.map_err(|failure| self.said(V::OP, failure))
+    async fn run<V: RunVerb>(&self, verb: V) -> Result<(V::Answer, u64)> {
+        self.tried(&verb).await.map_err(|failure| self.error(verb.verb(), failure))
     }
 
-    fn said(&self, op: &'static str, failure: Failure<<B::Rows as Rows>::Error>) -> Error {
-        failure.said(op, &self.backend.label(), |error| self.backend.explain(op, error))
+    /// Converts the failure of a step of `verb`.
+    fn error(&self, verb: Verb, failure: Failure<<B::Rows as Rows>::Error>) -> Error {
+        let explain = |error| self.backend.explain(error);
+        failure.into_error(&self.backend.label(), explain).with_verb(verb)
     }
 
     /// Runs a step, and repeats it a bounded number of times when it loses to another.
-    async fn tried<V: Verb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
+    async fn tried<V: RunVerb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
         for tried in 1..=self.tries {
             // The last attempt reads no clock.
             let begun = (tried < self.tries).then(|| self.backend.timer().elapsed());
@@ -138,7 +141,7 @@ impl<B: Backend> StoreOver<B> {
         Ok(())
     }
 
-    async fn step<V: Verb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
+    async fn step<V: RunVerb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
         // This is read before the step begins: steps of this handle may overlap.
         let seen = self.lineage.by_handle();
         let mut rows = self.backend.begin(V::ACCESS).await?;
@@ -169,7 +172,7 @@ impl<B: Backend> StoreOver<B> {
 
     /// Compares the store with the seen state, and runs the verb; the first step that writes leaves
     /// a start. Also returns whether anything was changed, and whether a start was left.
-    async fn in_step<V: Verb>(
+    async fn in_step<V: RunVerb>(
         &self,
         verb: &V,
         rows: &mut B::Rows,

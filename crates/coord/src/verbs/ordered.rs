@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
-use super::{Rows, Step, Verb};
+use super::{Rows, RunVerb, Step, Verb};
 use crate::lease::{SlotRow, Term};
 use crate::ordered::{
     LetGo, Take, TakeStep, Taken, check_joined, check_take, decide_let_go, decide_take, gone,
@@ -22,9 +22,12 @@ pub(super) struct Takes<'a> {
 }
 
 #[async_trait]
-impl Verb for Takes<'_> {
+impl RunVerb for Takes<'_> {
     type Answer = Taken;
-    const OP: &'static str = "take";
+
+    fn verb(&self) -> Verb {
+        Verb::Acquire
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Taken> {
         check_take(self.take)?;
@@ -73,9 +76,12 @@ pub(super) struct LetsGo<'a> {
 }
 
 #[async_trait]
-impl Verb for LetsGo<'_> {
+impl RunVerb for LetsGo<'_> {
     type Answer = ();
-    const OP: &'static str = "let_go";
+
+    fn verb(&self) -> Verb {
+        Verb::Relinquish
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
         let now = rows.time(self.now);

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
-use super::{Answer, Failure, Rows, Step, Verb};
+use super::{Answer, Failure, Rows, RunVerb, Step, Verb};
 use crate::error::ErrorKind;
 use crate::lease::{Mark, Term};
 use crate::reclaim::{Reclaim, Reclaimed, decide_reclaim};
@@ -17,9 +17,12 @@ pub(super) struct Reclaims<'a> {
 }
 
 #[async_trait]
-impl Verb for Reclaims<'_> {
+impl RunVerb for Reclaims<'_> {
     type Answer = Vec<Reclaimed>;
-    const OP: &'static str = "reclaim";
+
+    fn verb(&self) -> Verb {
+        Verb::Reclaim
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Vec<Reclaimed>> {
         let Reclaim { pool, .. } = self.reclaim;

@@ -33,16 +33,18 @@ pub enum Failure<E> {
 
 impl<E> Failure<E> {
     /// Converts the failure to an [`Error`]; `explain` converts the back end's own error.
-    pub fn said(self, op: &'static str, label: &str, explain: impl FnOnce(E) -> Error) -> Error {
-        let kind = match self {
-            Self::Refused(kind) => kind,
-            Self::Damaged(found) => ErrorKind::Corrupt { what: format!("{label} ({found})") },
-            Self::Lost => {
-                ErrorKind::Unavailable { what: format!("{label}, where others were faster,") }
+    pub fn into_error(self, label: &str, explain: impl FnOnce(E) -> Error) -> Error {
+        match self {
+            Self::Refused(kind) => kind.into(),
+            Self::Damaged(found) => {
+                ErrorKind::Corrupt { what: format!("{label} ({found})") }.into()
             }
-            Self::Backend(error) => return explain(error),
-        };
-        Error::new(op, kind)
+            Self::Lost => {
+                let what = format!("{label}, where others were faster,");
+                ErrorKind::Unavailable { what }.into()
+            }
+            Self::Backend(error) => explain(error),
+        }
     }
 }
 
@@ -294,7 +296,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Makes reserves in steps of the back end's own pause for a moment. Affects only speed.
     async fn make_way(&self) {}
     /// Converts the back end's own error to an [`Error`].
-    fn explain(&self, op: &'static str, error: <Self::Rows as Rows>::Error) -> Error;
+    fn explain(&self, error: <Self::Rows as Rows>::Error) -> Error;
     /// Closes connections. Later steps fail.
     async fn close(&self) -> Result<()>;
 }

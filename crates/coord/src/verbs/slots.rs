@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
 use super::members::infos;
-use super::{Access, Answer, Backend, Rows, Step, Verb};
+use super::{Access, Answer, Backend, Rows, RunVerb, Step, Verb};
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{
     ClaimRequest, Extend, ExtendStep, Lease, Mark, Release, SlotRow, decide_extend, decide_release,
@@ -41,9 +41,12 @@ pub(super) struct Claimed {
 }
 
 #[async_trait]
-impl<B: Backend> Verb for Claim<'_, B> {
+impl<B: Backend> RunVerb for Claim<'_, B> {
     type Answer = Claimed;
-    const OP: &'static str = "claim";
+
+    fn verb(&self) -> Verb {
+        Verb::Claim
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Claimed> {
         let pool = &self.request.pool;
@@ -132,10 +135,13 @@ pub struct Extends<'a> {
 }
 
 #[async_trait]
-impl Verb for Extends<'_> {
+impl RunVerb for Extends<'_> {
     /// Marks, and the version of the catalog.
     type Answer = (Vec<Result<Mark>>, u64);
-    const OP: &'static str = "extend";
+
+    fn verb(&self) -> Verb {
+        Verb::Extend
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Self::Answer> {
         let now = rows.time(self.now);
@@ -149,7 +155,8 @@ impl Verb for Extends<'_> {
             if step == Ok(ExtendStep::Move) {
                 moved.insert(name);
             }
-            marks.push(step.map(|_| item.to).map_err(|kind| Error::new(Self::OP, kind)));
+            let moved = step.map(|_| item.to);
+            marks.push(moved.map_err(|kind| Error::from(kind).with_verb(Verb::Extend)));
         }
         slots.retain(|name, _| moved.contains(name));
         put_slots(rows, slots.into_iter().map(|((pool, _), row)| (pool, row))).await?;
@@ -212,9 +219,12 @@ pub(super) struct Releases<'a> {
 }
 
 #[async_trait]
-impl Verb for Releases<'_> {
+impl RunVerb for Releases<'_> {
     type Answer = ();
-    const OP: &'static str = "release";
+
+    fn verb(&self) -> Verb {
+        Verb::Release
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
         let Release { pool, slot: number, .. } = self.release;
@@ -232,10 +242,13 @@ pub(super) struct Workers {
 }
 
 #[async_trait]
-impl Verb for Workers {
+impl RunVerb for Workers {
     type Answer = Vec<SlotInfo>;
-    const OP: &'static str = "workers";
     const ACCESS: Access = Access::Read;
+
+    fn verb(&self) -> Verb {
+        Verb::Workers
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Vec<SlotInfo>> {
         let now = rows.time(self.now);

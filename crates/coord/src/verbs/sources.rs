@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Access, Answer, NamespaceRow, Rows, Step, Verb};
+use super::{Access, Answer, NamespaceRow, Rows, RunVerb, Step, Verb};
 use crate::catalog::{
     self, Catalog, CatalogStep, Definition, NewDefinition, Restripe, SourceState, decide_alter,
     decide_define, decide_restripe, decide_state,
@@ -15,11 +15,14 @@ pub(super) struct Reserves<'a> {
 }
 
 #[async_trait]
-impl Verb for Reserves<'_> {
+impl RunVerb for Reserves<'_> {
     /// The segment, with its `writes` not yet set.
     type Answer = Segment;
-    const OP: &'static str = "reserve";
     const HAS_WAY: bool = false;
+
+    fn verb(&self) -> Verb {
+        Verb::Reserve
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Segment> {
         let Reserve { source, definition_version, .. } = self.reserve;
@@ -38,9 +41,12 @@ pub(super) struct GivesBack<'a> {
 }
 
 #[async_trait]
-impl Verb for GivesBack<'_> {
+impl RunVerb for GivesBack<'_> {
     type Answer = u64;
-    const OP: &'static str = "give_back";
+
+    fn verb(&self) -> Verb {
+        Verb::GiveBack
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, u64> {
         let stored = existing(rows, &self.back.source).await?;
@@ -73,9 +79,16 @@ impl Change<'_> {
 }
 
 #[async_trait]
-impl Verb for Change<'_> {
+impl RunVerb for Change<'_> {
     type Answer = Definition;
-    const OP: &'static str = "change source";
+
+    fn verb(&self) -> Verb {
+        match self.change {
+            Changed::Define(_) => Verb::Define,
+            Changed::Alter(..) => Verb::Alter,
+            Changed::State(_) => Verb::SetState,
+        }
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Definition> {
         let stored = rows.definition(self.name).await?;
@@ -110,9 +123,12 @@ pub(super) struct Restripes<'a> {
 }
 
 #[async_trait]
-impl Verb for Restripes<'_> {
+impl RunVerb for Restripes<'_> {
     type Answer = Definition;
-    const OP: &'static str = "restripe";
+
+    fn verb(&self) -> Verb {
+        Verb::Restripe
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Definition> {
         let stored = rows.definition(&self.restripe.new.name).await?;
@@ -126,10 +142,13 @@ pub(super) struct Get<'a> {
 }
 
 #[async_trait]
-impl Verb for Get<'_> {
+impl RunVerb for Get<'_> {
     type Answer = Definition;
-    const OP: &'static str = "get";
     const ACCESS: Access = Access::Read;
+
+    fn verb(&self) -> Verb {
+        Verb::Get
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Definition> {
         Ok((existing(rows, self.name).await?, false))
@@ -145,10 +164,13 @@ async fn existing<R: Rows>(rows: &mut R, name: &str) -> Answer<R, Definition> {
 pub(super) struct List;
 
 #[async_trait]
-impl Verb for List {
+impl RunVerb for List {
     type Answer = Catalog;
-    const OP: &'static str = "list";
     const ACCESS: Access = Access::Read;
+
+    fn verb(&self) -> Verb {
+        Verb::List
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Catalog> {
         let mut definitions = rows.definitions().await?;

@@ -14,7 +14,7 @@ use super::ordered::{LetsGo, Takes};
 use super::reclaim::Reclaims;
 use super::slots::{Claim, Extends, Releases, Workers};
 use super::sources::{Change, Changed, Get, GivesBack, List, Reserves, Restripes};
-use super::{Access, Backend, Rows, Step, StoreOver, Verb};
+use super::{Access, Backend, Rows, RunVerb, Step, StoreOver, Verb};
 use crate::avoid::Avoid;
 use crate::beside::StorePlace;
 use crate::capability::{Capabilities, ClockOf};
@@ -36,10 +36,13 @@ use crate::store::{FastForward, Store, StoreIdentity};
 struct Identity;
 
 #[async_trait]
-impl Verb for Identity {
+impl RunVerb for Identity {
     type Answer = StoreIdentity;
-    const OP: &'static str = "identity";
     const ACCESS: Access = Access::Read;
+
+    fn verb(&self) -> Verb {
+        Verb::Identity
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, StoreIdentity> {
         Ok((rows.identity().clone(), false))
@@ -49,10 +52,13 @@ impl Verb for Identity {
 struct Now;
 
 #[async_trait]
-impl Verb for Now {
+impl RunVerb for Now {
     type Answer = Option<UnixMillis>;
-    const OP: &'static str = "now";
     const ACCESS: Access = Access::Read;
+
+    fn verb(&self) -> Verb {
+        Verb::Now
+    }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Option<UnixMillis>> {
         Ok((rows.clock(), false))
@@ -60,11 +66,11 @@ impl Verb for Now {
 }
 
 impl<B: Backend> StoreOver<B> {
-    async fn check_settings(&self, op: &'static str) -> Result<()> {
-        self.backend.check_settings().await.map_err(|failure| self.said(op, failure))
+    async fn check_settings(&self, verb: Verb) -> Result<()> {
+        self.backend.check_settings().await.map_err(|failure| self.error(verb, failure))
     }
 
-    async fn answer<V: Verb>(&self, verb: V) -> Result<V::Answer> {
+    async fn answer<V: RunVerb>(&self, verb: V) -> Result<V::Answer> {
         Ok(self.run(verb).await?.0)
     }
 }
@@ -127,7 +133,7 @@ impl<B: Backend> Store for StoreOver<B> {
     }
 
     async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
-        self.backend.catch_up().await.map_err(|failure| self.said(Recalls::OP, failure))?;
+        self.backend.catch_up().await.map_err(|failure| self.error(Verb::Recall, failure))?;
         let by_handle = self.lineage.by_handle();
         let recalls = Recalls { who, seen, by_handle: by_handle.as_ref() };
         let (recalled, found) = self.answer(recalls).await?;
@@ -156,7 +162,7 @@ impl<B: Backend> Store for StoreOver<B> {
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
-        self.check_settings("join").await?;
+        self.check_settings(Verb::Join).await?;
         self.answer(Join { member, presence, now }).await
     }
 
@@ -168,7 +174,7 @@ impl<B: Backend> Store for StoreOver<B> {
             self.answer(Renew { member, presence, now }).await
         };
         // Both run at once: a late renewal costs more than a superfluous one.
-        let (renewed, safe) = tokio::join!(renewal, self.check_settings("renew"));
+        let (renewed, safe) = tokio::join!(renewal, self.check_settings(Verb::Renew));
         renewed.and(safe)
     }
 
@@ -187,7 +193,7 @@ impl<B: Backend> Store for StoreOver<B> {
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
         check_group(&request.pool, self.group_max())
-            .map_err(|kind| Error::new(Claim::<B>::OP, kind))?;
+            .map_err(|kind| Error::from(kind).with_verb(Verb::Claim))?;
         // Concurrent claims of one handle would only overtake each other.
         let _turn = self.claims.lock().await;
         let mut claimed = self.answer(Claim::new(&self.backend, request, 0, now)).await?;

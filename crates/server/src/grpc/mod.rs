@@ -170,7 +170,7 @@ impl Door {
             self.service.refused(code, status::cause(&response));
             if let Some((caller, method)) = program {
                 let why = status::message(response.headers());
-                self.service.asked_by(caller).program_refused(&method, code, &why);
+                self.service.asked_by(caller).program_refused(store::verb_of(&method), code, &why);
             }
         }
         self.service.answered(1, begun_us);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use serde_json::Value;
-use snowmint_coord::SourceInfo;
+use snowmint_coord::{SourceInfo, Verb};
 use snowmint_wire::error::Code;
 
 use super::{Error, Service};
@@ -34,9 +34,9 @@ impl Service {
 
     /// Leaves a line about a program's call that was rejected before it reached the store: without
     /// the right, or beyond a bound.
-    pub(crate) fn program_refused(&self, method: &str, code: Code, why: &str) {
+    pub(crate) fn program_refused(&self, verb: Option<Verb>, code: Code, why: &str) {
         if matches!(code, Code::Forbidden | Code::BadRequest | Code::TooMany | Code::Conflict) {
-            let verb = method.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+            let verb = verb.map_or("describe", Verb::label);
             self.not_changed(format_args!("program not allowed to {verb}"), why);
         }
     }

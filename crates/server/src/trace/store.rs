@@ -11,6 +11,7 @@ use snowmint_coord::{
     GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo,
     MemberStatus, NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release, Reserve,
     Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    Verb,
 };
 use snowmint_core::UnixMillis;
 
@@ -31,11 +32,11 @@ impl Traced {
     /// Makes one call, in a span of its own.
     async fn call<T>(
         &self,
-        name: &'static str,
+        verb: Verb,
         about: Vec<KeyValue>,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let span = self.traces.part(name, about);
+        let span = self.traces.part(verb.span_name(), about);
         let answer = call.with_context(span.clone()).await;
         if let Err(error) = &answer {
             // The code alone: the back end's message may name hosts and users.
@@ -67,125 +68,125 @@ impl Store for Traced {
     snowmint_coord::as_inner!(store);
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
-        self.call("store now", vec![], self.store.now()).await
+        self.call(Verb::Now, vec![], self.store.now()).await
     }
 
     async fn identity(&self) -> Result<StoreIdentity> {
-        self.call("store identity", vec![], self.store.identity()).await
+        self.call(Verb::Identity, vec![], self.store.identity()).await
     }
 
     async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
-        self.call("store recall", vec![], self.store.recall(who, seen)).await
+        self.call(Verb::Recall, vec![], self.store.recall(who, seen)).await
     }
 
     async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
-        self.call("store doubt", vec![], self.store.doubt(doubt, evidence)).await
+        self.call(Verb::Doubt, vec![], self.store.doubt(doubt, evidence)).await
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
-        self.call("store report", vec![], self.store.report(journal, known)).await
+        self.call(Verb::Report, vec![], self.store.report(journal, known)).await
     }
 
     async fn standing(&self) -> Result<Standing> {
-        self.call("store standing", vec![], self.store.standing()).await
+        self.call(Verb::Standing, vec![], self.store.standing()).await
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
-        self.call("store join", vec![], self.store.join(member, presence, now)).await
+        self.call(Verb::Join, vec![], self.store.join(member, presence, now)).await
     }
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
-        self.call("store renew", vec![], self.store.renew(member, presence, now)).await
+        self.call(Verb::Renew, vec![], self.store.renew(member, presence, now)).await
     }
 
     async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
-        self.call("store announce", vec![], self.store.announce(member, status)).await
+        self.call(Verb::Announce, vec![], self.store.announce(member, status)).await
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
-        self.call("store leave", vec![], self.store.leave(member, now)).await
+        self.call(Verb::Leave, vec![], self.store.leave(member, now)).await
     }
 
     async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
-        self.call("store members", vec![], self.store.members(now)).await
+        self.call(Verb::Members, vec![], self.store.members(now)).await
     }
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
         let about = pool(&request.pool.name);
-        self.call("store claim", about, self.store.claim(request, now)).await
+        self.call(Verb::Claim, about, self.store.claim(request, now)).await
     }
 
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
-        self.call("store extend", pools(items), self.store.extend(items, now)).await
+        self.call(Verb::Extend, pools(items), self.store.extend(items, now)).await
     }
 
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
-        self.call("store release", pool(&release.pool), self.store.release(release, now)).await
+        self.call(Verb::Release, pool(&release.pool), self.store.release(release, now)).await
     }
 
     async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
-        self.call("store take", pool(&take.pool.name), self.store.take(take, now)).await
+        self.call(Verb::Acquire, pool(&take.pool.name), self.store.take(take, now)).await
     }
 
     async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
-        self.call("store let_go", pool(&let_go.pool), self.store.let_go(let_go, now)).await
+        self.call(Verb::Relinquish, pool(&let_go.pool), self.store.let_go(let_go, now)).await
     }
 
     async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
-        self.call("store avoid", pool(&avoid.pool.name), self.store.avoid(avoid, now)).await
+        self.call(Verb::Exclude, pool(&avoid.pool.name), self.store.avoid(avoid, now)).await
     }
 
     async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {
-        self.call("store reclaim", pool(&reclaim.pool), self.store.reclaim(reclaim, now)).await
+        self.call(Verb::Reclaim, pool(&reclaim.pool), self.store.reclaim(reclaim, now)).await
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
-        self.call("store workers", vec![], self.store.workers(now)).await
+        self.call(Verb::Workers, vec![], self.store.workers(now)).await
     }
 
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
-        self.call("store reserve", source(&reserve.source), self.store.reserve(reserve)).await
+        self.call(Verb::Reserve, source(&reserve.source), self.store.reserve(reserve)).await
     }
 
     async fn give_back(&self, back: &GiveBack) -> Result<u64> {
-        self.call("store give_back", source(&back.source), self.store.give_back(back)).await
+        self.call(Verb::GiveBack, source(&back.source), self.store.give_back(back)).await
     }
 
     async fn define(&self, new: &NewDefinition) -> Result<Definition> {
-        self.call("store define", source(&new.name), self.store.define(new)).await
+        self.call(Verb::Define, source(&new.name), self.store.define(new)).await
     }
 
     async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
-        self.call("store alter", source(&new.name), self.store.alter(new, if_version)).await
+        self.call(Verb::Alter, source(&new.name), self.store.alter(new, if_version)).await
     }
 
     async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
         let about = source(&restripe.new.name);
-        self.call("store restripe", about, self.store.restripe(restripe)).await
+        self.call(Verb::Restripe, about, self.store.restripe(restripe)).await
     }
 
     async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
-        self.call("store set_state", source(name), self.store.set_state(name, state)).await
+        self.call(Verb::SetState, source(name), self.store.set_state(name, state)).await
     }
 
     async fn get(&self, name: &str) -> Result<Definition> {
-        self.call("store get", source(name), self.store.get(name)).await
+        self.call(Verb::Get, source(name), self.store.get(name)).await
     }
 
     async fn list(&self) -> Result<Catalog> {
-        self.call("store list", vec![], self.store.list()).await
+        self.call(Verb::List, vec![], self.store.list()).await
     }
 
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
-        self.call("store fast_forward", vec![], self.store.fast_forward(forward)).await
+        self.call(Verb::FastForward, vec![], self.store.fast_forward(forward)).await
     }
 
     async fn accept_lead(&self, until: Mark) -> Result<()> {
-        self.call("store accept_lead", vec![], self.store.accept_lead(until)).await
+        self.call(Verb::AcceptLead, vec![], self.store.accept_lead(until)).await
     }
 
     async fn ground(&self) -> Result<Ground> {
-        self.call("store ground", vec![], self.store.ground()).await
+        self.call(Verb::Ground, vec![], self.store.ground()).await
     }
 
     async fn close(&self) -> Result<()> {

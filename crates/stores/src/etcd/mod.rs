@@ -255,8 +255,8 @@ impl Keys for Etcd {
         }
     }
 
-    fn explain(&self, op: &'static str, error: Status) -> Error {
-        explain(op, &self.label, error)
+    fn explain(&self, error: Status) -> Error {
+        explain("", &self.label, error)
     }
 
     fn closed(&self) -> &AtomicBool {

@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{Access, Backend, Extends, Failure, NamespaceRow, Seen, Verb as _};
+use snowmint_coord::verbs::{Access, Backend, Extends, Failure, NamespaceRow, RunVerb as _, Seen};
 use snowmint_coord::{
     BootTimer, Capabilities, Error, ErrorKind, Extend, Reserve, Result, Segment, Timer, random,
 };
@@ -189,7 +189,7 @@ pub trait Keys: fmt::Debug + Send + Sync + 'static {
     async fn make_way(&self) {}
 
     /// Maps an error; see [`Backend::explain`].
-    fn explain(&self, op: &'static str, error: Self::Error) -> Error;
+    fn explain(&self, error: Self::Error) -> Error;
 
     /// Returns the flag that [`close`](Self::close) sets.
     fn closed(&self) -> &AtomicBool;
@@ -228,7 +228,7 @@ impl<K: Keys> Keyed<K> {
         let opened = Self { keys: Arc::new(keys), store: Mutex::new(None), known };
         match opened.identify(make).await {
             Ok(()) => Ok(opened),
-            Err(failure) => Err(opened.said(crate::OPEN, failure)),
+            Err(failure) => Err(opened.error(failure)),
         }
     }
 
@@ -259,8 +259,8 @@ impl<K: Keys> Keyed<K> {
         self.keys.send(&batch).await.map(|_| ())
     }
 
-    fn said(&self, op: &'static str, failure: Failure<K::Error>) -> Error {
-        failure.said(op, &self.keys.label(), |error| self.keys.explain(op, error))
+    fn error(&self, failure: Failure<K::Error>) -> Error {
+        failure.into_error(&self.keys.label(), |error| self.keys.explain(error))
     }
 }
 
@@ -337,8 +337,8 @@ impl<K: Keys> Backend for Keyed<K> {
         self.keys.make_way().await;
     }
 
-    fn explain(&self, op: &'static str, error: K::Error) -> Error {
-        self.keys.explain(op, error)
+    fn explain(&self, error: K::Error) -> Error {
+        self.keys.explain(error)
     }
 
     async fn close(&self) -> Result<()> {

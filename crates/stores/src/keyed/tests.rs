@@ -98,8 +98,8 @@ impl Keys for Contended {
         Ok(Outcome::Lost)
     }
 
-    fn explain(&self, op: &'static str, error: Self::Error) -> Error {
-        Error::internal(op, error.to_string())
+    fn explain(&self, error: Self::Error) -> Error {
+        Error::internal("", error.to_string())
     }
 
     fn closed(&self) -> &AtomicBool {
@@ -258,7 +258,7 @@ impl Keys for OneByOne {
         Ok(Outcome::Done(Written::counted(version)))
     }
 
-    fn explain(&self, _: &'static str, error: Infallible) -> Error {
+    fn explain(&self, error: Infallible) -> Error {
         match error {}
     }
 

@@ -140,7 +140,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     let pool = pool(&url, &label).map_err(|kind| Error::new(OPEN, kind))?;
     let prepared = schema::prepare(&pool, &label, settings.make).await;
     let message = prepared
-        .map_err(|failure| failure.said(OPEN, &label, |error| explain(OPEN, &label, error)))?;
+        .map_err(|failure| failure.into_error(&label, |error| explain(OPEN, &label, error)))?;
     let own = own(&url, &label, message).map_err(|kind| Error::new(OPEN, kind))?;
     let namespace = namespace.into();
     Ok(Arc::new(StoreOver::over(MySql { pool, own, namespace, label, failover, message })))
@@ -231,12 +231,12 @@ impl Backend for MySql {
         self.extend_in_one(item, seen).await
     }
 
-    fn explain(&self, op: &'static str, error: sqlx::Error) -> Error {
+    fn explain(&self, error: sqlx::Error) -> Error {
         if number(&error) == Some(NO_SUCH_TABLE) {
             let kind = emptied(&self.label, "its tables are gone");
-            return Error::new(op, kind).with_source(error);
+            return Error::from(kind).with_source(error);
         }
-        explain(op, &self.label, error)
+        explain("", &self.label, error)
     }
 
     async fn close(&self) -> Result<()> {

@@ -126,7 +126,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     };
     match store.prepare(settings.make).await {
         Ok(()) => Ok(Arc::new(StoreOver::over(store))),
-        Err(failure) => Err(failure.said(OPEN, &store.label, |error| store.explain(OPEN, error))),
+        Err(failure) => Err(failure.into_error(&store.label, |error| store.explain(error))),
     }
 }
 
@@ -210,13 +210,13 @@ impl Backend for Postgres {
         mute.chain(self.is_unreplicated.then(|| unreplicated(&self.label))).collect()
     }
 
-    fn explain(&self, op: &'static str, error: sqlx::Error) -> Error {
+    fn explain(&self, error: sqlx::Error) -> Error {
         let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
         if code == UNDEFINED_TABLE {
             let kind = emptied(&self.label, "its tables are gone");
-            return Error::new(op, kind).with_source(error);
+            return Error::from(kind).with_source(error);
         }
-        explain(op, &self.label, error)
+        explain("", &self.label, error)
     }
 
     async fn close(&self) -> Result<()> {

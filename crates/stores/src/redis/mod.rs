@@ -116,7 +116,7 @@ async fn connect(url: &str, namespace: &str) -> Result<Redis> {
     if !by_run {
         let checked = persistence::check(&mut link, &root, &label, &unlogged).await;
         checked
-            .map_err(|failure| failure.said(OPEN, &label, |error| explain(OPEN, &label, error)))?;
+            .map_err(|failure| failure.into_error(&label, |error| explain(OPEN, &label, error)))?;
     }
     Ok(Redis {
         link,
@@ -279,8 +279,8 @@ impl Keys for Redis {
         self.make_way().await;
     }
 
-    fn explain(&self, op: &'static str, error: RedisError) -> Error {
-        explain(op, &self.label, error)
+    fn explain(&self, error: RedisError) -> Error {
+        explain("", &self.label, error)
     }
 
     fn closed(&self) -> &AtomicBool {

@@ -104,7 +104,7 @@ impl File {
                 }
                 Err(failure) => {
                     let label = path.display().to_string();
-                    return Err(failure.said(OPEN, &label, |error| explain(OPEN, &path, error)));
+                    return Err(failure.into_error(&label, |error| explain(OPEN, &path, error)));
                 }
             }
         };
@@ -226,8 +226,8 @@ impl Backend for File {
         self.at_once(RENEW, values).await
     }
 
-    fn explain(&self, op: &'static str, error: sqlx::Error) -> Error {
-        explain(op, &self.path, error)
+    fn explain(&self, error: sqlx::Error) -> Error {
+        explain("", &self.path, error)
     }
 
     async fn close(&self) -> Result<()> {

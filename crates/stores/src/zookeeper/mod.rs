@@ -146,7 +146,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     if settings.make {
         let prepared = keys.prepare().await;
         prepared.map_err(|failure| {
-            failure.said(OPEN, &keys.label, |error| explain(OPEN, &keys.label, error))
+            failure.into_error(&keys.label, |error| explain(OPEN, &keys.label, error))
         })?;
     }
     Ok(Arc::new(StoreOver::over(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
@@ -432,8 +432,8 @@ impl Keys for Zookeeper {
         }
     }
 
-    fn explain(&self, op: &'static str, error: Error) -> CoordError {
-        explain(op, &self.label, error)
+    fn explain(&self, error: Error) -> CoordError {
+        explain("", &self.label, error)
     }
 
     fn closed(&self) -> &AtomicBool {

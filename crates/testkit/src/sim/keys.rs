@@ -353,8 +353,8 @@ impl<L: Like> Keys for SimKeys<L> {
         }
     }
 
-    fn explain(&self, op: &'static str, _: Broken) -> Error {
-        Error::new(op, ErrorKind::Unavailable { what: self.label() })
+    fn explain(&self, _: Broken) -> Error {
+        ErrorKind::Unavailable { what: self.label() }.into()
     }
 
     fn closed(&self) -> &AtomicBool {

@@ -28,7 +28,7 @@ async fn what_a_program_may_not_do_leaves_a_line() {
     let by = "who=token guest at 127.0.0.1:";
     guest.store.accept_lead(now().into()).await.unwrap_err();
     let why = "why=token guest has no right to admin";
-    has_line(&server, &["program not allowed to acceptlead", by, why]);
+    has_line(&server, &["program not allowed to accept_lead", by, why]);
     guest.join(0, 41 * 86_400_000).await.unwrap_err();
     has_line(&server, &["program not allowed to join", by, "why=", "counters.lease"]);
     guest.join(0, 10_000).await.unwrap();

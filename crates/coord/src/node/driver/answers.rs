@@ -79,23 +79,6 @@ impl Driver {
         }
     }
 
-    /// Records that no better source contradicts our clock.
-    fn clock_agrees(&mut self) {
-        self.core.around.clock_compared();
-        if self.clock_error.as_ref().is_some_and(|error| error.op() == "compare clocks") {
-            self.clock_error = None;
-        }
-    }
-
-    fn clock_disagrees(&mut self, error: &Error) {
-        if let ErrorKind::ClockAhead { .. } | ErrorKind::ClockBehind { .. } = error.kind() {
-            tracing::error!(error = %chain(error), "this machine's clock disagrees");
-            self.core.around.tell_clock_error(Some(error.clone()));
-            self.core.around.clock_compared();
-            self.clock_error = Some(error.clone());
-        }
-    }
-
     pub(super) fn is_member(&self, incarnation: Incarnation) -> bool {
         matches!(&self.stage, Stage::In { member, .. } if member.incarnation == incarnation)
     }

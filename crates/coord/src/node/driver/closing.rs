@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::{Command, Done, Driver, Stage, closed};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::lease::Release;
 use crate::member::Incarnation;
 use crate::node::tails::Sorted;
@@ -84,7 +84,7 @@ impl Driver {
         let Some(member) = member else { return outcome };
         let around = &self.core.around;
         let released = release_all(around, releases, wall).await;
-        let left = around.call("leave", around.store.leave(member, wall)).await;
+        let left = around.store_call(Verb::Leave, around.store.leave(member, wall)).await;
         outcome.and(released).and(left)
     }
 
@@ -137,9 +137,9 @@ async fn release_all(
     let mut sent = JoinSet::new();
     for release in releases {
         let around = Arc::clone(around);
-        sent.spawn(
-            async move { around.call("release", around.store.release(&release, wall)).await },
-        );
+        sent.spawn(async move {
+            around.store_call(Verb::Release, around.store.release(&release, wall)).await
+        });
     }
     let mut outcome = Ok(());
     while let Some(answer) = sent.join_next().await {

@@ -3,6 +3,7 @@
 
 mod alone;
 mod answers;
+mod clock;
 mod closing;
 mod leases;
 mod memory;
@@ -20,6 +21,7 @@ use snowmint_core::Clock;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
+use self::clock::ClockFault;
 use self::ordered::OrderedSources;
 use self::owed::Owed;
 use self::sections::SectionsDone;
@@ -33,7 +35,7 @@ use super::record::Keeper;
 use super::seen::Witness;
 use super::settings::NodeSettings;
 use crate::catalog::Catalog;
-use crate::error::{Error, ErrorKind, Result, chain};
+use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::history::Standing;
 use crate::journal::{Disk, JournalLease, disk};
 use crate::lease::{Extend, Extended, Mark, Release};
@@ -120,7 +122,7 @@ pub(super) struct Driver {
     tasks: JoinSet<Done>,
     stage: Stage,
     witness: Witness,
-    clock_error: Option<Error>,
+    clock_fault: Option<ClockFault>,
     leases: BTreeMap<LeaseKey, Held>,
     /// Knowledge about slots that no generator of this node mints from any more.
     past: Vec<JournalLease>,
@@ -164,7 +166,7 @@ impl Driver {
             tasks: JoinSet::new(),
             stage: Stage::Out { retry_at_ms: 0, failures: 0, error: None },
             witness,
-            clock_error: None,
+            clock_fault: None,
             leases: BTreeMap::new(),
             past,
             past_mark: Mark::ZERO,
@@ -231,21 +233,6 @@ impl Driver {
         }
     }
 
-    /// Returns the time as decisions may see it.
-    fn now(&mut self) -> Now {
-        let (now, jumped) = self.core.around.now();
-        let known = self.clock_error.as_ref().map(Error::op);
-        match jumped {
-            Some(error) if known.is_none() => {
-                tracing::error!(error = %chain(&error), "the clock jumped ahead and is not believed");
-                self.clock_error = Some(error);
-            }
-            None if known == Some("read clock") => self.clock_error = None,
-            _ => {}
-        }
-        now
-    }
-
     /// Does everything that is due.
     fn look(&mut self, now: Now) {
         if let Stage::Out { retry_at_ms, failures, .. } = &self.stage
@@ -290,7 +277,7 @@ impl Driver {
                 let around = &core.around;
                 let wall = around.clock.unix_ms();
                 let renewal = around.store.renew(member, said, wall);
-                Done::Renewed(member, around.call("renew", renewal).await)
+                Done::Renewed(member, around.store_call(Verb::Renew, renewal).await)
             });
             // The checks go with the renewal that is nearest to their due time.
             let since_ms = now.elapsed.get().saturating_sub(self.clock_compared_at_ms);

@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 use snowmint_core::ElapsedMillis;
 
 use super::super::lease::Held;
+use super::clock::ClockFault;
 use super::{Driver, Stage};
 use crate::machine::Now;
 use crate::node::{Readiness, Reason};
@@ -36,9 +37,10 @@ impl Driver {
                 }
             }
         }
-        self.core.around.tell_clock_error(self.clock_error.clone());
+        let of_clock = self.clock_fault.as_ref().map(ClockFault::error);
+        self.core.around.tell_clock_error(of_clock.cloned());
         // Every clock error is logged; none of them takes an open window away.
-        let of_clock = self.clock_error.as_ref().map(Reason::from);
+        let of_clock = of_clock.map(Reason::from);
         // It may be the reason why the store is not joined.
         reasons.extend(of_clock.filter(|reason| !reasons.contains(reason)));
         reasons.extend(self.keeper.error().map(Reason::from));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use snowmint_core::Clock as _;
 
 use super::{Done, Driver, Stage};
-use crate::error::{Result, chain};
+use crate::error::{Result, Verb, chain};
 use crate::lease::{Extend, Extended, Term};
 use crate::machine::{Actor, Now, Reasons, SectionChange, SectionsAction};
 use crate::member::{Incarnation, MemberInfo};
@@ -65,7 +65,7 @@ impl Driver {
         let (unreached, named) = self.sections.reached(now.elapsed, actor);
         let servers: Vec<Server> = self.sections.others().cloned().collect();
         let clock = self.sections.take_ahead()
-            || self.clock_error.is_some()
+            || self.clock_fault.is_some()
             || self.ordered.are_behind(&core, now.wall);
         let unreachable = core.around.peer_probes.look(&servers, &named);
         if self.serving.look(now.elapsed, Reasons { clock, unreached, unreachable })
@@ -81,7 +81,7 @@ impl Driver {
             let member = actor.member;
             self.tasks.spawn(async move {
                 let announced = core.around.store.announce(member, &status);
-                let answer = core.around.call("announce", announced).await;
+                let answer = core.around.store_call(Verb::Announce, announced).await;
                 Done::Sections(member, SectionsDone::Announced(status.revision, answer))
             });
         }
@@ -94,7 +94,7 @@ impl Driver {
             let (store, wall) = (&around.store, around.clock.unix_ms());
             let done = match action {
                 SectionsAction::Take(take) => {
-                    let taken = around.call("take", store.take(&take, wall)).await;
+                    let taken = around.store_call(Verb::Acquire, store.take(&take, wall)).await;
                     SectionsDone::Taken(take.request, taken)
                 }
                 SectionsAction::Extend(items) => {
@@ -105,12 +105,13 @@ impl Driver {
                     SectionsDone::Extended(items, answers)
                 }
                 SectionsAction::LetGo(let_go) => {
-                    let answer = around.call("let go", store.let_go(&let_go, wall)).await;
+                    let answer =
+                        around.store_call(Verb::Relinquish, store.let_go(&let_go, wall)).await;
                     let LetGo { slots, .. } = let_go;
                     SectionsDone::LetGo(slots, answer)
                 }
                 SectionsAction::List => {
-                    let members = around.call("members", store.members(wall)).await;
+                    let members = around.store_call(Verb::Members, store.members(wall)).await;
                     SectionsDone::Listed(members)
                 }
             };

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use snowmint_core::{Clock, ElapsedMillis};
 
 use super::{Done, Driver, Stage};
-use crate::error::Result;
+use crate::error::{Result, Verb};
 use crate::lease::Release;
 use crate::machine::{Now, WindowMachine};
 use crate::member::Incarnation;
@@ -103,7 +103,7 @@ impl Driver {
         self.tasks.spawn(async move {
             let around = &core.around;
             let listed = around.store.workers(around.clock.unix_ms());
-            Done::Listed(member, around.call("list workers", listed).await)
+            Done::Listed(member, around.store_call(Verb::Workers, listed).await)
         });
     }
 

@@ -285,7 +285,7 @@ async fn a_late_answer_from_before_a_recovery_is_no_doubt_about_the_store() {
     node.define("bills", &spec(FIXED)).await.unwrap();
     let around = Arc::clone(&node.core().around);
     let (answer, awaited) = oneshot::channel::<Error>();
-    let late = around.call("list", async { Err::<(), _>(awaited.await.unwrap()) });
+    let late = around.store_call(Verb::List, async { Err::<(), _>(awaited.await.unwrap()) });
     let mut late = std::pin::pin!(late);
     tokio::select! {
         biased;

@@ -5,7 +5,11 @@ use std::sync::atomic::Ordering;
 
 use super::clocks::TimeServer;
 use super::disk::Failing;
+use super::segments::Tap;
 use super::*;
+use crate::error::Verb;
+use crate::origin::Origin;
+use crate::sources::{DisguiseKeys, Keyrings};
 use crate::stats::NodeStats;
 
 pub(super) fn calls(stats: &NodeStats, verb: &str) -> (u64, u64) {
@@ -82,6 +86,66 @@ async fn a_right_that_is_lost_is_counted() {
     let stats = node.stats();
     assert_eq!((stats.rights_lost, stats.joined, calls(&stats, "join")), (1, true, (2, 0)));
     node.close().await.unwrap();
+}
+
+/// Several parts of the node call these verbs, for different purposes.
+#[tokio::test]
+async fn each_verb_is_counted_under_one_label() {
+    let world = World::new();
+    let key = "000102030405060708090a0b0c0d0e0f".parse().unwrap();
+    let keyrings = Keyrings::from([(1, DisguiseKeys::new(key))]);
+    let node = world.open_with(NodeSettings { keyrings, ..NodeSettings::default() }).await;
+    world.pass(100).await;
+    let counts = || {
+        let stats = node.stats();
+        for calls in &stats.store_calls {
+            assert!(Verb::ALL.iter().any(|verb| verb.label() == calls.verb), "{}", calls.verb);
+        }
+        ["members", "list", "define", "set_state", "get"].map(|verb| calls(&stats, verb).0)
+    };
+    let [members, list, ..] = counts();
+    node.others().await.unwrap();
+    assert_eq!(counts()[0], members + 1);
+    // To define this source, the node also reads the catalog.
+    node.define("secret", &spec(r#"{"kind":"segment","disguise":{"mode":"full"}}"#)).await.unwrap();
+    assert_eq!(counts()[..3], [members + 1, list + 1, 1]);
+    node.definition("secret").await.unwrap();
+    node.delete("secret").await.unwrap();
+    assert_eq!(counts()[3..], [1, 1]);
+    // Pools of a store that the caller names.
+    let [_, list, ..] = counts();
+    node.shapes(node.store().as_ref()).await.unwrap();
+    node.defined_room(node.store().as_ref()).await.unwrap();
+    assert_eq!(counts()[1], list + 2);
+    node.close().await.unwrap();
+}
+
+/// The node does not count an outage of another system's database as one of the store.
+#[tokio::test]
+async fn hanging_upstream_is_no_error_of_the_store() {
+    let world = World::new();
+    let tap = Tap::open();
+    tap.flows.send_replace(false);
+    let origins = [("old".into(), Arc::clone(&tap) as Arc<dyn Origin>)].into();
+    let node = world.open_with(NodeSettings { origins, ..NodeSettings::default() }).await;
+    node.define("bills", &spec(r#"{"kind":"segment","origin":"old:bills"}"#)).await.unwrap();
+    let source = node.source("bills").await.unwrap();
+    let minted = source.mint(1, None, 8_000);
+    tokio::pin!(minted);
+    let error = loop {
+        tokio::select! {
+            biased;
+            answer = &mut minted => break answer.unwrap_err(),
+            () = world.pass(100) => {}
+        }
+    };
+    assert_eq!(error.kind().code(), "unavailable");
+    assert!(error.to_string().contains("upstream \"old\""), "{error}");
+    let stats = node.stats();
+    let verbs: Vec<_> = stats.store_calls.iter().map(|calls| calls.verb).collect();
+    assert!(!verbs.contains(&"draw"), "{verbs:?}");
+    let errors: u64 = stats.store_calls.iter().flat_map(|calls| &calls.errors).map(|it| it.1).sum();
+    assert_eq!(errors, 0, "{stats:?}");
 }
 
 /// Folder that is removed at the end.

@@ -29,7 +29,7 @@ pub(super) use self::table::Table;
 use super::Surroundings;
 use super::sections::{Absent, Lease, Sections, Want, Window};
 use super::shares::Server;
-use crate::error::{Error, ErrorKind, Result, Retry};
+use crate::error::{Error, ErrorKind, Result, Retry, Verb};
 use crate::ordered::Take;
 use crate::pool::sections_pool;
 use crate::segment::NUMBER_MAX;
@@ -359,7 +359,7 @@ impl CounterSource {
             request,
         };
         let taken = around.store.take(&take, around.clock.unix_ms());
-        let taken = around.call("confirm", taken).await?;
+        let taken = around.store_call(Verb::Acquire, taken).await?;
         let is_ours = taken.leases.iter().any(|lease| lease.term.get() == term);
         if !is_ours && self.sections().held_by(section) == hold {
             self.sections().shut(section);

@@ -276,7 +276,7 @@ impl SegmentSource {
         let origin = origin_of(&self.around.origins, &self.name, plan)?;
         let mut tries = 0;
         loop {
-            let drawn = self.around.call("draw", origin.draw(&plan.key, length)).await;
+            let drawn = self.around.upstream_call(&plan.name, origin.draw(&plan.key, length)).await;
             let drawn = drawn.map_err(|error| {
                 self.around.catalog_stale();
                 match error.kind() {
@@ -379,7 +379,11 @@ impl SegmentSource {
                 // During a long outage, log less and less often.
                 if refill.failures.is_power_of_two() {
                     let (failures, error) = (refill.failures, chain(&error));
-                    tracing::warn!(source = %self.name, %error, failures, "no numbers from the store");
+                    let plan = self.plan.load();
+                    let upstream = plan.origin.as_ref().map(|origin| origin.name.as_str());
+                    tracing::warn!(
+                        source = %self.name, upstream, %error, failures, "segment refill failed"
+                    );
                 }
                 let stale = matches!(error.kind(), ErrorKind::Conflict { .. });
                 let wait_ms =

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{Several, Share};
-use crate::error::{Error, ErrorKind, Result, Retry};
+use crate::error::{Error, ErrorKind, Result, Retry, Verb};
 use crate::machine::backoff_ms;
 use crate::sources::{Back, Patience, Row, Source};
 
@@ -159,7 +159,7 @@ impl Share {
     /// Reads the definition, a call that takes no numbers.
     async fn answered_to(&self, source: &Source) {
         let around = &source.inner.around;
-        let answer = around.call("get source", around.store.get(source.name())).await;
+        let answer = around.store_call(Verb::Get, around.store.get(source.name())).await;
         self.answered(answer.err().as_ref());
     }
 }

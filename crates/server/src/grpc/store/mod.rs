@@ -10,6 +10,7 @@ mod read;
 mod speaker;
 mod taking;
 mod trail;
+mod verb;
 mod words;
 mod write;
 
@@ -51,6 +52,8 @@ pub(super) fn is_asked(path: &str) -> bool {
     let rest = path.strip_prefix('/').and_then(|path| path.strip_prefix(SERVICE));
     rest.is_some_and(|rest| rest.starts_with('/'))
 }
+
+pub(super) use verb::verb_of;
 
 type Answer<T> = Result<Response<T>, Status>;
 

@@ -1,0 +1,54 @@
+//! Errors of this machine's clock.
+
+use super::Driver;
+use crate::error::{Error, ErrorKind, chain};
+use crate::machine::Now;
+
+/// Error of this machine's clock, by the check that found it: the same check ends it.
+pub(super) enum ClockFault {
+    /// The clock differs from a better one.
+    Disagrees(Error),
+    /// The clock stepped ahead of the time that has passed.
+    Jumped(Error),
+}
+
+impl ClockFault {
+    pub(super) const fn error(&self) -> &Error {
+        match self {
+            Self::Disagrees(error) | Self::Jumped(error) => error,
+        }
+    }
+}
+
+impl Driver {
+    /// Returns the time as decisions may see it.
+    pub(super) fn now(&mut self) -> Now {
+        let (now, jumped) = self.core.around.now();
+        match (jumped, &self.clock_fault) {
+            (Some(error), None) => {
+                tracing::error!(error = %chain(&error), "the clock jumped ahead and is not believed");
+                self.clock_fault = Some(ClockFault::Jumped(error));
+            }
+            (None, Some(ClockFault::Jumped(_))) => self.clock_fault = None,
+            _ => {}
+        }
+        now
+    }
+
+    /// Records that no better source contradicts our clock.
+    pub(super) fn clock_agrees(&mut self) {
+        self.core.around.clock_compared();
+        if matches!(self.clock_fault, Some(ClockFault::Disagrees(_))) {
+            self.clock_fault = None;
+        }
+    }
+
+    pub(super) fn clock_disagrees(&mut self, error: &Error) {
+        if let ErrorKind::ClockAhead { .. } | ErrorKind::ClockBehind { .. } = error.kind() {
+            tracing::error!(error = %chain(error), "this machine's clock disagrees");
+            self.core.around.tell_clock_error(Some(error.clone()));
+            self.core.around.clock_compared();
+            self.clock_fault = Some(ClockFault::Disagrees(error.clone()));
+        }
+    }
+}

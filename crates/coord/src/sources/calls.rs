@@ -1,0 +1,98 @@
+//! Calls of the store, of upstreams and of others, with a time limit.
+
+use super::Surroundings;
+use crate::error::{Error, ErrorKind, Result, Verb};
+
+impl Surroundings {
+    /// Calls the store with a time limit: returns its result, or `Unavailable` if it takes too
+    /// long. Errors of the call may put the store in doubt.
+    pub(crate) async fn store_call<T>(
+        &self,
+        verb: Verb,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        self.heard(self.timed_call(verb, call)).await
+    }
+
+    /// Calls a store in the same way, which may be a secondary one: its errors say nothing about
+    /// the store that was joined.
+    pub(crate) async fn timed_call<T>(
+        &self,
+        verb: Verb,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let within_ms = self.store_call_ms;
+        let late = || {
+            let what = format!("an answer of the store within {within_ms} ms");
+            ErrorKind::Unavailable { what }.into()
+        };
+        self.counted(verb, self.with_timeout(within_ms, late, call)).await
+    }
+
+    /// Counts a call of the store, and names its verb in errors.
+    pub(crate) async fn counted<T>(
+        &self,
+        verb: Verb,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let begun_us = self.timer.elapsed_us();
+        let answer = call.await.map_err(|error| error.with_verb(verb));
+        let took_us = self.timer.elapsed_us().saturating_sub(begun_us);
+        self.watch.called(verb, took_us, answer.as_ref().err());
+        answer
+    }
+
+    /// Calls an upstream with a time limit. Neither the counts of store calls nor the doubts of the
+    /// store learn of it.
+    pub(crate) async fn upstream_call<T>(
+        &self,
+        upstream: &str,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let within_ms = self.store_call_ms;
+        let late = || {
+            let what = format!("an answer of upstream {upstream:?} within {within_ms} ms");
+            ErrorKind::Unavailable { what }.into()
+        };
+        self.with_timeout(within_ms, late, call).await
+    }
+
+    /// Awaits a store's result, and records evidence that it is not the store that was joined.
+    pub(super) async fn heard<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
+        let recoveries = self.doubts.recoveries();
+        call.await.inspect_err(|error| {
+            // A late result may be about the store as it was before its recovery.
+            if self.doubts.recoveries() == recoveries {
+                self.doubt(error);
+            }
+        })
+    }
+
+    /// Limits the time of a call; `late` returns the error of one that takes longer than
+    /// `within_ms`.
+    pub(crate) async fn with_timeout<T>(
+        &self,
+        within_ms: u64,
+        late: impl FnOnce() -> Error,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        tokio::select! {
+            biased;
+            answer = call => answer,
+            () = self.timer.sleep_ms(within_ms) => Err(late()),
+        }
+    }
+
+    /// Limits one of our own calls to a caller's time.
+    pub(crate) async fn within<T>(
+        &self,
+        within_ms: u64,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let late = || {
+            let what = format!("an answer within {within_ms} ms");
+            ErrorKind::Unavailable { what }.into()
+        };
+        self.with_timeout(within_ms, late, call).await
+    }
+}
