@@ -119,10 +119,10 @@ struct Undefined {
 impl From<Undefined> for Failure {
     fn from(Undefined { error, name, origin }: Undefined) -> Self {
         match error.kind() {
-            kind @ (ErrorKind::Conflict { .. }
+            ErrorKind::Conflict { .. }
             | ErrorKind::Invalid { .. }
-            | ErrorKind::Unsupported { .. }) => {
-                Self::usage(format!("{origin}: sources.{name}: {kind}"))
+            | ErrorKind::Unsupported { .. } => {
+                Self::usage(format!("{origin}: sources.{name}: {}", error.message()))
             }
             _ => error.into(),
         }

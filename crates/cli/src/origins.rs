@@ -43,5 +43,5 @@ pub(crate) fn table(name: &str, place: &Hidden) -> Outcome<Shared> {
         true => secret::at(place).map_err(refused)?,
         false => place.text().to_owned(),
     };
-    Shared::named(text.trim()).map_err(|error| refused(error.kind().to_string()))
+    Shared::named(text.trim()).map_err(|error| refused(error.message().into_owned()))
 }

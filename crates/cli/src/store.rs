@@ -207,7 +207,7 @@ impl From<Error> for Failure {
         };
         let cause = std::error::Error::source(&error);
         let cause = cause.map_or_else(String::new, |cause| format!(": {}", chain(cause)));
-        Self::coded(code, format!("{}{cause}", error.kind()))
+        Self::coded(code, format!("{}{cause}", error.message()))
     }
 }
 

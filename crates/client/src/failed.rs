@@ -48,15 +48,15 @@ impl Failed {
 }
 
 /// Returns the error for a server that cannot be called.
-pub(crate) fn unavailable(op: &'static str, address: &str, why: &str) -> Error {
+pub(crate) fn unavailable(address: &str, why: &str) -> Error {
     let what = format!("the server at {address} ({why})");
-    Error::new(op, ErrorKind::Unavailable { what })
+    Error::from(ErrorKind::Unavailable { what })
 }
 
 /// Returns the failure of a call that may have been applied.
-pub(crate) fn unknown(op: &'static str, address: &str, why: &str) -> Failed {
+pub(crate) fn unknown(address: &str, why: &str) -> Failed {
     let what = format!("an answer of the server at {address} ({why}; it may have been done)");
-    Failed::Unknown(Error::new(op, ErrorKind::Unavailable { what }))
+    Failed::Unknown(Error::from(ErrorKind::Unavailable { what }))
 }
 
 /// Returns the code that a Snowmint server gave as its reason.
@@ -72,61 +72,63 @@ fn hint_ms(status: &Status) -> u64 {
 }
 
 /// Classifies the status of a store call; errors of the store itself arrive in responses.
-pub(crate) fn of_store(op: &'static str, address: &str, status: &Status) -> Failed {
-    let unavailable = || unavailable(op, address, &why(status));
+pub(crate) fn of_store(path: &str, address: &str, status: &Status) -> Failed {
+    let unavailable = || unavailable(address, &why(status));
     match reason(status) {
         None if is_connect(status) => Failed::NotDone(unavailable()),
         // gRPC's own code with the same meaning.
         None if status.code() == tonic::Code::Unimplemented => {
-            Failed::Wrong(older(op, address, status))
+            Failed::Wrong(older(path, address, status))
         }
         Some(Code::Closed | Code::Overloaded) => Failed::NotDone(unavailable()),
         Some(Code::RateLimited) => {
             let ms = hint_ms(status);
             Failed::Limited(unavailable().with_retry(Retry::AfterMs(ms)), ms)
         }
-        Some(Code::Unsupported) => Failed::Wrong(older(op, address, status)),
-        Some(Code::Unauthenticated) => Failed::Stranger(stranger(op, address, status)),
-        Some(Code::Forbidden | Code::Misdirected) => {
-            Failed::Refused(forbidden(op, address, status))
-        }
+        Some(Code::Unsupported) => Failed::Wrong(older(path, address, status)),
+        Some(Code::Unauthenticated) => Failed::Stranger(stranger(address, status)),
+        Some(Code::Forbidden | Code::Misdirected) => Failed::Refused(forbidden(address, status)),
         Some(Code::BadRequest | Code::TooMany) => {
             let what = format!("the server at {address} refuses: {}", status.message());
-            Failed::Refused(Error::invalid(op, what))
+            Failed::Refused(Error::invalid(what))
         }
-        _ => unknown(op, address, &why(status)),
+        _ => unknown(address, &why(status)),
     }
 }
 
 /// Classifies the status of a request for IDs; a retry takes other IDs, so all may be retried.
-pub(crate) fn of_mint(op: &'static str, address: &str, source: &str, status: &Status) -> Failed {
+pub(crate) fn of_mint(path: &str, address: &str, source: &str, status: &Status) -> Failed {
     let Some(code) = reason(status) else {
         return match status.code() {
             // The same as in `of_store`.
-            tonic::Code::Unimplemented => Failed::Wrong(older(op, address, status)),
-            _ => Failed::NotDone(unavailable(op, address, &why(status))),
+            tonic::Code::Unimplemented => Failed::Wrong(older(path, address, status)),
+            _ => Failed::NotDone(unavailable(address, &why(status))),
         };
     };
     let message = status.message().to_owned();
-    let kind = match code {
-        Code::Unauthenticated => return Failed::Stranger(stranger(op, address, status)),
+    let error = match code {
+        Code::Unauthenticated => return Failed::Stranger(stranger(address, status)),
         Code::Forbidden | Code::Misdirected => {
-            return Failed::Refused(forbidden(op, address, status));
+            return Failed::Refused(forbidden(address, status));
         }
-        Code::UnknownSource => ErrorKind::NotFound { what: format!("source {source:?}") },
-        Code::Disabled => ErrorKind::Disabled { name: source.into() },
-        Code::EpochSpent => ErrorKind::EpochSpent { name: source.into() },
-        Code::BadRequest | Code::TooMany => ErrorKind::Invalid { what: message },
-        Code::Exhausted => exhausted(message),
+        Code::UnknownSource => {
+            Error::not_found(format!("source {source:?} does not exist; define it"))
+        }
+        Code::Disabled => Error::disabled(format!(
+            "source {source:?} is disabled; enable it (snowmint source alter NAME --enabled true)"
+        )),
+        Code::EpochSpent => Error::epoch_spent(format!(
+            "no time left in the layout of source {source:?}; define a source with a newer epoch"
+        )),
+        Code::BadRequest | Code::TooMany => Error::invalid(message),
+        Code::Exhausted => Error::exhausted(message),
         // A newer server may support it.
-        Code::Unsupported => {
-            return Failed::Wrong(Error::new(op, ErrorKind::Unsupported { what: message }));
-        }
+        Code::Unsupported => return Failed::Wrong(Error::unsupported(message)),
         Code::Closed | Code::Overloaded => {
-            return Failed::NotDone(unavailable(op, address, &message));
+            return Failed::NotDone(unavailable(address, &message));
         }
         code => {
-            let error = unavailable(op, address, &message);
+            let error = unavailable(address, &message);
             let is_later = code.row().resp == RespPrefix::TryAgain;
             let hint_ms = hint_ms(status);
             let error = error.with_retry(Retry::AfterMs(hint_ms));
@@ -138,59 +140,37 @@ pub(crate) fn of_mint(op: &'static str, address: &str, source: &str, status: &St
             };
         }
     };
-    Failed::Refused(Error::new(op, kind))
-}
-
-/// Returns the number at the start of a text.
-fn digits(text: &str) -> &str {
-    let end = text.find(|letter: char| !letter.is_ascii_digit());
-    end.and_then(|end| text.get(..end)).unwrap_or(text)
-}
-
-/// Parses the exhausted resource and its limit, which a server gives only in its message.
-fn exhausted(message: String) -> ErrorKind {
-    let parts = message.split_once(" is used up: the limit is ");
-    let read =
-        parts.and_then(|(what, limit)| Some((what.to_owned(), digits(limit).parse::<u64>().ok()?)));
-    let (what, limit) = read.unwrap_or((message, 0));
-    ErrorKind::Exhausted { what, limit }
+    Failed::Refused(error)
 }
 
 /// Returns the error for a verb, or a part of its message, that a server does not know.
-fn older(op: &'static str, address: &str, status: &Status) -> Error {
-    let said = match status.message() {
-        "" => String::new(),
-        message => format!(" ({message})"),
-    };
-    let what = format!(
-        "the server at {address} is older than this program and cannot {op}{said}: update the server, or ask \
-         a newer one"
-    );
-    Error::new(op, ErrorKind::Unsupported { what })
+fn older(path: &str, address: &str, status: &Status) -> Error {
+    let what = format!("server {address} does not support {path}; update the server");
+    Error::unsupported(what).with_source(status.clone())
 }
 
 /// Returns the error for a server that describes no store.
-pub(crate) fn offers_none(op: &'static str, address: &str, status: &Status) -> Error {
+pub(crate) fn offers_none(address: &str, status: &Status) -> Error {
     let what = format!(
         "the server at {address} offers no store to programs that mint in their own process: set store.offered = \
          true in its configuration, or update it if it is too old: {}",
         status.message()
     );
-    Error::new(op, ErrorKind::Unsupported { what })
+    Error::from(ErrorKind::Unsupported { what })
 }
 
-fn forbidden(op: &'static str, address: &str, status: &Status) -> Error {
+fn forbidden(address: &str, status: &Status) -> Error {
     let what = format!("the server at {address} refuses: {}", status.message());
-    Error::new(op, ErrorKind::Unsupported { what })
+    Error::from(ErrorKind::Unsupported { what })
 }
 
-fn stranger(op: &'static str, address: &str, status: &Status) -> Error {
+fn stranger(address: &str, status: &Status) -> Error {
     let what = format!(
         "the server at {address} refuses: {} (SNOWMINT_TOKEN or SNOWMINT_TOKEN_FILE, or store.token of a \
          configuration, says what is shown to it)",
         status.message()
     );
-    Error::new(op, ErrorKind::Unsupported { what })
+    Error::from(ErrorKind::Unsupported { what })
 }
 
 /// Returns whether the call was never sent, because no server accepted the connection.
@@ -230,7 +210,7 @@ mod tests {
     #[test]
     fn only_what_was_surely_not_done_says_so() {
         for &code in Code::ALL {
-            let failed = of_store("extend", "here:1", &said(code));
+            let failed = of_store("/snowmint.store.v1.Store/Extend", "here:1", &said(code));
             let nothing_done = match code {
                 Code::Closed | Code::Overloaded => matches!(failed, Failed::NotDone(_)),
                 Code::RateLimited => matches!(failed, Failed::Limited(..)),
@@ -246,12 +226,13 @@ mod tests {
         }
         // A broken connection, or a server that is not Snowmint.
         for code in [Grpc::Unavailable, Grpc::Unknown, Grpc::Cancelled, Grpc::Internal] {
-            let failed = of_store("extend", "here:1", &Status::new(code, "broken"));
+            let failed =
+                of_store("/snowmint.store.v1.Store/Extend", "here:1", &Status::new(code, "broken"));
             assert!(matches!(failed, Failed::Unknown(_)), "{failed:?}");
         }
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
         let status = Status::from_error(Box::new(ConnectError(Box::new(refused))));
-        let failed = of_store("extend", "here:1", &status);
+        let failed = of_store("/snowmint.store.v1.Store/Extend", "here:1", &status);
         let Failed::NotDone(error) = failed else { panic!("{failed:?}") };
         assert!(error.to_string().contains("here:1"), "{error}");
     }
@@ -259,7 +240,7 @@ mod tests {
     #[test]
     fn ids_are_asked_for_again_unless_that_does_not_help() {
         for &code in Code::ALL {
-            let failed = of_mint("count", "here:1", "messages", &said(code));
+            let failed = of_mint("/snowmint.v1.Mint/Mint", "here:1", "messages", &said(code));
             let later = code.row().resp == RespPrefix::TryAgain;
             match failed {
                 Failed::Refused(error) => {
@@ -274,29 +255,34 @@ mod tests {
                 failed => panic!("{code}: {failed:?}"),
             }
         }
-        let asked = of_mint("count", "here:1", "messages", &said(Code::Unsupported));
+        let asked =
+            of_mint("/snowmint.v1.Mint/Mint", "here:1", "messages", &said(Code::Unsupported));
         assert!(matches!(asked, Failed::Wrong(_)), "a newer server may: {asked:?}");
-        let no_such = of_mint("bound", "here:1", "messages", &Status::unimplemented(""));
+        let no_such =
+            of_mint("/snowmint.v1.Mint/Bound", "here:1", "messages", &Status::unimplemented(""));
         assert!(matches!(no_such, Failed::Wrong(_)), "a newer server may: {no_such:?}");
-        let broken = of_mint("count", "here:1", "messages", &Status::unknown("broken"));
+        let broken =
+            of_mint("/snowmint.v1.Mint/Mint", "here:1", "messages", &Status::unknown("broken"));
         assert!(matches!(broken, Failed::NotDone(_)), "{broken:?}");
     }
 
     #[test]
-    fn what_is_used_up_is_told_as_that() {
-        let kind = ErrorKind::Exhausted { what: "source \"bills\"".into(), limit: 9_000 };
-        let message = kind.to_string();
-        for (said_by, expected) in [
-            (message.as_str(), kind.clone()),
-            (&*format!("{message}; asked there"), kind),
-            ("all gone", ErrorKind::Exhausted { what: "all gone".into(), limit: 0 }),
-        ] {
-            let reason = "EXHAUSTED";
-            let details = ErrorDetails::with_error_info(reason, "snowmint", HashMap::new());
-            let status = Status::with_error_details(Grpc::ResourceExhausted, said_by, details);
-            let failed = of_mint("count", "here:1", "bills", &status);
-            let Failed::Refused(error) = failed else { panic!("{failed:?}") };
-            assert_eq!(error.kind(), &expected);
-        }
+    fn server_message_stays_as_it_is() {
+        let message = "source \"bills\" has no numbers left, maximum 9000; define another source";
+        let details = ErrorDetails::with_error_info("EXHAUSTED", "snowmint", HashMap::new());
+        let status = Status::with_error_details(Grpc::ResourceExhausted, message, details);
+        let failed = of_mint("/snowmint.v1.Mint/Mint", "here:1", "bills", &status);
+        let Failed::Refused(error) = failed else { panic!("{failed:?}") };
+        assert_eq!((error.kind().code(), &*error.message()), ("exhausted", message));
+    }
+
+    #[test]
+    fn older_server_is_named_with_the_missing_method() {
+        let path = "/snowmint.store.v1.Store/Claim";
+        let failed = of_store(path, "here:1", &Status::unimplemented("no such method"));
+        let Failed::Wrong(error) = failed else { panic!("{failed:?}") };
+        let expected = format!("server here:1 does not support {path}; update the server");
+        assert_eq!(error.message(), expected);
+        assert!(chain(&error).to_string().contains("no such method"), "{error:?}");
     }
 }

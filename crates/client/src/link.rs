@@ -27,6 +27,7 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum length of a response: some hundred thousand slots.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 const AUTHORIZATION: &str = "authorization";
+const DESCRIBE: &str = "/snowmint.store.v1.Store/Describe";
 
 /// A connection. Clones share it.
 #[derive(Clone)]
@@ -44,12 +45,11 @@ impl Link {
     /// Connects to the server at this address, and requests the description of its primary store or
     /// of a secondary store.
     pub(crate) async fn open(
-        op: &'static str,
         address: &Arc<str>,
         approach: &Approach,
         beside: &str,
     ) -> Result<Self, Failed> {
-        let not_possible = |what| Failed::Refused(Error::invalid(op, what));
+        let not_possible = |what| Failed::Refused(Error::invalid(what));
         let bearer = approach.bearer().map_err(not_possible)?;
         let endpoint =
             approach.credentials.endpoint(address, approach.tls).map_err(not_possible)?;
@@ -59,36 +59,36 @@ impl Link {
             .keep_alive_while_idle(true)
             .tcp_nodelay(true)
             .connect_timeout(approach.reach());
-        let channel = endpoint.connect().await.map_err(|error| not_there(op, address, &error))?;
+        let channel = endpoint.connect().await.map_err(|error| not_there(address, &error))?;
         let address = Arc::clone(address);
         let mut link = Self { address, channel, bearer, door: None, described: Arc::default() };
         let question = DescribeRequest { version: VERSION, store: beside.to_owned() };
-        let asked = link.ask("/snowmint.store.v1.Store/Describe", question).await;
+        let asked = link.ask(DESCRIBE, question).await;
         let mut described: DescribeResponse = match asked {
             Ok(described) => described,
             // Only a description was requested.
             Err(status) => {
-                return Err(match of_store(op, &link.address, &status) {
-                    Failed::Wrong(_) => Failed::Wrong(offers_none(op, &link.address, &status)),
-                    Failed::Unknown(_) => not_spoken(op, &link.address, &status, approach),
+                return Err(match of_store(DESCRIBE, &link.address, &status) {
+                    Failed::Wrong(_) => Failed::Wrong(offers_none(&link.address, &status)),
+                    Failed::Unknown(_) => not_spoken(&link.address, &status, approach),
                     failed => failed,
                 });
             }
         };
         if let Some(refusal) = described.refusal.take() {
-            let error = refused(op, refusal);
+            let error = refused(refusal);
             // A server that does not know the name will not know it soon; another server may.
             let is_unknown = matches!(error.kind(), ErrorKind::NotFound { .. });
             return Err(if is_unknown { Failed::Wrong(error) } else { Failed::NotDone(error) });
         }
         if !is_understood(described.version) {
-            return Err(Failed::Wrong(too_old(op, &link.address, described.version)));
+            return Err(Failed::Wrong(too_old(&link.address, described.version)));
         }
         if described.store != beside {
-            return Err(Failed::Wrong(knows_one(op, &link.address, beside)));
+            return Err(Failed::Wrong(knows_one(&link.address, beside)));
         }
         let door = described.door.parse();
-        let door = door.map_err(|error| not_there(op, &link.address, &error))?;
+        let door = door.map_err(|error| not_there(&link.address, &error))?;
         link.door = Some(door);
         link.described = Arc::new(described);
         Ok(link)
@@ -121,38 +121,38 @@ impl std::fmt::Debug for Link {
 }
 
 /// Returns the error for a server with a version of the service that is too old for this client.
-fn too_old(op: &'static str, address: &str, version: u32) -> Error {
+fn too_old(address: &str, version: u32) -> Error {
     let what = format!(
         "the server at {address} is older than this program: it speaks form {version} of {SERVICE}, which is \
          understood from {VERSION_MIN} on: update the server"
     );
-    Error::new(op, ErrorKind::Unsupported { what })
+    Error::from(ErrorKind::Unsupported { what })
 }
 
 /// Returns the error for a server from before secondary stores.
-fn knows_one(op: &'static str, address: &str, beside: &str) -> Error {
+fn knows_one(address: &str, beside: &str) -> Error {
     let what = format!(
         "the server at {address} is older than this program: it leads to no store {beside:?} beside its own; \
          update the server"
     );
-    Error::new(op, ErrorKind::Unsupported { what })
+    Error::from(ErrorKind::Unsupported { what })
 }
 
 /// Returns the failure when no server, or no trusted server, was reached: another may be.
-fn not_there(op: &'static str, address: &str, error: &(dyn std::error::Error + 'static)) -> Failed {
+fn not_there(address: &str, error: &(dyn std::error::Error + 'static)) -> Failed {
     match advice(error) {
         Some(advice) => {
             let why = format!("{}; {advice}", chain(error));
-            Failed::Wrong(unavailable(op, address, &why))
+            Failed::Wrong(unavailable(address, &why))
         }
-        None => Failed::NotDone(unavailable(op, address, &chain(error).to_string())),
+        None => Failed::NotDone(unavailable(address, &chain(error).to_string())),
     }
 }
 
 /// Returns the failure when the other end perhaps speaks another protocol than configured.
-fn not_spoken(op: &'static str, address: &str, status: &Status, approach: &Approach) -> Failed {
+fn not_spoken(address: &str, status: &Status, approach: &Approach) -> Failed {
     if advice(status).is_some() {
-        return not_there(op, address, status);
+        return not_there(address, status);
     }
     let perhaps = match (approach.tls, approach.credentials.has_cert()) {
         (false, _) => "; if it speaks TLS, write snowmints://",
@@ -163,7 +163,7 @@ fn not_spoken(op: &'static str, address: &str, status: &Status, approach: &Appro
         }
         (true, true) => "",
     };
-    Failed::NotDone(unavailable(op, address, &format!("{}{perhaps}", why(status))))
+    Failed::NotDone(unavailable(address, &format!("{}{perhaps}", why(status))))
 }
 
 /// Returns the result of a future, or `None` when it takes longer than `ms`.

@@ -24,7 +24,6 @@ impl Asking {
     /// duplicate.
     async fn ask<Q, A>(
         &self,
-        op: &'static str,
         path: &'static str,
         source: &str,
         within_ms: u64,
@@ -35,12 +34,12 @@ impl Asking {
         A: prost::Message + Default + 'static,
     {
         let attempt_ms = self.servers.settings().attempt_ms;
-        let call = Call { op, again: true, within_ms, attempt_ms };
+        let call = Call { again: true, within_ms, attempt_ms };
         let answer = self.servers.ask(call, |link| {
             let message = message.clone();
             async move {
                 let answer: Result<A, _> = link.ask(path, message).await;
-                answer.map_err(|status| of_mint(op, &link.address, source, &status))
+                answer.map_err(|status| of_mint(path, &link.address, source, &status))
             }
         });
         answer.await
@@ -49,7 +48,6 @@ impl Asking {
     /// Returns exactly `count` numbers, each greater than the previous.
     async fn ids(
         &self,
-        op: &'static str,
         source: &str,
         key: Option<String>,
         count: u64,
@@ -57,11 +55,14 @@ impl Asking {
     ) -> Result<Vec<u64>> {
         let message = MintRequest { source: source.to_owned(), count: Some(count), key };
         let path = "/snowmint.v1.Mint/Mint";
-        let MintResponse { ids, .. } = self.ask(op, path, source, within_ms, message).await?;
+        let MintResponse { ids, .. } = self.ask(path, source, within_ms, message).await?;
         let is_all = u64::try_from(ids.len()) == Ok(count);
         if !is_all {
-            let what = format!("a server answered {} of {count} IDs of {source}", ids.len());
-            return Err(Error::internal(op, what));
+            let what = format!(
+                "internal error: server returned {} IDs of source {source:?}, expected {count}; please report it",
+                ids.len()
+            );
+            return Err(Error::internal(what));
         }
         Ok(ids)
     }
@@ -82,36 +83,36 @@ impl Owners for Asking {
         count: u64,
         within_ms: u64,
     ) -> Result<(u64, u64)> {
-        let op = "count";
         if count == 0 {
-            return Err(Error::invalid(op, "0 numbers were asked for: ask for at least 1"));
+            return Err(Error::invalid("0 numbers were asked for: ask for at least 1"));
         }
-        let ids = self.ids(op, source, Some(text(op, key)?), count, within_ms).await?;
+        let ids = self.ids(source, Some(text(key)?), count, within_ms).await?;
         match (ids.first(), ids.last()) {
             (Some(&first), Some(&last)) if last.checked_sub(first) == Some(count - 1) => {
                 Ok((first, last))
             }
-            _ => Err(Error::internal(op, format!("numbers of {source} that are not in a row"))),
+            _ => Err(Error::internal(format!(
+                "internal error: server returned numbers of source {source:?} that are not consecutive; please \
+                 report it"
+            ))),
         }
     }
 
     async fn counted(&self, source: &str, key: &[u8], within_ms: u64) -> Result<u64> {
-        let op = "bound";
-        let message = BoundRequest { source: source.to_owned(), key: text(op, key)? };
+        let message = BoundRequest { source: source.to_owned(), key: text(key)? };
         let path = "/snowmint.v1.Mint/Bound";
-        let BoundResponse { bound } = self.ask(op, path, source, within_ms, message).await?;
+        let BoundResponse { bound } = self.ask(path, source, within_ms, message).await?;
         Ok(bound)
     }
 
     async fn mint(&self, source: &str, count: u32, within_ms: u64) -> Result<Vec<u64>> {
-        let op = "mint";
-        self.ids(op, source, None, count.into(), within_ms).await
+        self.ids(source, None, count.into(), within_ms).await
     }
 }
 
 /// Returns the key as text: over gRPC, keys are texts.
-fn text(op: &'static str, key: &[u8]) -> Result<String> {
+fn text(key: &[u8]) -> Result<String> {
     String::from_utf8(key.to_vec()).map_err(|_| {
-        Error::invalid(op, "a key that is no UTF-8 cannot be asked for over gRPC: write it as text")
+        Error::invalid("a key that is no UTF-8 cannot be asked for over gRPC: write it as text")
     })
 }

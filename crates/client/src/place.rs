@@ -32,7 +32,7 @@ impl Place {
     /// # Errors
     /// `Invalid`, which shows no token.
     pub(crate) fn parse(url: &str) -> Result<Self> {
-        let refused = |what: &str| Error::invalid("open store", format!("{what}; a URL is {FORM}"));
+        let refused = |what: &str| Error::invalid(format!("{what}; a URL is {FORM}"));
         let (scheme, rest) = url.split_once("://").unwrap_or_default();
         let tls = match scheme {
             SCHEME => false,

@@ -1,16 +1,14 @@
 //! Errors of the store, restored from messages.
 
-use snowmint_coord::{Error, ErrorKind, ErrorParts, Holder, PoolFull, Retry};
+use snowmint_coord::{Error, ErrorParts, Holder, PoolFull, Retry};
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
 
 /// Returns the error that a server's store responded with.
-pub(crate) fn refused(op: &'static str, refusal: said::Refusal) -> Error {
+pub(crate) fn refused(refusal: said::Refusal) -> Error {
     let said::Refusal { code, texts, numbers, pool_full: full, retry_after_ms, message } = refusal;
     let parts = ErrorParts { code, texts, numbers, full: full.and_then(pool_full) };
-    // A newer server may send an unknown kind: its message for people is kept.
-    let kind = ErrorKind::from_parts(parts).unwrap_or(ErrorKind::Unsupported { what: message });
-    Error::new(op, kind).with_retry(match retry_after_ms {
+    Error::from_parts(parts, message).with_retry(match retry_after_ms {
         None => Retry::Never,
         Some(0) => Retry::Now,
         Some(ms) => Retry::AfterMs(ms),

@@ -28,8 +28,6 @@ const LATER_MS_MAX: u64 = 100;
 /// Options of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
-    /// Operation name for messages.
-    pub(crate) op: &'static str,
     /// Whether it may be retried when its outcome is unknown.
     pub(crate) again: bool,
     /// Time limit for all attempts together.
@@ -135,12 +133,12 @@ impl Servers {
     /// Requests descriptions from all servers concurrently, and rejects two different stores.
     /// Otherwise the first server called would decide, and the next program may call another first.
     /// Servers without a response in time are skipped.
-    pub(crate) async fn compare(&self, op: &'static str) -> Result<()> {
+    pub(crate) async fn compare(&self) -> Result<()> {
         if self.all.len() < 2 {
             return Ok(());
         }
         let connect_ms = self.settings.connect_ms.min(self.settings.call_ms);
-        let links = self.all.iter().map(|server| self.link(server, op));
+        let links = self.all.iter().map(|server| self.link(server));
         let links = links.map(|link| within(&*self.timer, connect_ms, link));
         let mut described = join_all(links).await.into_iter().flatten();
         let other = described.find_map(|described| match described {
@@ -169,7 +167,7 @@ impl Servers {
     {
         if self.is_closed() {
             let what = "the store of the servers".into();
-            return Err(Error::new(call.op, ErrorKind::Closed { what }));
+            return Err(Error::from(ErrorKind::Closed { what }));
         }
         let deadline = self.timer.elapsed().saturating_add(call.within_ms);
         let mut index = self.preferred.load(Ordering::Relaxed);
@@ -215,7 +213,7 @@ impl Servers {
                         (0, _) => why,
                         // No server that may be the right one has responded.
                         (_, Some(earlier)) => earlier,
-                        (_, None) => self.not_asked(call.op, index, &why),
+                        (_, None) => self.not_asked(index, &why),
                     };
                     // Only repeats need the budget: a call's first attempt at each server does not
                     // hold servers in trouble down.
@@ -242,9 +240,9 @@ impl Servers {
 
     /// Returns the error when time runs out before this server is called, which may be the right
     /// one when another is not.
-    fn not_asked(&self, op: &'static str, index: usize, before: &Error) -> Error {
+    fn not_asked(&self, index: usize, before: &Error) -> Error {
         let address = self.all.get(index).map_or("", |server| &server.address);
-        unavailable(op, address, &format!("there was no time to ask it; before: {before}"))
+        unavailable(address, &format!("there was no time to ask it; before: {before}"))
     }
 
     /// Waits until the budget allows a retry; fails when the deadline comes first.
@@ -292,20 +290,22 @@ impl Servers {
         let timer = &*self.timer;
         let left_ms = || deadline.since(timer.elapsed());
         let Some(server) = self.all.get(index) else {
-            return Err(Failed::Refused(Error::internal(call.op, "no server to ask")));
+            return Err(Failed::Refused(Error::internal(format!(
+                "internal error: no server at index {index}; please report it"
+            ))));
         };
         let connect_ms = self.settings.connect_ms.min(left_ms());
-        let link = within(timer, connect_ms, self.link(server, call.op)).await;
+        let link = within(timer, connect_ms, self.link(server)).await;
         let link = link.unwrap_or_else(|| {
             let why = format!("no connection within {connect_ms} ms");
-            let why = unavailable(call.op, &server.address, &why);
+            let why = unavailable(&server.address, &why);
             let is_cut_short = connect_ms < self.settings.connect_ms;
             Err(if is_cut_short { Failed::TooLate(why) } else { Failed::NotDone(why) })
         })?;
         let attempt_ms = call.attempt_ms.min(left_ms());
         let answer = within(timer, attempt_ms, ask(link.clone())).await.unwrap_or_else(|| {
             let why = format!("none within {attempt_ms} ms");
-            Err(unknown(call.op, &server.address, &why))
+            Err(unknown(&server.address, &why))
         });
         match answer {
             Err(Failed::Stranger(why)) => {
@@ -323,7 +323,7 @@ impl Servers {
     }
 
     /// Returns the connection to a server; connects if there is none.
-    async fn link(&self, server: &Server, op: &'static str) -> Result<Link, Failed> {
+    async fn link(&self, server: &Server) -> Result<Link, Failed> {
         if let Some(link) = server.known().clone() {
             return Ok(link);
         }
@@ -332,8 +332,8 @@ impl Servers {
         if let Some(link) = server.known().clone() {
             return Ok(link);
         }
-        let link = Link::open(op, &server.address, &self.approach, &self.beside).await?;
-        self.check(op, &link).map_err(Failed::Wrong)?;
+        let link = Link::open(&server.address, &self.approach, &self.beside).await?;
+        self.check(&link).map_err(Failed::Wrong)?;
         let mut known = server.known();
         // Under the lock: `close` clears the links after it has set the flag.
         if !self.is_closed() {
@@ -344,16 +344,21 @@ impl Servers {
     }
 
     /// Checks that a server offers the expected store.
-    fn check(&self, op: &'static str, link: &Link) -> Result<()> {
+    fn check(&self, link: &Link) -> Result<()> {
         let described = &link.described;
         if described.namespace != self.namespace {
             let what = format!("the server at {} serves another namespace", link.address);
             let (stored, wanted) = (described.namespace.clone(), self.namespace.clone());
-            return Err(Error::new(op, ErrorKind::Conflict { what, stored, wanted }));
+            return Err(Error::from(ErrorKind::Conflict { what, stored, wanted }));
         }
         // The newest start in an identity changes with each process that begins to write.
         let found = described.identity.as_ref().map(|identity| History::of(&identity.id).store);
-        let found = found.ok_or_else(|| Error::internal(op, "a store without identity"))?;
+        let found = found.ok_or_else(|| {
+            Error::internal(format!(
+                "internal error: server {} described a store without identity; please report it",
+                link.address
+            ))
+        })?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_with(|| Known {
             identity: found.clone(),
@@ -367,7 +372,7 @@ impl Servers {
             link.address, known.said_by
         );
         let expected = known.identity.clone();
-        Err(Error::new(op, ErrorKind::OtherStore { witness, expected, found }))
+        Err(Error::from(ErrorKind::OtherStore { witness, expected, found }))
     }
 }
 

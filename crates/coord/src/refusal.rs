@@ -11,7 +11,7 @@ use crate::lease::Mark;
 impl Error {
     /// Creates the error for the generator of `name`, which minted nothing.
     #[must_use]
-    pub fn refused(op: &'static str, name: &str, why: Refusal) -> Self {
+    pub fn refused(name: &str, why: Refusal) -> Self {
         let kind = match why {
             Refusal::TickFull { retry_after_ms, .. } => {
                 ErrorKind::TickFull { next_in_ms: retry_after_ms }
@@ -34,14 +34,18 @@ impl Error {
             Refusal::WindowSpent { mark } => ErrorKind::WindowSpent { mark: Mark::new(mark.get()) },
             Refusal::EpochSpent { .. } => ErrorKind::EpochSpent { name: name.into() },
             Refusal::Closed => ErrorKind::Closed { what: name.into() },
-            other => return Self::internal(op, format!("unknown refusal of {name}: {other}")),
+            other => {
+                let why =
+                    format!("internal error: unknown error of {name}: {other}; please report it");
+                return Self::internal(why);
+            }
         };
-        Self::new(op, kind).with_retry(why.retry_after_ms().map_or(Retry::Never, Retry::AfterMs))
+        Self::from(kind).with_retry(why.retry_after_ms().map_or(Retry::Never, Retry::AfterMs))
     }
 
     /// Creates the error for a failed operation on the file or directory at `path`.
     #[must_use]
-    pub fn io(op: &'static str, path: &Path, error: io::Error) -> Self {
+    pub fn io(path: &Path, error: io::Error) -> Self {
         let what = path.display().to_string();
         let kind = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -54,7 +58,7 @@ impl Error {
             | io::ErrorKind::IsADirectory => ErrorKind::Unwritable { what },
             _ => ErrorKind::Unavailable { what },
         };
-        Self::new(op, kind).with_source(error)
+        Self::from(kind).with_source(error)
     }
 }
 
@@ -79,13 +83,13 @@ mod tests {
             (Refusal::EpochSpent { end: next }, "epoch_spent", Retry::Never),
             (Refusal::Closed, "closed", Retry::Never),
         ] {
-            let error = Error::refused("mint", "orders", why);
+            let error = Error::refused("orders", why);
             assert_eq!((error.kind().code(), error.retry()), (code, retry), "{why:?}");
         }
         let behind = Refusal::ClockBehind { by_ms: 9, limit_ms: 5, retry_after_ms: 4 };
         assert_eq!(
-            Error::refused("mint", "orders", behind).to_string(),
-            "mint: 9 ms behind the last ID of orders, where 5 ms are allowed; check the clock"
+            Error::refused("orders", behind).to_string(),
+            "9 ms behind the last ID of orders, where 5 ms are allowed; check the clock"
         );
     }
 }

@@ -194,7 +194,7 @@ impl Builder {
         let op = "open worker";
         let Some(worker) = self.worker else {
             let what = "no worker is named: call worker(NUMBER), or let a store name one";
-            return Err(Error::invalid(op, what));
+            return Err(Error::invalid_op(op, what));
         };
         let clock = HandleClock::new(self.clock, self.given_clock)?;
         match self.layout.lifetime_at(clock.read().wall()) {
@@ -204,7 +204,7 @@ impl Builder {
             }
             life @ Lifetime::EndsWithinYear { .. } if !self.short_life => {
                 let what = format!("the layout {life}; accept_short_life() takes it as it is");
-                return Err(Error::invalid(op, what));
+                return Err(Error::invalid_op(op, what));
             }
             life @ Lifetime::EndsSoon { .. } => tracing::warn!(worker, "the layout {life}"),
             _ => {}

@@ -204,7 +204,7 @@ impl Snowflake {
                 let layout = self.layout();
                 let parts = layout
                     .unpack(id)
-                    .map_err(|error| Error::invalid("decode", error.to_string()))?;
+                    .map_err(|error| Error::invalid_op("decode", error.to_string()))?;
                 Ok(Decoded::new(parts, layout.start_of(parts.tick)))
             }
             Back::Stored(stored) => stored.decode(id),

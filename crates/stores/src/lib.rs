@@ -117,7 +117,7 @@ pub fn open_with<'a>(
                 check_namespace(namespace)?;
                 Ok(Arc::new(MemoryStore::new(namespace)?) as _)
             }
-            Some(Product::Memory) => Err(Error::invalid(
+            Some(Product::Memory) => Err(Error::invalid_op(
                 OPEN,
                 format!(
                     "the store in memory has no name or path: memory: is its URL, not {:?}",
@@ -132,7 +132,7 @@ pub fn open_with<'a>(
                 feature = "zookeeper"
             )))]
             Some(product) => Err(not_built_in(product)),
-            None => Err(Error::invalid(OPEN, unknown_scheme(url))),
+            None => Err(Error::invalid_op(OPEN, unknown_scheme(url))),
         }
     })
 }
@@ -142,7 +142,7 @@ const OPEN: &str = "open store";
 const SCHEME_BYTES_MAX: usize = 20;
 
 fn check_namespace(namespace: &str) -> Result<()> {
-    check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))
+    check_name("namespace", namespace).map_err(Error::from)
 }
 
 /// Returns the URL without user, password and parameters, with or without slashes after the scheme.
@@ -184,7 +184,7 @@ async fn open_sqlite(path: &str, namespace: &str, settings: Settings) -> Result<
         let what = format!(
             "sqlite:{path} has a question mark: this URL has no parameters, and no file such a name"
         );
-        return Err(Error::invalid(OPEN, what));
+        return Err(Error::invalid_op(OPEN, what));
     }
     sqlite::open(path.as_ref(), namespace, settings).await
 }

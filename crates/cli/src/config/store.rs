@@ -52,7 +52,7 @@ impl StoreSection {
     /// Returns the credentials for servers: from these keys, else from the environment, as for
     /// every command.
     pub(crate) fn credentials(&self) -> snowmint_coord::Result<Credentials> {
-        let refused = |why: String| Error::invalid("open store", why);
+        let refused = |why: String| Error::invalid_op("open store", why);
         let mut credentials = Credentials::from_env().map_err(refused)?;
         credentials = match self.token.text().split_once(':') {
             None => credentials,

@@ -15,7 +15,7 @@ use snowmint_testkit::children;
 use super::common::{PATIENCE, Ran, ended, snowmint, until};
 
 /// Error of a server that cannot start because the store responded too late.
-const STORE_IS_LATE: &str = "an answer of the store within 5000 ms is not available";
+const STORE_IS_LATE: &str = "store did not respond within 5000 ms";
 
 /// A running `snowmint serve`; killed when dropped.
 pub(crate) struct Server {

@@ -296,7 +296,7 @@ impl Drop for Server {
 /// the test.
 fn not_yet(output: &Output) -> Option<Server> {
     let said = String::from_utf8_lossy(&output.stderr);
-    let late = "an answer of the store within 5000 ms is not available";
+    let late = "store did not respond within 5000 ms";
     let may_pass = said.contains(late) || said.contains("end the program that has this port");
     assert!(may_pass, "serve ended with {}: {said}", output.status);
     None

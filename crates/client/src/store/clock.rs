@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use snowmint_coord::{ClockWitness, Result};
+use snowmint_coord::{ClockWitness, Result, Verb};
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store::{NowRequest, NowResponse};
 
-use super::{Verb, ask};
+use super::{Method, ask};
 use crate::servers::Servers;
 
 /// Clock of whichever server responds: a time reference for a node on a store without one.
@@ -36,8 +36,8 @@ impl ClockWitness for ServerClock {
     }
 
     async fn now(&self) -> Result<UnixMillis> {
-        let verb = Verb { op: "now", path: "/snowmint.store.v1.Store/Now" };
-        let answer: NowResponse = ask(&self.servers, verb, true, NowRequest {}).await?;
+        let method = Method { verb: Verb::Now, path: "/snowmint.store.v1.Store/Now" };
+        let answer: NowResponse = ask(&self.servers, method, true, NowRequest {}).await?;
         Ok(UnixMillis::new(answer.server))
     }
 }

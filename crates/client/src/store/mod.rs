@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::{
-    BootTimer, BoxFuture, Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Timer,
+    BootTimer, BoxFuture, Capabilities, ClockOf, ErrorKind, PresenceBy, Result, Timer, Verb,
 };
 
 use crate::credentials::Credentials;
@@ -24,8 +24,6 @@ use crate::settings::Settings;
 use beside::Way;
 use names::Names;
 use seen::Seen;
-
-const OPEN: &str = "open store";
 
 /// One namespace of the store that servers share, reached through any server that responds.
 ///
@@ -60,10 +58,10 @@ impl Default for Parts {
     }
 }
 
-/// Name of a verb for messages, and its gRPC path.
+/// A verb, and the path of the gRPC method that calls it.
 #[derive(Clone, Copy, Debug)]
-struct Verb {
-    op: &'static str,
+struct Method {
+    verb: Verb,
     path: &'static str,
 }
 
@@ -97,7 +95,7 @@ impl RemoteStore {
         parts: Parts,
     ) -> BoxFuture<'a, Result<Self>> {
         Box::pin(async move {
-            check_name("namespace", namespace).map_err(|kind| Error::new(OPEN, kind))?;
+            check_name("namespace", namespace)?;
             let way = Way { url: url.into(), namespace: namespace.into(), settings, parts };
             let own = Self::open_at(&way, "").await?;
             Ok(Self { way: Some(way), ..own })
@@ -111,9 +109,9 @@ impl RemoteStore {
         let named = (namespace.as_str(), beside);
         let servers = Servers::new(Place::parse(url)?, named, settings, parts.clone())?;
         let Settings { call_ms: within_ms, attempt_ms, .. } = settings;
-        let call = Call { op: OPEN, again: true, within_ms, attempt_ms };
+        let call = Call { again: true, within_ms, attempt_ms };
         let described = servers.ask(call, |link| async move { Ok(link.described) });
-        let (described, compared) = tokio::join!(described, servers.compare(OPEN));
+        let (described, compared) = tokio::join!(described, servers.compare());
         compared?;
         let described = described?;
         Ok(Self {
@@ -138,35 +136,35 @@ impl RemoteStore {
     }
 
     /// Sends a verb. `again`: whether a repeat has the same effect, or is recognised.
-    async fn ask<Q, A>(&self, verb: Verb, again: bool, message: Q) -> Result<A>
+    async fn ask<Q, A>(&self, method: Method, again: bool, message: Q) -> Result<A>
     where
         Q: prost::Message + Clone + 'static,
         A: prost::Message + Default + Refusable + 'static,
     {
-        ask(&self.servers, verb, again, message).await
+        ask(&self.servers, method, again, message).await
     }
 }
 
-async fn ask<Q, A>(servers: &Servers, verb: Verb, again: bool, message: Q) -> Result<A>
+async fn ask<Q, A>(servers: &Servers, method: Method, again: bool, message: Q) -> Result<A>
 where
     Q: prost::Message + Clone + 'static,
     A: prost::Message + Default + Refusable + 'static,
 {
-    let Verb { op, path } = verb;
+    let Method { verb, path } = method;
     let Settings { call_ms: within_ms, attempt_ms, .. } = *servers.settings();
-    let call = Call { op, again, within_ms, attempt_ms };
+    let call = Call { again, within_ms, attempt_ms };
     let answer = servers.ask(call, |link| {
         let message = message.clone();
         async move {
             let answer: Result<A, _> = link.ask(path, message).await;
-            let mut answer = answer.map_err(|status| of_store(op, &link.address, &status))?;
+            let mut answer = answer.map_err(|status| of_store(path, &link.address, &status))?;
             let Some(refusal) = answer.refusal() else { return Ok(answer) };
-            let error = refused(op, refusal);
+            let error = refused(refusal);
             match error.kind() {
                 ErrorKind::Unavailable { .. } => Err(Failed::Cut(error)),
                 _ => Err(Failed::Refused(error)),
             }
         }
     });
-    answer.await
+    answer.await.map_err(|error| error.with_verb(verb))
 }

@@ -10,14 +10,20 @@ use snowmint_wire::grpc::store as said;
 
 use crate::refusal::refused;
 
-type Op = &'static str;
-
-fn there<T>(op: Op, name: &str, part: Option<T>) -> Result<T> {
-    part.ok_or_else(|| Error::internal(op, format!("the server's answer has no {name}")))
+fn there<T>(name: &str, part: Option<T>) -> Result<T> {
+    part.ok_or_else(|| {
+        Error::internal(format!(
+            "internal error: server's response has no {name}; please report it"
+        ))
+    })
 }
 
-fn incarnation(op: Op, text: &str) -> Result<Incarnation> {
-    text.parse().map_err(|error| Error::internal(op, format!("the server's answer: {error}")))
+fn incarnation(text: &str) -> Result<Incarnation> {
+    text.parse().map_err(|_| {
+        Error::internal(format!(
+            "internal error: server's response has member {text:?}, expected 32 hexadecimal digits; please report it"
+        ))
+    })
 }
 
 pub(super) fn done(_: said::DoneResponse) {}
@@ -28,25 +34,25 @@ pub(super) const fn recalled(
     if *recovered { Recalled::Recovered } else { Recalled::Same }
 }
 
-pub(super) fn known_as(op: Op, answer: said::DoneResponse) -> Result<Option<Incarnation>> {
-    answer.known_as.map(|known| incarnation(op, &known)).transpose()
+pub(super) fn known_as(answer: said::DoneResponse) -> Result<Option<Incarnation>> {
+    answer.known_as.map(|known| incarnation(&known)).transpose()
 }
 
-pub(super) fn identity(op: Op, answer: said::IdentityResponse) -> Result<StoreIdentity> {
-    let said::Identity { id, writes } = there(op, "identity", answer.identity)?;
+pub(super) fn identity(answer: said::IdentityResponse) -> Result<StoreIdentity> {
+    let said::Identity { id, writes } = there("identity", answer.identity)?;
     Ok(StoreIdentity { id, writes })
 }
 
-pub(super) fn members(op: Op, answer: said::MembersResponse) -> Result<Vec<MemberInfo>> {
-    answer.members.into_iter().map(|info| member(op, info)).collect()
+pub(super) fn members(answer: said::MembersResponse) -> Result<Vec<MemberInfo>> {
+    answer.members.into_iter().map(|info| member(info)).collect()
 }
 
-fn member(op: Op, info: said::MemberInfo) -> Result<MemberInfo> {
-    let member = there(op, "member", info.member)?;
-    let presence = there(op, "presence", info.presence)?;
+fn member(info: said::MemberInfo) -> Result<MemberInfo> {
+    let member = there("member", info.member)?;
+    let presence = there("presence", info.presence)?;
     Ok(MemberInfo {
         member: Member {
-            incarnation: incarnation(op, &member.incarnation)?,
+            incarnation: incarnation(&member.incarnation)?,
             owner: member.owner,
             host: member.host,
             process: member.process,
@@ -80,9 +86,9 @@ pub(super) fn claimed(answer: said::ClaimResponse, member: Incarnation) -> Vec<L
     answer.leases.into_iter().map(|it| lease(it, member)).collect()
 }
 
-pub(super) fn extended(op: Op, answer: said::ExtendResponse) -> Vec<Result<Extended>> {
+pub(super) fn extended(answer: said::ExtendResponse) -> Vec<Result<Extended>> {
     let item = |item: said::Extended| match item.refusal {
-        Some(refusal) => Err(refused(op, refusal)),
+        Some(refusal) => Err(refused(refusal)),
         None => Ok(Extended {
             mark: Mark::new(item.mark),
             catalog_version: item.catalog_version,
@@ -92,26 +98,26 @@ pub(super) fn extended(op: Op, answer: said::ExtendResponse) -> Vec<Result<Exten
     answer.items.into_iter().map(item).collect()
 }
 
-pub(super) fn taken(op: Op, answer: said::TakeResponse, member: Incarnation) -> Result<Taken> {
-    let held = |held: said::Held| Ok((held.slot, incarnation(op, &held.member)?));
+pub(super) fn taken(answer: said::TakeResponse, member: Incarnation) -> Result<Taken> {
+    let held = |held: said::Held| Ok((held.slot, incarnation(&held.member)?));
     Ok(Taken {
         leases: answer.leases.into_iter().map(|it| lease(it, member)).collect(),
         held: answer.held.into_iter().map(held).collect::<Result<_>>()?,
     })
 }
 
-pub(super) fn slots(op: Op, answer: said::WorkersResponse) -> Result<Vec<SlotInfo>> {
-    answer.slots.into_iter().map(|info| slot(op, info)).collect()
+pub(super) fn slots(answer: said::WorkersResponse) -> Result<Vec<SlotInfo>> {
+    answer.slots.into_iter().map(|info| slot(info)).collect()
 }
 
-fn slot(op: Op, slot: said::Slot) -> Result<SlotInfo> {
+fn slot(slot: said::Slot) -> Result<SlotInfo> {
     Ok(SlotInfo {
         pool: slot.pool,
         slot: slot.slot,
         term: Term::new(slot.term),
         mark: Mark::new(slot.mark),
         owner: slot.owner,
-        holder: slot.holder.map(|holder| incarnation(op, &holder)).transpose()?,
+        holder: slot.holder.map(|holder| incarnation(&holder)).transpose()?,
         host: slot.host,
         process: slot.process,
         joined_at: slot.joined_at.map(UnixMillis::new),
@@ -127,12 +133,12 @@ pub(super) fn segment(answer: &said::ReserveResponse) -> Segment {
 }
 
 /// Returns the state; `None` for a newer server's.
-fn state(op: Op, state: i32) -> Result<Option<SourceState>> {
+fn state(state: i32) -> Result<Option<SourceState>> {
     Ok(match said::State::try_from(state) {
         Ok(said::State::Enabled) => Some(SourceState::Enabled),
         Ok(said::State::Disabled) => Some(SourceState::Disabled),
         Ok(said::State::Deleted) => Some(SourceState::Deleted),
-        Ok(said::State::Unspecified) => there(op, "state of a source", None)?,
+        Ok(said::State::Unspecified) => there("state of a source", None)?,
         Err(_) => None,
     })
 }
@@ -152,23 +158,23 @@ fn definition(definition: said::Definition, state: SourceState) -> Definition {
     }
 }
 
-pub(super) fn defined(op: Op, answer: said::DefinitionResponse) -> Result<Definition> {
-    let said = there(op, "definition", answer.definition)?;
-    let state = state(op, said.state)?.ok_or_else(|| {
+pub(super) fn defined(answer: said::DefinitionResponse) -> Result<Definition> {
+    let said = there("definition", answer.definition)?;
+    let state = state(said.state)?.ok_or_else(|| {
         let what = format!(
             "the server is newer than this program: it says that source {} is in state {}, which is not \
              known here; update the program",
             said.name, said.state
         );
-        Error::new(op, ErrorKind::Unsupported { what })
+        Error::from(ErrorKind::Unsupported { what })
     })?;
     Ok(definition(said, state))
 }
 
-pub(super) fn catalog(op: Op, answer: said::ListResponse) -> Result<Catalog> {
+pub(super) fn catalog(answer: said::ListResponse) -> Result<Catalog> {
     // With a state that is unknown here, the source cannot be used here.
     let each = |each: said::Definition| {
-        let state = state(op, each.state)?.unwrap_or(SourceState::Disabled);
+        let state = state(each.state)?.unwrap_or(SourceState::Disabled);
         Ok(definition(each, state))
     };
     let definitions = answer.definitions.into_iter().map(each).collect::<Result<_>>()?;

@@ -10,13 +10,13 @@ use snowmint_coord::{
     ErrorKind, Evidence, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known,
     Lease, LetGo, Mark, Member, MemberInfo, MemberStatus, NewDefinition, Owners, Presence,
     Recalled, Reclaim, Reclaimed, Release, Reserve, Restripe, Result, Segment, SlotInfo,
-    SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    SourceState, Standing, Store, StoreIdentity, Take, Taken, Verb,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
 
 use super::clock::ServerClock;
-use super::{RemoteStore, Verb, read, write};
+use super::{Method, RemoteStore, read, write};
 use crate::owners::Asking;
 
 /// A repeat has the same effect.
@@ -25,15 +25,16 @@ const FREELY: bool = true;
 const ONCE: bool = false;
 
 /// Returns the error for a verb that only the store's own URL offers.
-fn untold(op: &'static str) -> Error {
+fn untold(verb: Verb) -> Error {
     let what =
         "a store that is reached through servers neither tells nor does this: name its own URL";
-    Error::new(op, ErrorKind::Unsupported { what: what.into() })
+    Error::from(ErrorKind::Unsupported { what: what.into() }).with_verb(verb)
 }
 
-macro_rules! verb {
-    ($op:literal, $method:literal) => {
-        Verb { op: $op, path: concat!("/snowmint.store.v1.Store/", $method) }
+/// Returns a verb, and the method that calls it.
+macro_rules! method {
+    ($verb:ident, $method:literal) => {
+        Method { verb: Verb::$verb, path: concat!("/snowmint.store.v1.Store/", $method) }
     };
 }
 
@@ -81,26 +82,26 @@ impl Store for RemoteStore {
 
     async fn now(&self) -> Result<Option<UnixMillis>> {
         let answer: said::NowResponse =
-            self.ask(verb!("now", "Now"), FREELY, said::NowRequest {}).await?;
+            self.ask(method!(Now, "Now"), FREELY, said::NowRequest {}).await?;
         Ok(answer.store.map(UnixMillis::new))
     }
 
     async fn identity(&self) -> Result<StoreIdentity> {
-        let verb = verb!("identity", "Identity");
-        let answer = self.ask(verb, FREELY, said::IdentityRequest {}).await?;
-        let identity = read::identity(verb.op, answer)?;
+        let method = method!(Identity, "Identity");
+        let answer = self.ask(method, FREELY, said::IdentityRequest {}).await?;
+        let identity = read::identity(answer)?;
         self.seen.saw(identity.clone());
         Ok(identity)
     }
 
     async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
         let message = write::recall(who, seen);
-        let answer = self.ask(verb!("recall", "Recall"), FREELY, message).await?;
+        let answer = self.ask(method!(Recall, "Recall"), FREELY, message).await?;
         Ok(read::recalled(&answer))
     }
 
     async fn doubt(&self, _: &Doubt, _: &Evidence) -> Result<()> {
-        Err(untold("doubt"))
+        Err(untold(Verb::Doubt))
     }
 
     /// Does nothing: the servers report for themselves.
@@ -109,37 +110,37 @@ impl Store for RemoteStore {
     }
 
     async fn standing(&self) -> Result<Standing> {
-        Err(untold("standing"))
+        Err(untold(Verb::Standing))
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
-        let verb = verb!("join", "Join");
-        let answer = self.ask(verb, FREELY, write::join(member, presence, now)).await?;
+        let method = method!(Join, "Join");
+        let answer = self.ask(method, FREELY, write::join(member, presence, now)).await?;
         self.seen.hear(&answer);
-        self.names.joined(member.incarnation, read::known_as(verb.op, answer)?);
+        self.names.joined(member.incarnation, read::known_as(answer)?);
         Ok(())
     }
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
         let message = write::renew(member, presence, now);
-        let answer = self.ask(verb!("renew", "Renew"), FREELY, message).await?;
+        let answer = self.ask(method!(Renew, "Renew"), FREELY, message).await?;
         self.seen.hear(&answer);
         Ok(())
     }
 
     async fn announce(&self, _: Incarnation, _: &MemberStatus) -> Result<()> {
-        Err(untold("announce"))
+        Err(untold(Verb::Announce))
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
         let message = said::LeaveRequest { member: member.to_string(), now: now.get() };
-        self.ask(verb!("leave", "Leave"), FREELY, message).await.map(read::done)
+        self.ask(method!(Leave, "Leave"), FREELY, message).await.map(read::done)
     }
 
     async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
-        let verb = verb!("members", "Members");
+        let method = method!(Members, "Members");
         let message = said::MembersRequest { now: now.get() };
-        let mut members = read::members(verb.op, self.ask(verb, FREELY, message).await?)?;
+        let mut members = read::members(self.ask(method, FREELY, message).await?)?;
         for MemberInfo { member, .. } in &mut members {
             member.incarnation = self.names.own(member.incarnation);
         }
@@ -149,33 +150,35 @@ impl Store for RemoteStore {
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
         let is_recognised = request.request != 0;
         let message = write::claim(request, now);
-        let answer = self.ask(verb!("claim", "Claim"), is_recognised, message).await;
+        let answer = self.ask(method!(Claim, "Claim"), is_recognised, message).await;
         answer.map(|answer| read::claimed(answer, request.member))
     }
 
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
         let are_recognised = items.iter().all(|item| item.request != 0);
-        let verb = verb!("extend", "Extend");
-        let answer = self.ask(verb, are_recognised, write::extend(items, now)).await?;
-        let answers = read::extended(verb.op, answer);
+        let method = method!(Extend, "Extend");
+        let answer = self.ask(method, are_recognised, write::extend(items, now)).await?;
+        let answers = read::extended(answer);
         if answers.len() != items.len() {
             let (what, items) = (answers.len(), items.len());
-            let what = format!("the server answered {what} of {items} items");
-            return Err(Error::internal(verb.op, what));
+            let what = format!(
+                "internal error: server returned {what} results, expected {items}; please report it"
+            );
+            return Err(Error::internal(what).with_verb(Verb::Extend));
         }
         Ok(answers)
     }
 
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
         let message = write::release(release, now);
-        self.ask(verb!("release", "Release"), FREELY, message).await.map(read::done)
+        self.ask(method!(Release, "Release"), FREELY, message).await.map(read::done)
     }
 
     async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
         let is_recognised = take.request != 0;
-        let verb = verb!("take", "Take");
-        let answer = self.ask(verb, is_recognised, write::take(take, now)).await?;
-        let mut taken = read::taken(verb.op, answer, take.member)?;
+        let method = method!(Acquire, "Take");
+        let answer = self.ask(method, is_recognised, write::take(take, now)).await?;
+        let mut taken = read::taken(answer, take.member)?;
         for (_, member) in &mut taken.held {
             *member = self.names.own(*member);
         }
@@ -184,22 +187,22 @@ impl Store for RemoteStore {
 
     async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
         let message = write::let_go(let_go, now);
-        self.ask(verb!("let go", "LetGo"), FREELY, message).await.map(read::done)
+        self.ask(method!(Relinquish, "LetGo"), FREELY, message).await.map(read::done)
     }
 
     async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
         let message = write::avoid(avoid, now);
-        self.ask(verb!("avoid", "Avoid"), FREELY, message).await.map(read::done)
+        self.ask(method!(Exclude, "Avoid"), FREELY, message).await.map(read::done)
     }
 
     async fn reclaim(&self, _: &Reclaim, _: UnixMillis) -> Result<Vec<Reclaimed>> {
-        Err(untold("reclaim"))
+        Err(untold(Verb::Reclaim))
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
-        let verb = verb!("workers", "Workers");
+        let method = method!(Workers, "Workers");
         let message = said::WorkersRequest { now: now.get() };
-        let mut slots = read::slots(verb.op, self.ask(verb, FREELY, message).await?)?;
+        let mut slots = read::slots(self.ask(method, FREELY, message).await?)?;
         for SlotInfo { holder, .. } in &mut slots {
             *holder = holder.map(|holder| self.names.own(holder));
         }
@@ -210,12 +213,12 @@ impl Store for RemoteStore {
     /// caller.
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
         let message = write::reserve(reserve);
-        let answer = self.ask(verb!("reserve", "Reserve"), ONCE, message).await?;
+        let answer = self.ask(method!(Reserve, "Reserve"), ONCE, message).await?;
         let segment = read::segment(&answer);
         if matches!(reserve.within, Some(Bounds::Now(_))) && segment.at.is_none() {
             let what =
                 "the server is older than sources that the store mints (mint = store)".into();
-            return Err(Error::new("reserve", ErrorKind::Unsupported { what }));
+            return Err(Error::from(ErrorKind::Unsupported { what }).with_verb(Verb::Reserve));
         }
         Ok(segment)
     }
@@ -225,66 +228,66 @@ impl Store for RemoteStore {
         let GiveBack { source, first, last, version } = back.clone();
         let message = said::GiveBackRequest { source, first, last, version };
         let answer: said::GiveBackResponse =
-            self.ask(verb!("give back", "GiveBack"), ONCE, message).await?;
+            self.ask(method!(GiveBack, "GiveBack"), ONCE, message).await?;
         Ok(answer.version)
     }
 
     async fn define(&self, new: &NewDefinition) -> Result<Definition> {
-        let verb = verb!("define", "Define");
+        let method = method!(Define, "Define");
         let message = said::DefineRequest { new: Some(write::definition(new)) };
-        read::defined(verb.op, self.ask(verb, FREELY, message).await?)
+        read::defined(self.ask(method, FREELY, message).await?)
     }
 
     async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
-        let verb = verb!("alter", "Alter");
+        let method = method!(Alter, "Alter");
         let again = if if_version.is_some() { ONCE } else { FREELY };
         let message = said::AlterRequest { new: Some(write::definition(new)), if_version };
-        read::defined(verb.op, self.ask(verb, again, message).await?)
+        read::defined(self.ask(method, again, message).await?)
     }
 
     async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
-        let verb = verb!("restripe", "Restripe");
+        let method = method!(Restripe, "Restripe");
         let message = said::RestripeRequest {
             new: Some(write::definition(&restripe.new)),
             if_version: restripe.if_version,
             mark: restripe.mark.get(),
         };
-        read::defined(verb.op, self.ask(verb, ONCE, message).await?)
+        read::defined(self.ask(method, ONCE, message).await?)
     }
 
     async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
-        let verb = verb!("set state", "SetState");
+        let method = method!(SetState, "SetState");
         let message = write::state(name, state);
-        read::defined(verb.op, self.ask(verb, FREELY, message).await?)
+        read::defined(self.ask(method, FREELY, message).await?)
     }
 
     async fn get(&self, name: &str) -> Result<Definition> {
-        let verb = verb!("get", "Get");
+        let method = method!(Get, "Get");
         let message = said::GetRequest { name: name.to_owned() };
-        read::defined(verb.op, self.ask(verb, FREELY, message).await?)
+        read::defined(self.ask(method, FREELY, message).await?)
     }
 
     async fn list(&self) -> Result<Catalog> {
-        let verb = verb!("list", "List");
-        read::catalog(verb.op, self.ask(verb, FREELY, said::ListRequest {}).await?)
+        let method = method!(List, "List");
+        read::catalog(self.ask(method, FREELY, said::ListRequest {}).await?)
     }
 
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
-        let verb = verb!("fast forward", "FastForward");
+        let method = method!(FastForward, "FastForward");
         let message = write::fast_forward(forward);
-        let identity = read::identity(verb.op, self.ask(verb, FREELY, message).await?)?;
+        let identity = read::identity(self.ask(method, FREELY, message).await?)?;
         self.servers.is_now(&identity.id);
         Ok(identity)
     }
 
     async fn accept_lead(&self, until: Mark) -> Result<()> {
         let message = said::AcceptLeadRequest { until: until.get() };
-        self.ask(verb!("accept lead", "AcceptLead"), FREELY, message).await.map(read::done)
+        self.ask(method!(AcceptLead, "AcceptLead"), FREELY, message).await.map(read::done)
     }
 
     /// Fails: only operators use it, and they call the store itself.
     async fn ground(&self) -> Result<Ground> {
-        Err(untold("ground"))
+        Err(untold(Verb::Ground))
     }
 
     async fn close(&self) -> Result<()> {

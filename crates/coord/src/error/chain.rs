@@ -60,7 +60,7 @@ mod tests {
             chain(&error).to_string(),
             "extend: the store is not available: ended: socket closed"
         );
-        let alone = Error::invalid("claim", "no pool");
+        let alone = Error::invalid_op("claim", "no pool");
         assert_eq!(chain(&alone).to_string(), alone.to_string());
     }
 }

@@ -1,11 +1,13 @@
 //! One error type for every store call: what happened, whether a retry helps, and which verb failed.
 
 mod chain;
+mod constructors;
 mod kind;
 mod parts;
 mod pool_full;
 mod verb;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -30,6 +32,8 @@ pub struct Error(Box<Repr>);
 struct Repr {
     op: &'static str,
     kind: ErrorKind,
+    /// `None`: the kind's values are the sentence.
+    message: Option<Cow<'static, str>>,
     verb: Option<Verb>,
     retry: Retry,
     nothing_done: bool,
@@ -52,19 +56,26 @@ impl Error {
     #[must_use]
     pub fn new(op: &'static str, kind: ErrorKind) -> Self {
         let retry = kind.retry();
-        let repr = Repr { op, kind, verb: None, retry, nothing_done: false, source: None };
-        Self(Box::new(repr))
+        Self(Box::new(Repr {
+            op,
+            kind,
+            message: None,
+            verb: None,
+            retry,
+            nothing_done: false,
+            source: None,
+        }))
     }
 
     /// Creates the error for an invalid value: `what` names the value, and a right one.
     #[must_use]
-    pub fn invalid(op: &'static str, what: impl Into<String>) -> Self {
+    pub fn invalid_op(op: &'static str, what: impl Into<String>) -> Self {
         Self::new(op, ErrorKind::Invalid { what: what.into() })
     }
 
     /// Creates the error for a condition that only a bug can cause.
     #[must_use]
-    pub fn internal(op: &'static str, what: impl Into<String>) -> Self {
+    pub fn internal_op(op: &'static str, what: impl Into<String>) -> Self {
         Self::new(op, ErrorKind::Internal { what: what.into() })
     }
 
@@ -109,6 +120,15 @@ impl Error {
         &self.0.kind
     }
 
+    /// Returns the sentence for callers, without the verb and the causes.
+    #[must_use]
+    pub fn message(&self) -> Cow<'_, str> {
+        match &self.0.message {
+            Some(message) => Cow::Borrowed(message),
+            None => Cow::Owned(self.0.kind.to_string()),
+        }
+    }
+
     /// Returns whether the same call can succeed later.
     #[must_use]
     pub fn retry(&self) -> Retry {
@@ -131,8 +151,12 @@ impl From<ErrorKind> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.verb.map_or(self.0.op, Verb::label) {
-            "" => write!(f, "{}", self.0.kind),
-            failed => write!(f, "{failed}: {}", self.0.kind),
+            "" => {}
+            failed => write!(f, "{failed}: ")?,
+        }
+        match &self.0.message {
+            Some(message) => f.write_str(message),
+            None => write!(f, "{}", self.0.kind),
         }
     }
 }
@@ -142,6 +166,7 @@ impl fmt::Debug for Error {
         f.debug_struct("Error")
             .field("op", &self.0.op)
             .field("kind", &self.0.kind)
+            .field("message", &self.message())
             .field("verb", &self.0.verb)
             .field("retry", &self.0.retry)
             .field("source", &self.0.source)
@@ -158,6 +183,7 @@ impl std::error::Error for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lease::Mark;
     use std::error::Error as _;
 
     #[test]
@@ -172,6 +198,21 @@ mod tests {
         assert_eq!(error.to_string(), "extend: the store is not available");
         assert_eq!(error.source().map(ToString::to_string), Some("socket closed".into()));
         assert_eq!(error.retry(), Retry::AfterMs(100));
+    }
+
+    #[test]
+    fn message_of_a_place_replaces_that_of_the_kind() {
+        let kind = ErrorKind::TickFull { next_in_ms: 3 };
+        assert_eq!(Error::from(kind.clone()).message(), kind.to_string());
+        let error = Error::mark_moved(Mark::new(7), Mark::new(9), "mark is 9, expected 7");
+        assert_eq!(
+            (error.message(), error.kind().code()),
+            ("mark is 9, expected 7".into(), "mark_moved")
+        );
+        assert_eq!(error.with_verb(Verb::Extend).to_string(), "extend: mark is 9, expected 7");
+        let error = Error::clock_behind(9, 5, "clock is 9 ms behind, limit 5 ms");
+        assert_eq!(error.retry(), Retry::AfterMs(4));
+        assert_eq!(Error::tick_full(3).message(), kind.to_string());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Error kinds as rows of plain values, and back, for transport between processes.
 
-use super::{ErrorKind, PoolFull};
+use super::{Error, ErrorKind, PoolFull};
 use crate::lease::{Mark, Term};
 
 /// All values of an error kind.
@@ -89,8 +89,7 @@ macro_rules! kinds {
 
             /// Returns the kind with these values, or `None` when the code is unknown or the values
             /// do not fit it.
-            #[must_use]
-            pub fn from_parts(parts: ErrorParts) -> Option<Self> {
+            fn from_parts(parts: ErrorParts) -> Option<Self> {
                 let ErrorParts { code, texts, numbers, full } = parts;
                 let (mut texts, mut numbers) = (texts.into_iter(), numbers.into_iter());
                 Some(match code.as_str() {
@@ -104,6 +103,20 @@ macro_rules! kinds {
             }
         }
     };
+}
+
+impl Error {
+    /// Returns the error of these values with this message. It is `Unsupported` when the code is
+    /// unknown or the values do not fit it: a newer process sent it.
+    #[must_use]
+    pub fn from_parts(parts: ErrorParts, message: String) -> Self {
+        let kind = ErrorKind::from_parts(parts)
+            .unwrap_or_else(|| ErrorKind::Unsupported { what: String::new() });
+        match message.as_str() {
+            "" => Self::of(kind, "server gave no reason"),
+            _ => Self::of(kind, message),
+        }
+    }
 }
 
 kinds! {
@@ -167,7 +180,8 @@ mod tests {
         for kind in kinds() {
             let parts = kind.parts();
             assert_eq!(parts.code, kind.code());
-            assert_eq!(ErrorKind::from_parts(parts), Some(kind));
+            let error = Error::from_parts(parts, "it happened".into());
+            assert_eq!((error.kind(), &*error.message()), (&kind, "it happened"));
         }
     }
 
@@ -180,7 +194,10 @@ mod tests {
             assert_eq!(ErrorKind::from_parts(parts.clone()), None, "{parts:?}");
         }
         let unknown = ErrorParts { code: "of_tomorrow".into(), ..ErrorParts::default() };
-        assert_eq!(ErrorKind::from_parts(unknown), None);
+        assert_eq!(ErrorKind::from_parts(unknown.clone()), None);
+        let error = Error::from_parts(unknown.clone(), "it happened".into());
+        assert_eq!((error.kind().code(), &*error.message()), ("unsupported", "it happened"));
+        assert_eq!(Error::from_parts(unknown, String::new()).message(), "server gave no reason");
         let texts = vec!["here:7701".to_owned()];
         let section =
             ErrorParts { code: "elsewhere".into(), texts, numbers: vec![65_536], full: None };

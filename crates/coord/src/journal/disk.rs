@@ -135,7 +135,7 @@ pub(crate) async fn on<T: Send + 'static>(
     let (done, answer) = oneshot::channel();
     // The work is done even if the caller is gone.
     disk.run(Box::new(move || drop(done.send(work())))).await;
-    answer.await.map_err(|_| Error::internal(op, "work on the disk ended without an answer"))
+    answer.await.map_err(|_| Error::internal_op(op, "work on the disk ended without an answer"))
 }
 
 /// Files of the operating system. Needs a Tokio runtime.

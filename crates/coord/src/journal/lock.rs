@@ -27,8 +27,8 @@ impl DataDir {
     /// [`ErrorKind::StorageFull`] from the system.
     pub fn lock(path: &Path) -> Result<Self> {
         let op = "lock data directory";
-        private::make_directory(path).map_err(|error| Error::io(op, path, error))?;
-        let path = path.canonicalize().map_err(|error| Error::io(op, path, error))?;
+        private::make_directory(path).map_err(|error| Error::io(path, error))?;
+        let path = path.canonicalize().map_err(|error| Error::io(path, error))?;
         let lock_path = path.join(LOCK_FILE);
         let lock = private::options()
             .create(true)
@@ -36,14 +36,14 @@ impl DataDir {
             .read(true)
             .write(true)
             .open(&lock_path)
-            .map_err(|error| Error::io(op, &lock_path, error))?;
-        keep_private(&lock).map_err(|error| Error::io(op, &lock_path, error))?;
+            .map_err(|error| Error::io(&lock_path, error))?;
+        keep_private(&lock).map_err(|error| Error::io(&lock_path, error))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path, lock }),
             Err(TryLockError::WouldBlock) => {
                 Err(Error::new(op, ErrorKind::Locked { what: path.display().to_string() }))
             }
-            Err(TryLockError::Error(error)) => Err(Error::io(op, &lock_path, error)),
+            Err(TryLockError::Error(error)) => Err(Error::io(&lock_path, error)),
         }
     }
 

@@ -99,14 +99,13 @@ impl Journal {
         match dir.open(JOURNAL_FILE) {
             Ok(Some(file)) => Self::take_up(dir, path, file, machine),
             Ok(None) => Ok((Self::create(dir, path, machine)?, None)),
-            Err(error) => Err(Error::io("open journal", &path, error)),
+            Err(error) => Err(Error::io(&path, error)),
         }
     }
 
     fn create(dir: Box<dyn Directory>, path: PathBuf, machine: &str) -> Result<Self> {
-        let op = "make journal";
         let new_path = dir.path().join(JOURNAL_FILE_NEW);
-        let failed = |error| Error::io(op, &new_path, error);
+        let failed = |error| Error::io(&new_path, error);
         let file = dir.create(JOURNAL_FILE_NEW).map_err(failed)?;
         let status = file.status().map_err(failed)?;
         let binding = Binding::new(machine, dir.path(), &status);
@@ -116,7 +115,7 @@ impl Journal {
         // The file gets its name only once the content is whole, so a file with this name is never
         // empty.
         let renamed = journal.dir.rename(JOURNAL_FILE_NEW, JOURNAL_FILE);
-        renamed.map_err(|error| Error::io(op, &journal.path, error))?;
+        renamed.map_err(|error| Error::io(&journal.path, error))?;
         Ok(journal)
     }
 
@@ -127,10 +126,9 @@ impl Journal {
         machine: &str,
     ) -> Result<(Self, Option<Past>)> {
         let op = "read journal";
-        let status = file.status().map_err(|error| Error::io(op, &path, error))?;
+        let status = file.status().map_err(|error| Error::io(&path, error))?;
         let refused = |reason: String| refused(op, &path, dir.path(), reason);
-        let newest =
-            newest(&*file).map_err(|error| Error::io(op, &path, error))?.map_err(refused)?;
+        let newest = newest(&*file).map_err(|error| Error::io(&path, error))?.map_err(refused)?;
         let stamped = newest.stamp(&status);
         let Newest { copy, frame, other } = newest;
         let content = read_content(&frame).map_err(refused)?;
@@ -169,7 +167,9 @@ impl Journal {
         let op = "write journal";
         let content = Content::new(self.binding.clone(), record, &mut self.sources)
             .and_then(|content| serde_json::to_vec(&content))
-            .map_err(|error| Error::internal(op, "a record has no JSON form").with_source(error))?;
+            .map_err(|error| {
+                Error::internal_op(op, "a record has no JSON form").with_source(error)
+            })?;
         let sequence = self.sequence.saturating_add(1);
         let mut frame = Frame { sequence, written_at: FileTime::default(), content };
         for copy in [self.first, 1 - self.first] {
@@ -185,7 +185,7 @@ impl Journal {
     /// matches the recorded time. If the process died then, the journal would look like a restored
     /// older state.
     fn put(&self, copy: usize, frame: &mut Frame) -> Result<()> {
-        let failed = |error| Error::io("write journal", &self.path, error);
+        let failed = |error| Error::io(&self.path, error);
         for _ in 0..WRITES_MAX {
             // The time is not the file's own stamp: a process that dies right here must leave the
             // file unchanged.
@@ -220,11 +220,11 @@ pub fn inspect(dir: &DataDir) -> Result<Record> {
         io::ErrorKind::NotFound => {
             Error::new(op, ErrorKind::NotFound { what: format!("journal {}", path.display()) })
         }
-        _ => Error::io(op, &path, error),
+        _ => Error::io(&path, error),
     })?;
     let refused = |reason| refused(op, &path, dir.path(), reason);
     let Newest { frame, .. } =
-        newest(&file).map_err(|error| Error::io(op, &path, error))?.map_err(refused)?;
+        newest(&file).map_err(|error| Error::io(&path, error))?.map_err(refused)?;
     read_content(&frame).map_err(refused)?.into_record()
 }
 
@@ -240,7 +240,7 @@ pub fn examine(dir: DataDir) -> Result<Option<Past>> {
             Journal::take_up(Box::new(dir), path, file, &LocalDisk.machine()).map(|(_, past)| past)
         }
         Ok(None) => Ok(None),
-        Err(error) => Err(Error::io("read journal", &path, error)),
+        Err(error) => Err(Error::io(&path, error)),
     }
 }
 
@@ -271,9 +271,9 @@ pub fn set_aside(dir: &DataDir) -> Result<Option<PathBuf>> {
             Ok(()) => File::open(dir.path())
                 .and_then(|dir| dir.sync_all())
                 .map(|()| Some(aside))
-                .map_err(|error| Error::io(op, &path, error)),
+                .map_err(|error| Error::io(&path, error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::io(op, &path, error)),
+            Err(error) => Err(Error::io(&path, error)),
         };
     }
     let what = "journals set aside in one data directory: remove some".into();

@@ -231,7 +231,7 @@ impl LeaseMachine {
                 self.phase = Phase::Holding(windows);
                 vec![LeaseAction::Granted]
             }
-            Ok(_) => self.claim_later(now, Error::internal("claim", "a claim got no slots")),
+            Ok(_) => self.claim_later(now, Error::internal_op("claim", "a claim got no slots")),
             // The store no longer knows the member: everything must begin again.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => {
                 self.phase = Phase::Over;

@@ -294,7 +294,7 @@ impl WindowMachine {
                     asked.extend.to, extended.mark
                 );
                 self.over = true;
-                actions.push(WindowAction::Shut(Error::internal("extend", what)));
+                actions.push(WindowAction::Shut(Error::internal_op("extend", what)));
             }
             Err(error) => match NotExtended::by(error.kind()) {
                 NotExtended::Refused => self.ask_later(now),

@@ -74,7 +74,7 @@ impl FromStr for Incarnation {
         let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match u128::from_str_radix(text, 16) {
             Ok(number) if digits => Ok(Self(number)),
-            _ => Err(Error::invalid(
+            _ => Err(Error::invalid_op(
                 "parse incarnation",
                 format!("{text:?} is not an incarnation: 32 hexadecimal digits are needed"),
             )),

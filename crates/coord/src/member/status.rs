@@ -72,7 +72,7 @@ impl FromStr for MemberStatus {
             return Ok(Self::default());
         }
         let invalid =
-            || Error::invalid("parse status", format!("{text:?} is not a member's status"));
+            || Error::invalid_op("parse status", format!("{text:?} is not a member's status"));
         let mut words = text.split(' ');
         let revision = words.next().and_then(|word| word.parse().ok()).ok_or_else(invalid)?;
         let serves = match words.next() {

@@ -84,7 +84,7 @@ impl MemoryStore {
     }
 
     fn on(shared: Arc<Shared>, namespace: &str, clock: Option<MemoryClock>) -> Result<Self> {
-        check_name("namespace", namespace).map_err(|kind| Error::new("open", kind))?;
+        check_name("namespace", namespace)?;
         let (namespace, closed) = (namespace.to_owned(), AtomicBool::new(false));
         Ok(Self::over(MemoryBackend { shared, namespace, clock, closed }))
     }
@@ -143,7 +143,7 @@ impl Backend for MemoryBackend {
 
     async fn begin(&self, access: Access) -> Result<MemoryRows, Failure<Infallible>> {
         if self.closed.load(Ordering::SeqCst) {
-            return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
+            return Err(Failure::from(ErrorKind::Closed { what: self.label() }));
         }
         let clock = self.clock.as_ref().map(MemoryClock::now);
         let rows = MemoryRows::begin(&self.shared, &self.namespace, clock);

@@ -12,7 +12,7 @@ use snowmint_core::UnixMillis;
 
 use super::world::{Shared, Space, World};
 use crate::catalog::Definition;
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::lease::SlotRow;
 use crate::member::{Incarnation, MemberRow};
 use crate::pool::Pool;
@@ -136,12 +136,12 @@ impl Rows for MemoryRows {
         self.clock
     }
 
-    fn check_server(&self) -> Result<(), ErrorKind> {
+    fn check_server(&self) -> Result<(), Error> {
         if !self.world.is_replica {
             return Ok(());
         }
         let (witness, expected) = ("what the memory store keeps".into(), "the first server".into());
-        Err(ErrorKind::OtherStore { witness, expected, found: "a replica".into() })
+        Err(ErrorKind::OtherStore { witness, expected, found: "a replica".into() }.into())
     }
 
     async fn members(&mut self) -> Answer<Self, Vec<MemberRow>> {

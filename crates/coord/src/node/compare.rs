@@ -4,7 +4,7 @@
 use snowmint_core::UnixMillis;
 
 use super::settings::NodeSettings;
-use crate::error::{Error, ErrorKind, Result, Verb, chain};
+use crate::error::{Error, Result, Verb, chain};
 use crate::machine::{Verdict, compare_clocks};
 use crate::member::Incarnation;
 use crate::sources::Surroundings;
@@ -121,10 +121,8 @@ fn most(time: UnixMillis, slack_ms: u64) -> Other {
 async fn witness(around: &Surroundings, settings: &NodeSettings) -> Option<Other> {
     let witness = settings.clock_witness.clone().or_else(|| around.store.clock_witness())?;
     let within_ms = around.store_call_ms;
-    let late = || {
-        let what = format!("an answer of {} within {within_ms} ms", witness.name());
-        ErrorKind::Unavailable { what }.into()
-    };
+    let late =
+        || Error::unavailable(format!("{} did not respond within {within_ms} ms", witness.name()));
     match around.with_timeout(within_ms, late, witness.now()).await {
         Ok(time) => Some(Other { time, slack_ms: 0, whose: witness.name() }),
         Err(error) => {
@@ -152,5 +150,5 @@ fn compared(
     let limit_ms = settings.clock_skew_max_ms.saturating_add(other.slack_ms);
     compare_clocks(wall, other.time, limit_ms, other.whose)
         .map(|()| Compared::Agrees)
-        .map_err(|kind| Error::new("compare clocks", kind))
+        .map_err(Error::from)
 }

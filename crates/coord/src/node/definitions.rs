@@ -57,18 +57,17 @@ impl Core {
         name: &str,
         spec: &SourceSpec,
     ) -> Result<NewDefinition> {
-        let invalid =
-            |error: crate::spec::SpecError| Error::invalid(op, format!("source {name}: {error}"));
+        let invalid = |error: crate::spec::SpecError| {
+            Error::invalid_op(op, format!("source {name}: {error}"))
+        };
         let plan = spec.check().map_err(invalid)?;
         self.check_origin(name, &plan)?;
-        check_life(name, &plan, self.around.clock.unix_ms())
-            .map_err(|kind| Error::new(op, kind))?;
+        check_life(name, &plan, self.around.clock.unix_ms())?;
         if let Plan::Snowflake(plan) = &plan
             && plan.minted == Minted::Process
         {
             let pool = pool_of(plan, self.settings.reuse);
-            check_group(&pool, self.around.store.group_max())
-                .map_err(|kind| Error::new(op, kind))?;
+            check_group(&pool, self.around.store.group_max())?;
         }
         let mut canonical = spec.canonical().map_err(invalid)?;
         if let Some(disguise) = &mut canonical.disguise
@@ -141,8 +140,7 @@ impl Core {
             }
         }
         // A running source is not stopped; warnings are logged for years before.
-        check_life(&name, &defined.plan, self.around.clock.unix_ms())
-            .map_err(|kind| Error::new("open source", kind))?;
+        check_life(&name, &defined.plan, self.around.clock.unix_ms())?;
         let remembered = self.remembered(definition);
         let source = SourceInner::new(&name, defined, &remembered, Arc::clone(&self.around))?;
         let source = Arc::new(source);

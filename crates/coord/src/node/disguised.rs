@@ -54,7 +54,7 @@ fn version_in(
             "source {name} was defined before, and the store has lost how: say disguise.version = 1 if 0.1.0 defined \
              it first, else 2"
         );
-        return Err(Error::invalid(op, what));
+        return Err(Error::invalid_op(op, what));
     }
     let own = own.and_then(disguise_of).map(|(disguise, _)| disguise.version);
     let group = || (spec.unique == Some(Unique::Namespace)).then(|| version_of_all(catalog));

@@ -105,7 +105,7 @@ impl Node {
         with: &(dyn Fn(&str) -> bool + Sync),
     ) -> Result<Lent> {
         let member = self.lender(borrower).await?;
-        let pool = lent_pool(&borrower.space, width).map_err(|kind| Error::new("lend", kind))?;
+        let pool = lent_pool(&borrower.space, width)?;
         let core = self.core();
         let now = core.around.checked_time().await?;
         let until = core.until(now, keep_ms);
@@ -199,7 +199,7 @@ impl Node {
     /// Returns the member under which this node grants external leases. Waits for a node that has
     /// just started; one that has not joined cannot know whether the store is still the same.
     async fn lender(&self, borrower: &Borrower) -> Result<Incarnation> {
-        borrower.check().map_err(|kind| Error::new("lend", kind))?;
+        borrower.check()?;
         let timer = &self.core().around.timer;
         let until = timer.elapsed().saturating_add(JOIN_WAIT_MS);
         loop {

@@ -234,7 +234,7 @@ impl Node {
     /// `NotFound`; `PoolFull` and others when no worker number can be claimed; `Unavailable` when
     /// the store is unavailable.
     pub async fn source(&self, name: &str) -> Result<Source> {
-        check_name("source", name).map_err(|kind| Error::new("open source", kind))?;
+        check_name("source", name)?;
         let core = self.core();
         let known = core.known(name);
         let inner = match known {

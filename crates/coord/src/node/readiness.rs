@@ -50,7 +50,7 @@ impl Reason {
 
 impl From<&Error> for Reason {
     fn from(error: &Error) -> Self {
-        Self::new(error.kind().code(), error.to_string())
+        Self::new(error.kind().code(), error.message())
     }
 }
 

@@ -41,8 +41,9 @@ impl Node {
     pub async fn recover(&self, forward: &FastForward) -> Result<StoreIdentity> {
         let around = &self.core().around;
         let late = || {
-            let what = format!("an end of the recovery within {MOVE_MS_MAX} ms; ask again");
-            ErrorKind::Unavailable { what }.into()
+            Error::unavailable(format!(
+                "recovery did not end within {MOVE_MS_MAX} ms; it may have been applied, look again"
+            ))
         };
         let moved = around.store.fast_forward(forward);
         around.counted(Verb::FastForward, around.with_timeout(MOVE_MS_MAX, late, moved)).await

@@ -61,7 +61,7 @@ impl Node {
         wanted: NewStripe,
         change: Change,
     ) -> Result<SourceInfo> {
-        check_name("source", name).map_err(|kind| Error::new("restripe", kind))?;
+        check_name("source", name)?;
         let around = &self.core().around;
         let mut tries = 0;
         loop {
@@ -110,8 +110,7 @@ impl Node {
         ahead: u64,
         change: Change,
     ) -> Result<Restripe> {
-        check_version(&stored.name, stored.version, wanted.if_version)
-            .map_err(|kind| Error::new("restripe", kind))?;
+        check_version(&stored.name, stored.version, wanted.if_version)?;
         let (spec, plan) = read_segment(stored)?;
         check_change(&stored.name, plan.origin.as_ref(), change)?;
         let mark = mark_for(stored, plan.stripe, wanted.first, ahead, change);
@@ -126,7 +125,7 @@ impl Node {
 }
 
 fn invalid(what: String) -> Error {
-    Error::invalid("restripe", what)
+    Error::invalid_op("restripe", what)
 }
 
 /// Returns the definition of a segment source with a stripe of its own.

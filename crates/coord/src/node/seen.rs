@@ -94,7 +94,7 @@ impl Memory {
             Recalled::Same => &self.ends,
         };
         let ends = check_ends(who, ends, &catalog.definitions);
-        let ends = ends.map_err(|kind| Error::new("join", kind));
+        let ends = ends.map_err(Error::from);
         let covered = match recalled {
             Recalled::Recovered => ends.and_then(|()| self.check_ground(ground)),
             Recalled::Same => ends,

@@ -19,7 +19,7 @@ use tokio::runtime::Handle;
 use self::flight::{AsOf, Flights, Question};
 use crate::avoid::Avoid;
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState, existing};
-use crate::error::{Error, ErrorKind, Result, Verb};
+use crate::error::{Error, Result, Verb};
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::home::Home;
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
@@ -145,8 +145,8 @@ async fn in_time<T>(
         biased;
         answer = call => answer,
         () = timer.sleep_ms(call_ms) => {
-            let what = format!("an answer of the store within {call_ms} ms");
-            Err(Error::from(ErrorKind::Unavailable { what }).with_verb(verb))
+            let error = Error::unavailable(format!("store did not respond within {call_ms} ms; retry"));
+            Err(error.with_verb(verb))
         }
     }
 }

@@ -50,11 +50,11 @@ impl Afar {
             }
             (Some(_), None) => {
                 let what = format!("source {} counts by key: say which", self.name);
-                return Err(Error::invalid("mint", what));
+                return Err(Error::invalid_op("mint", what));
             }
             (None, Some(_)) => {
                 let what = format!("source {} takes no key", self.name);
-                return Err(Error::invalid("mint", what));
+                return Err(Error::invalid_op("mint", what));
             }
             (None, None) => {
                 let asked = self.owners.mint(&self.name, count, within_ms);
@@ -93,7 +93,7 @@ impl Afar {
             Some(slots) => Ok(slots.of(key)),
             None => {
                 let what = format!("source {} is no counter source: it takes no key", self.name);
-                Err(Error::invalid("count", what))
+                Err(Error::invalid_op("count", what))
             }
         }
     }

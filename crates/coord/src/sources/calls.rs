@@ -1,7 +1,7 @@
 //! Calls of the store, of upstreams and of others, with a time limit.
 
 use super::Surroundings;
-use crate::error::{Error, ErrorKind, Result, Verb};
+use crate::error::{Error, Result, Verb};
 
 impl Surroundings {
     /// Calls the store with a time limit: returns its result, or `Unavailable` if it takes too
@@ -22,10 +22,8 @@ impl Surroundings {
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
         let within_ms = self.store_call_ms;
-        let late = || {
-            let what = format!("an answer of the store within {within_ms} ms");
-            ErrorKind::Unavailable { what }.into()
-        };
+        let late =
+            || Error::unavailable(format!("store did not respond within {within_ms} ms; retry"));
         self.counted(verb, self.with_timeout(within_ms, late, call)).await
     }
 
@@ -51,8 +49,9 @@ impl Surroundings {
     ) -> Result<T> {
         let within_ms = self.store_call_ms;
         let late = || {
-            let what = format!("an answer of upstream {upstream:?} within {within_ms} ms");
-            ErrorKind::Unavailable { what }.into()
+            Error::unavailable(format!(
+                "upstream {upstream:?} did not respond within {within_ms} ms; check its database"
+            ))
         };
         self.with_timeout(within_ms, late, call).await
     }
@@ -90,8 +89,7 @@ impl Surroundings {
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
         let late = || {
-            let what = format!("an answer within {within_ms} ms");
-            ErrorKind::Unavailable { what }.into()
+            Error::unavailable(format!("no result within {within_ms} ms; retry or allow more time"))
         };
         self.with_timeout(within_ms, late, call).await
     }

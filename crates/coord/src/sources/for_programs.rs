@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::Surroundings;
 use super::reports::For;
 use crate::catalog::usable;
-use crate::error::{Error, Result, Verb};
+use crate::error::{Result, Verb};
 use crate::segment::{Bounds, Reserve, Segment};
 use crate::spec::Stripe;
 use crate::store::Store;
@@ -43,8 +43,7 @@ impl ProgramStripes {
             return Ok(*stripe);
         }
         let stored = around.store_call(Verb::Get, store.get(source)).await?;
-        let stored = usable(Some(&stored), source, *definition_version)
-            .map_err(|kind| Error::new("reserve", kind))?;
+        let stored = usable(Some(&stored), source, *definition_version)?;
         let stripe = Stripe::of_text(&stored.spec).unwrap_or(Stripe::ALL);
         self.known().insert(source.clone(), (stored.version, stripe));
         Ok(stripe)

@@ -67,7 +67,7 @@ impl Form {
         format
             .unwrap_or(self.format)
             .encode(shown, self.layout.as_ref())
-            .map_err(|error| Error::invalid("encode", error.to_string()))
+            .map_err(|error| Error::invalid_op("encode", error.to_string()))
     }
 
     /// Returns the shown ID of a text, read in `format`, or else in the source's own or in decimal.
@@ -80,7 +80,7 @@ impl Form {
                 None => Format::default().decode(text, layout).map_err(|_| error),
                 Some(_) => Err(error),
             })
-            .map_err(|error| Error::invalid("decode", error.to_string()))
+            .map_err(|error| Error::invalid_op("decode", error.to_string()))
     }
 }
 
@@ -99,14 +99,14 @@ fn make(
         }
         (Hides::BelowTime, Some(layout)) => Disguise::ordered(ring, layout),
         (Hides::BelowTime, None) => {
-            return Err(Error::invalid("open source", "an ordered disguise needs a layout"));
+            return Err(Error::invalid_op("open source", "an ordered disguise needs a layout"));
         }
     };
     made.map_err(|error| refused("open source", of.source, &error))
 }
 
 fn refused(op: &'static str, name: &str, error: &DisguiseError) -> Error {
-    Error::invalid(op, format!("the disguise of source {name}: {error}"))
+    Error::invalid_op(op, format!("the disguise of source {name}: {error}"))
 }
 
 /// Returns what a source's keys make of one fixed ID: equal for equal keys, different for nearly
@@ -127,7 +127,7 @@ pub(crate) fn check_value(
     let sample = match form.layout {
         Some(layout) => {
             let parts = Parts { tick: Tick::ZERO, sequence: 1, ..Parts::default() };
-            layout.pack(parts).map_err(|error| Error::invalid("define", error.to_string()))?
+            layout.pack(parts).map_err(|error| Error::invalid_op("define", error.to_string()))?
         }
         None => 1,
     };

@@ -73,7 +73,7 @@ impl KeyOf<'_> {
     /// # Errors
     /// `Invalid` when this server has no key of that number.
     pub(super) fn ring(self, plan: DisguisePlan, keys: &Keyrings) -> Result<Keyring> {
-        let refused = |what: String| Error::invalid("open source", what);
+        let refused = |what: String| Error::invalid_op("open source", what);
         let number = plan.key;
         let keys = keys.get(&number).ok_or_else(|| {
             let source = self.source;

@@ -189,7 +189,7 @@ impl Source {
     /// The last error when the time is up or no wait helps. IDs made until then are not used.
     pub async fn mint(&self, count: u32, key: Option<&str>, within_ms: u64) -> Result<Values> {
         if count == 0 {
-            return Err(Error::invalid("mint", "0 IDs were asked for: ask for at least 1"));
+            return Err(Error::invalid_op("mint", "0 IDs were asked for: ask for at least 1"));
         }
         if count > BATCH_MAX {
             let (wanted, limit) = (u64::from(count), u64::from(BATCH_MAX));
@@ -212,7 +212,7 @@ impl Source {
             }
             _ if key.is_some() => {
                 let what = format!("source {} takes no key", self.inner.name);
-                return Err(Error::invalid("mint", what));
+                return Err(Error::invalid_op("mint", what));
             }
             Back::Ulid(source) => {
                 return Ok(Values::Texts((0..count).map(|_| source.mint().to_string()).collect()));
@@ -240,7 +240,7 @@ impl Source {
         self.inner.check_enabled()?;
         if length == 0 || !self.inner.plain {
             let what = "a row has at least one number, of a source without disguise or serials";
-            return Err(Error::invalid("reserve", what));
+            return Err(Error::invalid_op("reserve", what));
         }
         self.inner.row(length, within_ms).await
     }
@@ -343,7 +343,7 @@ impl Source {
                     "source {} is no segment source of one store, without a disguise",
                     self.name()
                 );
-                Err(Error::invalid("take numbers", what))
+                Err(Error::invalid_op("take numbers", what))
             }
         }
     }
@@ -363,7 +363,7 @@ impl Source {
             _ => {
                 let what =
                     format!("source {} is no segment source without a disguise", self.name());
-                Err(Error::invalid("take numbers", what))
+                Err(Error::invalid_op("take numbers", what))
             }
         }
     }
@@ -393,12 +393,15 @@ impl Source {
                 let layout = plan.layout;
                 let parts = layout
                     .unpack(id)
-                    .map_err(|error| Error::invalid("decode", error.to_string()))?;
+                    .map_err(|error| Error::invalid_op("decode", error.to_string()))?;
                 Ok(Decoded::Snowflake { id, parts, time: layout.start_of(parts.tick), layout })
             }
             Plan::Segment(SegmentPlan { serial: Some(serial), .. }) => {
                 let number = serial.number_of(text).map_err(|why| {
-                    Error::invalid("decode", format!("no serial of source {}: {why}", self.name()))
+                    Error::invalid_op(
+                        "decode",
+                        format!("no serial of source {}: {why}", self.name()),
+                    )
                 })?;
                 let parts = serial.parts_of(number);
                 Ok(Decoded::Serial { period: parts.period, number: parts.number })
@@ -406,13 +409,13 @@ impl Source {
             Plan::Segment(_) | Plan::Counter(_) => Ok(Decoded::Number { id: number()? }),
             Plan::Uuid(_) => uuid::Uuid::try_parse(text)
                 .map(|uuid| Decoded::Uuid { uuid })
-                .map_err(|error| Error::invalid("decode", error.to_string())),
+                .map_err(|error| Error::invalid_op("decode", error.to_string())),
             Plan::Ulid => ulid::Ulid::from_string(text)
                 .map(|ulid| {
                     let time = UnixMillis::new(ulid.timestamp_ms());
                     Decoded::Ulid { bits: ulid.0, time }
                 })
-                .map_err(|error| Error::invalid("decode", error.to_string())),
+                .map_err(|error| Error::invalid_op("decode", error.to_string())),
         }
     }
 
@@ -433,12 +436,12 @@ impl Source {
             }
             None => {
                 let what = format!("source {} is not prefilled", self.name());
-                Err(Error::invalid("set hooks", what))
+                Err(Error::invalid_op("set hooks", what))
             }
         }
     }
 }
 
 fn no_serial(name: &str, number: u64) -> Error {
-    Error::internal("mint", format!("number {number} of source {name} lies in no period"))
+    Error::internal_op("mint", format!("number {number} of source {name} lies in no period"))
 }

@@ -53,11 +53,11 @@ impl UuidSource {
         let needs_name = matches!(self.plan, UuidPlan::V3(_) | UuidPlan::V5(_));
         if name.is_some_and(|name| name.len() > NAME_BYTES_MAX) {
             let what = format!("a name has at most {NAME_BYTES_MAX} bytes");
-            return Err(Error::invalid("mint", what));
+            return Err(Error::invalid_op("mint", what));
         }
         if name.is_some() && !needs_name && self.plan != UuidPlan::V8 {
             let what = format!("UUIDs of version {} take no key", self.plan.version());
-            return Err(Error::invalid("mint", what));
+            return Err(Error::invalid_op("mint", what));
         }
         match (self.plan, name) {
             (UuidPlan::V1, _) => Ok(Uuid::new_v1(self.gregorian(), &self.node)),
@@ -67,12 +67,15 @@ impl UuidSource {
             (UuidPlan::V3(namespace), Some(name)) => Ok(Uuid::new_v3(&namespace, name.as_bytes())),
             (UuidPlan::V5(namespace), Some(name)) => Ok(Uuid::new_v5(&namespace, name.as_bytes())),
             (UuidPlan::V3(_) | UuidPlan::V5(_), None) => {
-                Err(Error::invalid("mint", "this source hashes a name: give it as the key"))
+                Err(Error::invalid_op("mint", "this source hashes a name: give it as the key"))
             }
             (UuidPlan::V8, None) => Ok(Uuid::new_v8(*Uuid::new_v4().as_bytes())),
             (UuidPlan::V8, Some(data)) => {
                 Uuid::try_parse(data).map(|data| Uuid::new_v8(*data.as_bytes())).map_err(|_| {
-                    Error::invalid("mint", "the key of a version 8 UUID is 32 hexadecimal digits")
+                    Error::invalid_op(
+                        "mint",
+                        "the key of a version 8 UUID is 32 hexadecimal digits",
+                    )
                 })
             }
         }

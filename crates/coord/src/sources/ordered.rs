@@ -97,9 +97,9 @@ impl SourceInner {
                 why @ Refusal::WindowSpent { .. } => {
                     // Also when it was requested before: the result may have been lost.
                     sections.want(ordered.slot, ordered.want(taken_until));
-                    Error::refused("mint", &self.name, why)
+                    Error::refused(&self.name, why)
                 }
-                why => Error::refused("mint", &self.name, why),
+                why => Error::refused(&self.name, why),
             };
             (short.made, why)
         })

@@ -189,13 +189,13 @@ impl SourceInner {
 
     pub(super) fn not_number(&self, op: &'static str) -> Error {
         let made = if self.serial.is_some() { "serial" } else { self.kind.name() };
-        Error::invalid(op, format!("source {} makes {made}s, which are no numbers", self.name))
+        Error::invalid_op(op, format!("source {} makes {made}s, which are no numbers", self.name))
     }
 
     /// Returns the error for a counter called without a key.
     pub(super) fn no_key(&self) -> Error {
         let what = format!("source {} counts by key: say which", self.name);
-        Error::invalid("mint", what)
+        Error::invalid_op("mint", what)
     }
 
     pub(super) fn counter(&self) -> Result<&CounterSource> {
@@ -204,7 +204,7 @@ impl SourceInner {
             Back::Afar(source) => Err(source.at_once("count")),
             _ => {
                 let what = format!("source {} is no counter source: it takes no key", self.name);
-                Err(Error::invalid("count", what))
+                Err(Error::invalid_op("count", what))
             }
         }
     }
@@ -319,7 +319,7 @@ impl SourceInner {
             }
             _ => {}
         }
-        Error::refused("mint", &self.name, why)
+        Error::refused(&self.name, why)
     }
 
     /// Reserves consecutive numbers of a segment source.
@@ -330,7 +330,7 @@ impl SourceInner {
             _ => {
                 let what =
                     format!("source {} is no segment source: only they have rows", self.name);
-                Err(Error::invalid("reserve", what))
+                Err(Error::invalid_op("reserve", what))
             }
         }
     }

@@ -234,8 +234,9 @@ impl Surroundings {
         };
         let within_ms = self.store_call_ms;
         let late = || {
-            let what = format!("a comparison of this clock with others within {within_ms} ms");
-            ErrorKind::Unavailable { what }.into()
+            Error::unavailable(format!(
+                "clock was not compared with others within {within_ms} ms; retry"
+            ))
         };
         self.with_timeout(within_ms, late, first).await?;
         let (now, jumped) = self.now();
@@ -260,7 +261,7 @@ impl Surroundings {
         let ours = self.clock.unix_ms();
         compare_clocks(ours, theirs, self.clock_skew_max_ms, "the store's clock".into())
             .map(|()| ours)
-            .map_err(|kind| Error::new("compare clocks", kind))
+            .map_err(Error::from)
     }
 
     /// Reserves numbers in the store. If the definition has changed meanwhile, the node reads the

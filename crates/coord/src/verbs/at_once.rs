@@ -84,7 +84,9 @@ impl<B: Backend> StoreOver<B> {
         seen: &Seen,
         step: Answer<B::Rows, Option<u64>>,
     ) -> Result<Option<u64>> {
-        if let Err(Failure::Refused(ErrorKind::StoreWentBack { found, .. })) = &step {
+        if let Err(Failure::Rejected(error)) = &step
+            && let ErrorKind::StoreWentBack { found, .. } = error.kind()
+        {
             self.lineage.is_short(&seen.id, *found);
         }
         let written = step.map_err(|failure| self.error(verb, failure))?;

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::history::{check_plan, end_doubt, read_starts};
 use super::slots::put_slots;
-use super::{Access, Answer, Failure, NamespaceRow, Rows, RunVerb, STARTS, Step, Verb};
+use super::{Access, Answer, NamespaceRow, Rows, RunVerb, STARTS, Step, Verb};
 use crate::catalog::Definition;
 use crate::history::History;
 use crate::lease::{Mark, SlotRow, check_mark, forwarded};
@@ -75,7 +75,7 @@ impl RunVerb for Forward<'_> {
         }
         let StoreIdentity { id, writes } = rows.identity().clone();
         let history = History::of(&id).recovered(self.forward, self.new_id);
-        let mut history = history.map_err(|error| Failure::Refused(error.kind().clone()))?;
+        let mut history = history?;
         let starts = read_starts(rows).await?;
         rows.put_note(STARTS, starts.with(&history.start, Some(began_at))).await?;
         history.in_doubt = end_doubt(rows, self.forward).await?;

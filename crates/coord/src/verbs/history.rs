@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::lineage::SeenByHandle;
 use super::{Access, Answer, Failure, Rows, RunVerb, Step, Verb, WITNESS};
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::history::{
     Doubt, Evidence, History, JournalInfo, Known, Noted, Recalled, Standing, Starts, check_ends,
     recall,
@@ -31,7 +31,7 @@ pub(super) async fn read_starts<R: Rows>(rows: &mut R) -> Answer<R, Starts> {
 pub(super) async fn put_start<R: Rows>(rows: &mut R, lost_from: Option<u64>) -> Answer<R, History> {
     let starts = read_starts(rows).await?;
     let history = History::of(&rows.identity().id).started();
-    let history = history.map_err(|error| Failure::Refused(error.kind().clone()))?;
+    let history = history?;
     let from = lost_from.or_else(|| rows.begins_alone());
     rows.put_note(STARTS, starts.with(&history.start, from)).await?;
     Ok(history)
@@ -54,7 +54,7 @@ pub(super) async fn refuse_doubt<R: Rows>(rows: &mut R) -> Answer<R, ()> {
         return Ok(());
     }
     match read::<R, Doubt>(rows, DOUBT).await? {
-        Some(doubt) => Err(Failure::Refused(doubt.refusal())),
+        Some(doubt) => Err(Failure::from(doubt.refusal())),
         None => Ok(()),
     }
 }
@@ -70,7 +70,7 @@ pub(super) async fn check_plan<R: Rows>(rows: &mut R, planned_on: &Standing) -> 
     }
     let what = "the state that this recovery was planned on (a journal has reported since, or somebody else has recovered \
                 the store: look again)";
-    Err(Failure::Refused(ErrorKind::Unavailable { what: what.into() }))
+    Err(Failure::from(ErrorKind::Unavailable { what: what.into() }))
 }
 
 /// Ends the doubt in an operator's step. Returns whether another namespace of the store is still in
@@ -137,7 +137,7 @@ impl RunVerb for Recalls<'_> {
 pub(super) fn check_server_of<R: Rows>(
     rows: &R,
     recalled: &Result<Recalled, ErrorKind>,
-) -> Result<(), ErrorKind> {
+) -> Result<(), Error> {
     match recalled {
         Ok(Recalled::Recovered) | Err(ErrorKind::StoreWentBack { .. }) => rows.check_server(),
         _ => Ok(()),

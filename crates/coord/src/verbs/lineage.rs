@@ -165,7 +165,7 @@ impl Lineage {
         let starts = read_starts(rows).await?;
         let went_back = |seen, found| {
             let witness = format!("the number of changes in {label}");
-            Failure::Refused(ErrorKind::StoreWentBack { witness, seen, found })
+            Failure::from(ErrorKind::StoreWentBack { witness, seen, found })
         };
         let recalled = seen.recall(&found, &starts);
         check_server_of(rows, &recalled)?;
@@ -179,7 +179,7 @@ impl Lineage {
                 Err(went_back(known.writes, writes))
             }
             Err(ErrorKind::StoreWentBack { seen, found, .. }) => Err(went_back(seen, found)),
-            Err(kind) => Err(Failure::Refused(kind)),
+            Err(kind) => Err(Failure::from(kind)),
         }
     }
 

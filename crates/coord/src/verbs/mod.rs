@@ -130,13 +130,13 @@ impl<B: Backend> StoreOver<B> {
         }
         let (label, tries) = (self.backend.label(), self.tries);
         let what = format!("{label}, where {tries} tries lost to other writers (store.tries),");
-        Err(Failure::Refused(ErrorKind::Unavailable { what }))
+        Err(Failure::from(ErrorKind::Unavailable { what }))
     }
 
     /// Waits for a random time before attempt `tried` + 1, when the last one took `took_ms`.
-    async fn let_others_end(&self, tried: u32, took_ms: u64) -> Result<(), ErrorKind> {
+    async fn let_others_end(&self, tried: u32, took_ms: u64) -> Result<()> {
         let doubled_ms = took_ms.clamp(1, TRY_WAIT_MS_MAX) << tried.min(TRY_DOUBLINGS_MAX);
-        let number = self.backend.random().map_err(|error| error.kind().clone())?;
+        let number = self.backend.random()?;
         self.backend.timer().sleep_ms(number % doubled_ms.min(TRY_WAIT_MS_MAX)).await;
         Ok(())
     }
@@ -156,9 +156,9 @@ impl<B: Backend> StoreOver<B> {
                 rows.unchanged().await?;
                 (answer, identity, begins)
             }
-            Err(Failure::Refused(kind)) => {
+            Err(Failure::Rejected(error)) => {
                 rows.roll_back().await?;
-                return Err(Failure::Refused(kind));
+                return Err(Failure::Rejected(error));
             }
             // The rows are dropped with their connection.
             Err(failure) => return Err(failure),

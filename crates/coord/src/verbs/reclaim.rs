@@ -61,13 +61,13 @@ impl Reclaims<'_> {
         let name = &self.reclaim.pool;
         let Some((pool, _)) = rows.pool(name).await? else {
             let what = format!("pool {name:?}: `snowmint worker list` shows those that there are");
-            return Err(Failure::Refused(ErrorKind::NotFound { what }));
+            return Err(Failure::from(ErrorKind::NotFound { what }));
         };
         self.reclaim.check_pool(&pool)?;
         if let Some((slot, _)) = self.slots.iter().find(|(slot, _)| *slot >= pool.slots) {
             let last = pool.slots.saturating_sub(1);
             let what = format!("slot {slot} of pool {name} is outside 0 to {last}");
-            return Err(Failure::Refused(ErrorKind::Invalid { what }));
+            return Err(Failure::from(ErrorKind::Invalid { what }));
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ use crate::timer::{BootTimer, Timer};
 #[derive(Debug)]
 pub enum Failure<E> {
     /// A rule rejected it; the step can be ended normally.
-    Refused(ErrorKind),
+    Rejected(Error),
     /// A value in the store differs from the written one.
     Damaged(String),
     /// Another step ended first; nothing was done, and another attempt may succeed.
@@ -35,7 +35,7 @@ impl<E> Failure<E> {
     /// Converts the failure to an [`Error`]; `explain` converts the back end's own error.
     pub fn into_error(self, label: &str, explain: impl FnOnce(E) -> Error) -> Error {
         match self {
-            Self::Refused(kind) => kind.into(),
+            Self::Rejected(error) => error,
             Self::Damaged(found) => {
                 ErrorKind::Corrupt { what: format!("{label} ({found})") }.into()
             }
@@ -48,32 +48,37 @@ impl<E> Failure<E> {
     }
 }
 
+impl<E> From<Error> for Failure<E> {
+    fn from(error: Error) -> Self {
+        Self::Rejected(error)
+    }
+}
+
 impl<E> From<ErrorKind> for Failure<E> {
     fn from(kind: ErrorKind) -> Self {
-        Self::Refused(kind)
+        Self::Rejected(kind.into())
     }
 }
 
 /// Returns the error for a store that has lost everything, its own record included. A process that
 /// starts now makes another store in its place, and a journal of the old store reveals the
 /// difference. A running process detects it, too.
-pub fn emptied(label: &str, what: &str) -> ErrorKind {
-    ErrorKind::OtherStore {
+pub fn emptied(label: &str, what: &str) -> Error {
+    let kind = ErrorKind::OtherStore {
         witness: WITNESS.into(),
         expected: "the one that was there".into(),
         found: format!("empty ({label}: {what})"),
-    }
+    };
+    kind.into()
 }
 
 /// Returns the error for a store with settings under which acknowledged writes may not survive a
 /// crash: `found`, which should be `right`.
-pub fn set_to_lose(label: &str, found: &str, right: &str) -> ErrorKind {
-    ErrorKind::UnsafeStore {
-        what: format!(
-            "{label} has {found}, with which it can lose what it acknowledged, and numbers would come again; set it \
+pub fn set_to_lose(label: &str, found: &str, right: &str) -> Error {
+    Error::unsafe_store(format!(
+        "{label} has {found}, with which it can lose what it acknowledged, and numbers would come again; set it \
              to {right}"
-        ),
-    }
+    ))
 }
 
 /// Name, in errors, of the process that remembers what this handle has seen.
@@ -121,7 +126,7 @@ pub trait Rows: Send + Sized {
     /// over: it may lack acknowledged writes. A step that writes checks this at its begin; a step
     /// that reads checks it only where the rows lack something. Succeeds where the store has one
     /// server, or servers that cannot be distinguished.
-    fn check_server(&self) -> Result<(), ErrorKind> {
+    fn check_server(&self) -> Result<()> {
         Ok(())
     }
 

@@ -99,12 +99,12 @@ impl<'a, B: Backend> Claim<'a, B> {
     }
 
     /// Returns how many numbers this attempt skips: claims that collided choose different ones.
-    fn pass(&self) -> Result<usize, ErrorKind> {
+    fn pass(&self) -> Result<usize> {
         let Some(lost) = self.tries.fetch_add(1, Ordering::Relaxed).checked_sub(1) else {
             return Ok(0);
         };
         let among = PASS_FIRST.saturating_mul(4_u32.saturating_pow(lost)).min(PASS_MAX);
-        let number = self.backend.random().map_err(|error| error.kind().clone())?;
+        let number = self.backend.random()?;
         Ok(usize::try_from(number % u64::from(among)).unwrap_or(0))
     }
 

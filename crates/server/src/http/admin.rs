@@ -79,7 +79,7 @@ pub(super) async fn sources(door: Asked<Door>) -> Result<Response, Refusal> {
     let sources = sources.iter().map(source_body).collect();
     let why = |(name, error): (String, snowmint_coord::Error)| UnreadableBody {
         name,
-        why: error.kind().to_string(),
+        why: error.message().into_owned(),
     };
     let unreadable = unreadable.into_iter().map(why).collect();
     Ok(answer::list(hold, &SourcesBody { sources, unreadable }))

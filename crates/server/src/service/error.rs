@@ -163,7 +163,7 @@ impl From<snowmint_coord::Error> for Error {
             }
             _ => None,
         };
-        let message = error.kind().to_string();
+        let message = error.message().into_owned();
         let cause = (code.row().http >= 500).then(|| Cause::new(error));
         Self { code, message, retry_after_ms, elsewhere, cause }
     }
@@ -192,7 +192,7 @@ mod tests {
             let texts = vec!["it".to_owned(); 3];
             let full = (code == "pool_full").then(|| full.clone());
             let parts = ErrorParts { code: code.into(), texts, numbers: vec![2, 1], full };
-            ErrorKind::from_parts(parts).unwrap_or_else(|| panic!("{code}"))
+            CoordError::from_parts(parts, "it".into()).kind().clone()
         };
         ErrorKind::CODES.iter().map(made).collect()
     }

@@ -66,7 +66,7 @@ impl StorePlace for Beside {
 #[cfg(feature = "client")]
 async fn servers(url: &str, namespace: &str, shown: Shown) -> Result<Arc<dyn Store>> {
     use snowmint_client::{Credentials, Parts, RemoteStore, Settings};
-    let refused = |why| crate::Error::invalid("open store", why);
+    let refused = |why| crate::Error::invalid_op("open store", why);
     let credentials = shown.map_or_else(Credentials::from_env, Ok).map_err(refused)?;
     let parts = Parts { credentials, ..Parts::default() };
     Ok(Arc::new(RemoteStore::open_with(url, namespace, Settings::default(), parts).await?))

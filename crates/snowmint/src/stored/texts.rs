@@ -69,5 +69,5 @@ impl Texts {
 }
 
 fn not_texts() -> Error {
-    Error::internal("mint", "a source of texts answered with something else")
+    Error::internal_op("mint", "a source of texts answered with something else")
 }

@@ -57,7 +57,7 @@ impl Lock {
     /// Waits up to `wait_ms` for the lock. `key` becomes a part of file names.
     pub(super) fn take(dir: &Path, key: &str, wait_ms: u64) -> Result<Self> {
         let op = "open worker";
-        private::make_directory(dir).map_err(|error| Error::io(op, dir, error))?;
+        private::make_directory(dir).map_err(|error| Error::io(dir, error))?;
         let path = dir.join(format!("{key}.lock"));
         let file = private::options()
             .create(true)
@@ -65,13 +65,13 @@ impl Lock {
             .read(true)
             .write(true)
             .open(&path)
-            .map_err(|error| Error::io(op, &path, error))?;
+            .map_err(|error| Error::io(&path, error))?;
         let until = SystemClock.read().elapsed().saturating_add(wait_ms);
         let mut pause_ms = 1;
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Self { file, dir: dir.into(), key: key.into() }),
-                Err(TryLockError::Error(error)) => return Err(Error::io(op, &path, error)),
+                Err(TryLockError::Error(error)) => return Err(Error::io(&path, error)),
                 Err(TryLockError::WouldBlock) => {}
             }
             let left_ms = until.since(SystemClock.read().elapsed());
@@ -93,14 +93,14 @@ impl Lock {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Found::Nothing(self));
             }
-            Err(error) => return Err(Error::io(op, &path, error)),
+            Err(error) => return Err(Error::io(&path, error)),
         };
         // The last write of an earlier process may be in memory only. After this sync, either copy
         // may be overwritten.
-        file.sync_data().map_err(|error| Error::io(op, &path, error))?;
+        file.sync_data().map_err(|error| Error::io(&path, error))?;
         let mut newest: Option<(usize, Record)> = None;
         for copy in [0, 1] {
-            let bytes = read(&file, offset(copy)).map_err(|error| Error::io(op, &path, error))?;
+            let bytes = read(&file, offset(copy)).map_err(|error| Error::io(&path, error))?;
             if let Some(record) = Record::decode(&bytes)
                 && newest.as_ref().is_none_or(|(_, known)| known.sequence < record.sequence)
             {
@@ -120,7 +120,6 @@ impl Lock {
 
     /// Makes the file with `mark` in it. On return the file survives a power loss.
     pub(super) fn create(self, mark: UnixMillis) -> Result<MarkFile> {
-        let op = "make mark file";
         let new_path = self.dir.join(format!("{}.new", self.key));
         let path = self.path();
         let bytes = Record { sequence: 1, mark_ms: mark.get(), key: self.key.clone() }.encode();
@@ -140,7 +139,7 @@ impl Lock {
             File::open(&self.dir)?.sync_all()?;
             Ok(file)
         };
-        let file = write().map_err(|error| Error::io(op, &new_path, error))?;
+        let file = write().map_err(|error| Error::io(&new_path, error))?;
         Ok(MarkFile { lock: self, path, file, sequence: 1, next: 0 })
     }
 
@@ -154,7 +153,7 @@ impl MarkFile {
     /// After an error the file has the old mark or the new one.
     pub(super) fn raise(&mut self, mark: UnixMillis) -> Result<()> {
         let bytes = self.write(mark)?;
-        self.file.sync_data().map_err(|error| Error::io("raise mark", &self.path, error))?;
+        self.file.sync_data().map_err(|error| Error::io(&self.path, error))?;
         // The other copy may be overwritten from here on. Writing it at once protects against
         // damage only; the mark is safe without it.
         self.next = 1 - self.next;
@@ -165,7 +164,7 @@ impl MarkFile {
     /// Lowers the mark to the end of everything minted, and releases the lock.
     pub(super) fn lower_and_unlock(&mut self, mark: UnixMillis) -> Result<()> {
         let lowered = self.write(mark);
-        self.lock.file.unlock().map_err(|error| Error::io("close worker", &self.path, error))?;
+        self.lock.file.unlock().map_err(|error| Error::io(&self.path, error))?;
         lowered.map(|_| ())
     }
 
@@ -179,7 +178,7 @@ impl MarkFile {
         let bytes = Record { sequence: self.sequence, mark_ms: mark.get(), key }.encode();
         self.file
             .write_all_at(&bytes, offset(self.next))
-            .map_err(|error| Error::io("write mark", &self.path, error))?;
+            .map_err(|error| Error::io(&self.path, error))?;
         Ok(bytes)
     }
 }

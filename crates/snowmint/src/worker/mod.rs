@@ -55,7 +55,7 @@ impl Worker {
         if worker > layout.worker_max() {
             let limit = layout.worker_max();
             let what = format!("worker {worker} does not fit the layout: the highest is {limit}");
-            return Err(Error::invalid(OPEN, what));
+            return Err(Error::invalid_op(OPEN, what));
         }
         let reach = Reach::new(layout, settings.rollback, plan.jump_max_ms);
         let window = match &plan.dir {
@@ -74,7 +74,7 @@ impl Worker {
         }
         let generator =
             Generator::with_observer(layout, worker, 0, settings, granted, clock, plan.observer)
-                .map_err(|error| Error::invalid(OPEN, error.to_string()))?;
+                .map_err(|error| Error::invalid_op(OPEN, error.to_string()))?;
         Ok(Self { generator, reach, window: window.map(Mutex::new), name })
     }
 
@@ -131,7 +131,7 @@ impl Worker {
     }
 
     pub(crate) fn refused(&self, why: Refusal) -> Error {
-        Error::refused("mint", &self.name, why)
+        Error::refused(&self.name, why)
     }
 
     fn forked(&self) -> Error {

@@ -41,9 +41,9 @@ use snowmint_coord::verbs::{Failure, StoreOver};
 use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
 use tonic::{Code, Status};
 
+use crate::Settings;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, Written, name};
 use crate::place::Place;
-use crate::{OPEN, Settings};
 use client::Client;
 use message::{
     Compare, CompareTarget, DeleteRangeRequest, Is, KeyValue, PutRequest, RangeRequest, Request,
@@ -89,10 +89,10 @@ impl std::fmt::Debug for Etcd {
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
     let label = crate::label("etcd", url);
-    let place = Place::parse(url, PORT, &label, FORM).map_err(|kind| Error::new(OPEN, kind))?;
+    let place = Place::parse(url, PORT, &label, FORM)?;
     let prefix = format!("{}/snowmint/{namespace}/", place.path);
     let keys = Etcd {
-        client: Client::new(place).map_err(|kind| Error::new(OPEN, kind))?,
+        client: Client::new(place)?,
         namespace: namespace.into(),
         prefix,
         label,
@@ -240,7 +240,7 @@ impl Keys for Etcd {
         let found = self::cluster(cluster);
         match &batch.server {
             // The transaction may have moved marks on that cluster, but the error grants nothing.
-            Some(expected) if *expected != found => Err(Failure::Refused(ErrorKind::OtherStore {
+            Some(expected) if *expected != found => Err(Failure::from(ErrorKind::OtherStore {
                 witness: format!("what {} keeps", self.label),
                 expected: format!("server {expected}"),
                 found: format!("server {found}"),

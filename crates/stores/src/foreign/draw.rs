@@ -62,7 +62,7 @@ impl Shared {
         let Some((_, peer)) = PEERS.into_iter().find(|(name, _)| *name == system) else {
             let what = "an origin is SYSTEM+URL, and SYSTEM leaf, tinyid or cosid, such as \
                         leaf+mysql://USER:PASSWORD@HOST/DATABASE";
-            return Err(Error::invalid("open origin", what));
+            return Err(Error::invalid_op("open origin", what));
         };
         Self::open(peer, url)
     }
@@ -176,5 +176,5 @@ async fn row(step: &mut Step<'_>, shape: &Shape, key: &str) -> Result<Standing> 
 }
 
 fn senseless(key: &str, why: &str) -> Error {
-    Error::invalid(OP, format!("key {key:?} of the other system: {why}"))
+    Error::invalid_op(OP, format!("key {key:?} of the other system: {why}"))
 }

@@ -202,6 +202,6 @@ impl Foreign {
              mysql://USER:PASSWORD@HOST/DATABASE or postgres://…",
             self.label()
         );
-        Error::invalid(redis::OP, what)
+        Error::invalid_op(redis::OP, what)
     }
 }

@@ -70,9 +70,9 @@ impl Counters {
                     "{label}: name one server by redis://USER:PASSWORD@HOST:PORT/DATABASE, or some of a cluster's \
                      by redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT"
                 );
-                return Err(Error::invalid(OP, what));
+                return Err(Error::invalid_op(OP, what));
             }
-            let address = Address::read(url, &label).map_err(|kind| Error::new(OP, kind))?;
+            let address = Address::read(url, &label)?;
             let explained = |error| explain(OP, &label, error);
             let mut link = Link::open(address.clone()).await.map_err(explained)?;
             let servers = link.each(&address).await.map_err(explained)?;

@@ -65,7 +65,7 @@ impl Tables {
                 ),
             }),
         };
-        opened.map_err(|kind| Error::new(OP, kind))
+        opened.map_err(Error::from)
     }
 
     /// Returns the location of the database, whatever the user.

@@ -28,12 +28,12 @@ pub fn tree_workers(url: &str) -> BoxFuture<'_, Result<Vec<Worker>>> {
     Box::pin(async move {
         let label = crate::label("ZooKeeper", url);
         if !url.starts_with("zookeeper://") {
-            return Err(Error::invalid(
+            return Err(Error::invalid_op(
                 OP,
                 format!("{label}: this tree lies in ZooKeeper: {FORM}"),
             ));
         }
-        let place = Place::parse(url, PORT, &label, FORM).map_err(|kind| Error::new(OP, kind))?;
+        let place = Place::parse(url, PORT, &label, FORM)?;
         let path = if place.path.is_empty() { USUAL } else { &place.path };
         let link = Link::new(&place);
         let found = read(&link, path).await;

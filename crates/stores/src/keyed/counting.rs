@@ -126,7 +126,7 @@ impl<K: Keys> Keyed<K> {
             return Ok(None);
         }
         let label = self.keys.label();
-        if record.check_form(&label).and_then(|()| check_server(&label, &record, &head)).is_err() {
+        if record.check_form(&label).is_err() || check_server(&label, &record, &head).is_err() {
             return Ok(None);
         }
         let known = Arc::new(KnownStore { store, record, server: head.server });
@@ -150,12 +150,12 @@ fn agreed<E>(
             let writes = taken.writes.saturating_add(writes_more);
             Ok(Segment { writes, ..segment })
         }
-        (Err(refused), None) => Err(Failure::Refused(refused)),
+        (Err(refused), None) => Err(Failure::from(refused)),
         (decided, taken) => {
             let what = format!(
                 "the server counted {taken:?} where the rule says {decided:?}, of {reserve:?} on {row:?}"
             );
-            Err(Failure::Refused(ErrorKind::Internal { what }))
+            Err(Failure::from(ErrorKind::Internal { what }))
         }
     }
 }
@@ -189,7 +189,7 @@ mod tests {
             };
             match agreed::<()>(&reserve, &counted, 2) {
                 Ok(segment) => Ok(segment),
-                Err(Failure::Refused(kind)) => Err(kind.code()),
+                Err(Failure::Rejected(error)) => Err(error.kind().code()),
                 Err(other) => panic!("{other:?}"),
             }
         };

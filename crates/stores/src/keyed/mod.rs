@@ -196,7 +196,7 @@ pub trait Keys: fmt::Debug + Send + Sync + 'static {
     /// Rejects a call on a closed handle.
     fn check_open(&self) -> Result<(), Failure<Self::Error>> {
         if self.closed().load(Ordering::SeqCst) {
-            return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
+            return Err(Failure::from(ErrorKind::Closed { what: self.label() }));
         }
         Ok(())
     }
@@ -241,12 +241,12 @@ impl<K: Keys> Keyed<K> {
         let head = self.keys.head().await?;
         if let Some(entry) = &head.store {
             let found = StoreRecord::read(name::STORE, &entry.value)?;
-            return found.check_form(&self.keys.label()).map_err(Failure::Refused);
+            return found.check_form(&self.keys.label()).map_err(Failure::from);
         }
         if !make {
-            return Err(Failure::Refused(crate::not_made(&self.keys.label())));
+            return Err(Failure::from(crate::not_made(&self.keys.label())));
         }
-        let id = random::incarnation().map_err(|error| error.kind().clone())?.to_string();
+        let id = random::incarnation()?.to_string();
         let record = StoreRecord::new(id, head.server).write()?;
         let namespace = NamespaceRow::default().write()?;
         let new = [(name::STORE, record), (name::NAMESPACE, namespace)];

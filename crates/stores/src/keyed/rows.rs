@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use snowmint_coord::member::MemberRow;
 use snowmint_coord::verbs::{Answer, NamespaceRow, Rows};
-use snowmint_coord::{Definition, ErrorKind, Incarnation, Pool, SlotRow, StoreIdentity};
+use snowmint_coord::{Definition, Error, Incarnation, Pool, SlotRow, StoreIdentity};
 use snowmint_core::UnixMillis;
 
 use super::record::Note;
@@ -23,7 +23,7 @@ impl<K: Keys> Rows for Step<K> {
         self.head.clock
     }
 
-    fn check_server(&self) -> Result<(), ErrorKind> {
+    fn check_server(&self) -> Result<(), Error> {
         Self::check_server(self)
     }
 

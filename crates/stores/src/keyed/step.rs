@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use snowmint_coord::verbs::{Access, Failure, NamespaceRow, Seen, emptied};
-use snowmint_coord::{ErrorKind, StoreIdentity};
+use snowmint_coord::{Error, ErrorKind, StoreIdentity};
 use snowmint_core::UnixMillis;
 
 use super::known::{self, Known};
@@ -73,7 +73,7 @@ impl<K: Keys> Step<K> {
     fn with_head(keys: Arc<K>, known: Arc<Known>, head: Head, access: Access) -> Done<K, Self> {
         let Some(entry) = &head.store else {
             let what = format!("its key {} is gone", name::STORE);
-            return Err(Failure::Refused(emptied(&keys.label(), &what)));
+            return Err(Failure::from(emptied(&keys.label(), &what)));
         };
         let mut store = StoreRecord::read(name::STORE, &entry.value)?;
         store.check_form(&keys.label())?;
@@ -156,7 +156,7 @@ impl<K: Keys> Step<K> {
         Ok(version)
     }
 
-    pub(super) fn check_server(&self) -> Result<(), ErrorKind> {
+    pub(super) fn check_server(&self) -> Result<(), Error> {
         check_server(&self.keys.label(), &self.store, &self.head)
     }
 
@@ -270,7 +270,7 @@ impl<K: Keys> Step<K> {
             // The rows that this step depends on are unchanged.
             let kept = self.read.values().map(|entry| entry.written.saturating_add(more)).max();
             let found = after.max(kept.unwrap_or(0));
-            return Err(Failure::Refused(ErrorKind::StoreWentBack { witness, seen, found }));
+            return Err(Failure::from(ErrorKind::StoreWentBack { witness, seen, found }));
         }
         let version_after = |before| K::version_after(before, counted);
         self.known.keep(&self.head, self.batch, counted, version_after);
@@ -311,7 +311,7 @@ impl<K: Keys> Step<K> {
 }
 
 /// Rejects marks left by another server, which may have had newer ones.
-pub(super) fn check_server(label: &str, store: &StoreRecord, head: &Head) -> Result<(), ErrorKind> {
+pub(super) fn check_server(label: &str, store: &StoreRecord, head: &Head) -> Result<(), Error> {
     let is_same = match (&store.server, &head.server) {
         // Older records name only the run of a Redis server.
         (Some(kept), Some(found)) => {
@@ -326,9 +326,10 @@ pub(super) fn check_server(label: &str, store: &StoreRecord, head: &Head) -> Res
         Some(server) => format!("server {server}"),
         None => "a server that keeps what it acknowledged".into(),
     };
-    Err(ErrorKind::OtherStore {
+    let kind = ErrorKind::OtherStore {
         witness: format!("what {label} keeps"),
         expected: said(&store.server),
         found: said(&head.server),
-    })
+    };
+    Err(kind.into())
 }

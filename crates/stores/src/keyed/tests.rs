@@ -99,7 +99,7 @@ impl Keys for Contended {
     }
 
     fn explain(&self, error: Self::Error) -> Error {
-        Error::internal("", error.to_string())
+        Error::internal_op("", error.to_string())
     }
 
     fn closed(&self) -> &AtomicBool {

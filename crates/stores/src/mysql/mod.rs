@@ -136,12 +136,12 @@ struct MySql {
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
     let label = label("MySQL", url);
-    let (failover, url) = Failover::of_url(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
-    let pool = pool(&url, &label).map_err(|kind| Error::new(OPEN, kind))?;
+    let (failover, url) = Failover::of_url(url, &label)?;
+    let pool = pool(&url, &label)?;
     let prepared = schema::prepare(&pool, &label, settings.make).await;
     let message = prepared
         .map_err(|failure| failure.into_error(&label, |error| explain(OPEN, &label, error)))?;
-    let own = own(&url, &label, message).map_err(|kind| Error::new(OPEN, kind))?;
+    let own = own(&url, &label, message)?;
     let namespace = namespace.into();
     Ok(Arc::new(StoreOver::over(MySql { pool, own, namespace, label, failover, message })))
 }
@@ -233,8 +233,7 @@ impl Backend for MySql {
 
     fn explain(&self, error: sqlx::Error) -> Error {
         if number(&error) == Some(NO_SUCH_TABLE) {
-            let kind = emptied(&self.label, "its tables are gone");
-            return Error::from(kind).with_source(error);
+            return emptied(&self.label, "its tables are gone").with_source(error);
         }
         explain("", &self.label, error)
     }

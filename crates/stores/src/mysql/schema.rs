@@ -132,11 +132,11 @@ pub(super) async fn prepare(
     }
     if !make_them {
         session.roll_back().await.map_err(Failure::Backend)?;
-        return Err(Failure::Refused(not_brought(label, found, STEPS)));
+        return Err(Failure::from(not_brought(label, found, STEPS)));
     }
     if number(&mut session, LOCK).await? != 1 {
         let what = format!("{label}, where another process has been making tables for long,");
-        return Err(Failure::Refused(ErrorKind::Unavailable { what }));
+        return Err(Failure::from(ErrorKind::Unavailable { what }));
     }
     let made = make(&mut session, label).await;
     session.run(UNLOCK.into(), Vec::new()).await.map_err(Failure::Backend)?;
@@ -183,7 +183,7 @@ pub(super) async fn check_settings(
     match wrong_setting(&found) {
         Some((name, value, right)) => {
             let value = if value.is_empty() { "not told" } else { value };
-            Err(Failure::Refused(set_to_lose(label, &format!("{name} = {value}"), right)))
+            Err(Failure::from(set_to_lose(label, &format!("{name} = {value}"), right)))
         }
         None => Ok(()),
     }

@@ -58,7 +58,7 @@ use snowmint_core::UnixMillis;
 use crate::sql::own::Own;
 use crate::sql::server::{Failover, mute};
 use crate::sql::{Opening, Session as _, Tx, network};
-use crate::{OPEN, Settings, label};
+use crate::{Settings, label};
 pub(crate) use connections::Connections;
 use connections::is_of_pooler;
 pub(crate) use session::PostgresSession;
@@ -113,8 +113,8 @@ struct Postgres {
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
     let label = label("PostgreSQL", url);
-    let (failover, url) = Failover::of_url(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
-    let connections = || Connections::to(&url, &label).map_err(|kind| Error::new(OPEN, kind));
+    let (failover, url) = Failover::of_url(url, &label)?;
+    let connections = || Connections::to(&url, &label).map_err(Error::from);
     let mut store = Postgres {
         connections: connections()?,
         own: Own::made_by(connections()?.pool),
@@ -213,8 +213,7 @@ impl Backend for Postgres {
     fn explain(&self, error: sqlx::Error) -> Error {
         let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
         if code == UNDEFINED_TABLE {
-            let kind = emptied(&self.label, "its tables are gone");
-            return Error::from(kind).with_source(error);
+            return emptied(&self.label, "its tables are gone").with_source(error);
         }
         explain("", &self.label, error)
     }

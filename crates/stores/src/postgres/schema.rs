@@ -118,7 +118,7 @@ pub(super) async fn prepare(
     }
     if !make {
         session.roll_back().await.map_err(Failure::Backend)?;
-        return Err(Failure::Refused(not_brought(label, found, STEPS)));
+        return Err(Failure::from(not_brought(label, found, STEPS)));
     }
     session.run(LOCK.into(), Vec::new()).await.map_err(Failure::Backend)?;
     let found = version(&mut session, TABLES).await?;
@@ -141,7 +141,7 @@ pub(super) async fn check_settings(
     let found = text(session, query).await?;
     if found != "on/on" {
         let found = format!("fsync/full_page_writes = {found}");
-        return Err(Failure::Refused(set_to_lose(label, &found, "on, both of them")));
+        return Err(Failure::from(set_to_lose(label, &found, "on, both of them")));
     }
     Ok(())
 }

@@ -108,7 +108,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
 
 async fn connect(url: &str, namespace: &str) -> Result<Redis> {
     let label = crate::label("Redis", url);
-    let address = Address::read(url, &label).map_err(|kind| Error::new(OPEN, kind))?;
+    let address = Address::read(url, &label)?;
     let by_run = address.by_run;
     let mut link = Link::open(address).await.map_err(|error| explain(OPEN, &label, error))?;
     let root = format!("snowmint:{{{namespace}}}");

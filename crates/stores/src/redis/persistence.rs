@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::{RedisResult, from_redis_value};
-use snowmint_coord::ErrorKind;
 use snowmint_coord::verbs::{Failure, set_to_lose};
+use snowmint_coord::{Error, ErrorKind};
 
 use super::lacks_right;
 use super::link::Link;
@@ -27,19 +27,20 @@ pub(super) async fn check(
 ) -> Result<(), Failure<redis::RedisError>> {
     let found = settings(link, key).await.map_err(Failure::Backend)?;
     let is_replica = is_replica(link, key).await.map_err(Failure::Backend)?;
-    let refused = |kind: ErrorKind| {
+    let refused = |error: Error| {
         let what = format!(
-            "{kind}; or add ?{PARAMETER} to its URL, after which each restart of the server is taken for another \
-             store, which an operator must move forward"
+            "{}; or add ?{PARAMETER} to its URL, after which each restart of the server is taken for another \
+             store, which an operator must move forward",
+            error.message()
         );
-        Err(Failure::Refused(ErrorKind::UnsafeStore { what }))
+        Err(Failure::from(ErrorKind::UnsafeStore { what }))
     };
     if is_replica {
         let what = format!(
             "{label} is a replica, which takes back what was written to it when it follows its primary anew; name \
              the primary in the URL"
         );
-        return Err(Failure::Refused(ErrorKind::UnsafeStore { what }));
+        return Err(Failure::from(ErrorKind::UnsafeStore { what }));
     }
     for (name, right) in [
         (LOG, "yes"),
@@ -59,7 +60,7 @@ pub(super) async fn check(
                     "{label} does not say what {name} is, which must be {right}; let this user ask for it \
                      (CONFIG GET)"
                 );
-                return refused(ErrorKind::UnsafeStore { what });
+                return refused(Error::unsafe_store(what));
             }
         }
     }
@@ -69,7 +70,7 @@ pub(super) async fn check(
                 "{label} has been told {LOG} yes, and loses what it acknowledges until its log is first written \
                  (INFO persistence: aof_rewrite_in_progress 0); wait for that"
             );
-            return Err(Failure::Refused(ErrorKind::UnsafeStore { what }));
+            return Err(Failure::from(ErrorKind::UnsafeStore { what }));
         }
         unlogged.store(false, Ordering::Relaxed);
     }

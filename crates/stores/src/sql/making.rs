@@ -72,7 +72,7 @@ pub(crate) async fn bring_to_newest<S: Session>(
     steps: Steps,
     found: u64,
 ) -> Done<()> {
-    let missing = missing(label, found, steps).map_err(Failure::Refused)?;
+    let missing = missing(label, found, steps).map_err(Failure::from)?;
     let statements: Vec<String> =
         missing.iter().flat_map(|step| step.iter().map(|&statement| statement.into())).collect();
     for statement in statements {
@@ -82,7 +82,7 @@ pub(crate) async fn bring_to_newest<S: Session>(
         Upsert::OnConflict => "ON CONFLICT (only_one) DO NOTHING",
         Upsert::OnDuplicateKey => "ON DUPLICATE KEY UPDATE only_one = 1",
     };
-    let id = random::incarnation().map_err(|error| Failure::Refused(error.kind().clone()))?;
+    let id = random::incarnation()?;
     let store = format!(
         "INSERT INTO snowmint_store (only_one, id, writes, row_changes) VALUES (1, ?, 0, 0) {keep}"
     );

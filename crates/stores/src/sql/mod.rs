@@ -125,7 +125,7 @@ impl<S: Session> Tx<S> {
         let rows = session.fetch(opening.query.to_owned(), Vec::new()).await;
         let mut rows = rows.map_err(Failure::Backend)?;
         // Occurs during the load of a dump, which fills one table after the other.
-        let empty = || Failure::Refused(emptied("the database", "the store's row is missing"));
+        let empty = || Failure::from(emptied("the database", "the store's row is missing"));
         let row = rows.pop().ok_or_else(empty)?;
         let mut row = Values::of(row);
         let identity = StoreIdentity { id: row.text()?, writes: row.number()? };

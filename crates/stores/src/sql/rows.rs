@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use snowmint_coord::member::MemberRow;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::verbs::{Failure, NamespaceRow, Rows};
-use snowmint_coord::{Definition, ErrorKind, Incarnation, Pool, SlotRow, StoreIdentity};
+use snowmint_coord::{Definition, Error, Incarnation, Pool, SlotRow, StoreIdentity};
 use snowmint_core::UnixMillis;
 
 use super::{Done, Session, Table, Tx, Value, counted_changes, damaged};
@@ -28,8 +28,8 @@ impl<S: Session> Rows for Tx<S> {
         self.clock
     }
 
-    fn check_server(&self) -> Result<(), ErrorKind> {
-        self.misplaced.clone().map_or(Ok(()), Err)
+    fn check_server(&self) -> Result<(), Error> {
+        self.misplaced.clone().map_or(Ok(()), |kind| Err(kind.into()))
     }
 
     async fn members(&mut self) -> Done<Vec<MemberRow>> {

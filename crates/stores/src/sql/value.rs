@@ -28,7 +28,7 @@ impl Value {
     /// Returns a number that must be stored exactly: columns have 63 bits and a sign.
     pub(crate) fn exact(what: &str, value: u64) -> Done<Self> {
         i64::try_from(value).map(Self::Integer).map_err(|_| {
-            Failure::Refused(ErrorKind::Invalid {
+            Failure::from(ErrorKind::Invalid {
                 what: format!("{what} {value} is above {}, the highest that can be kept", i64::MAX),
             })
         })

@@ -134,7 +134,7 @@ impl File {
         let mut state = Arc::clone(&self.state).lock_owned().await;
         match &*state {
             State::Closed => {
-                return Err(Failure::Refused(ErrorKind::Closed { what: self.label() }));
+                return Err(Failure::from(ErrorKind::Closed { what: self.label() }));
             }
             // A write now would be lost with a file that was replaced or removed. Stale rows are
             // read again, since an operator may have moved them forward.
@@ -149,7 +149,7 @@ impl File {
             // Opening would return no better reason, and a new file would forget everything.
             if !self.path.exists() {
                 let what = format!("{} (the file is gone)", self.label());
-                return Err(Failure::Refused(ErrorKind::Unavailable { what }));
+                return Err(Failure::from(ErrorKind::Unavailable { what }));
             }
             tracing::warn!(file = %self.path.display(), "opening the store's file again");
             *state = State::Open(Live::open(self.path.clone(), self.pages_max, How::Again).await?);
@@ -334,14 +334,14 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     let shown = path.display();
     if path.to_str().is_none_or(|text| text.is_empty() || text.contains('\0')) {
         let what = format!("{shown:?} is no path of a SQLite file; write sqlite:PATH");
-        return Err(Error::invalid(OPEN, what));
+        return Err(Error::invalid_op(OPEN, what));
     }
     if path.as_os_str() == ":memory:" {
         let what = "SQLite in memory keeps nothing; the URL of a store in memory is memory:";
-        return Err(Error::invalid(OPEN, what));
+        return Err(Error::invalid_op(OPEN, what));
     }
     std::path::absolute(path).map_err(|error| {
         let what = format!("{shown:?} is no path of a SQLite file");
-        Error::invalid(OPEN, what).with_source(error)
+        Error::invalid_op(OPEN, what).with_source(error)
     })
 }

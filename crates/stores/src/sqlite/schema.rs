@@ -105,7 +105,7 @@ pub(super) async fn prepare(
     // A connection that is dropped in the middle rolls back.
     sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await.map_err(Failure::Backend)?;
     let found = version(connection).await?;
-    for step in missing(path, found, steps).map_err(Failure::Refused)? {
+    for step in missing(path, found, steps).map_err(Failure::from)? {
         for statement in *step {
             sqlx::query(*statement).execute(&mut *connection).await.map_err(Failure::Backend)?;
         }
@@ -147,7 +147,7 @@ pub(super) async fn look(
     if found == newest(STEPS) {
         return Ok(());
     }
-    Err(Failure::Refused(not_brought(path, found, STEPS)))
+    Err(Failure::from(not_brought(path, found, STEPS)))
 }
 
 /// Returns the total of changes that the rows with marks have counted.

@@ -102,7 +102,7 @@ impl Session for SqliteSession {
 
 /// Returns the error for a file with rows older than its store's row.
 pub(super) fn went_back(label: &str, (seen, found): (u64, u64)) -> Failure<sqlx::Error> {
-    Failure::Refused(ErrorKind::StoreWentBack {
+    Failure::from(ErrorKind::StoreWentBack {
         witness: format!("the number of changes to rows of {label}"),
         seen,
         found,

@@ -24,7 +24,9 @@ pub(super) fn explain(op: &'static str, label: &str, error: Error) -> CoordError
         }
         Error::QuotaExceeded => ErrorKind::StorageFull { what },
         Error::BadArguments(why) => ErrorKind::Invalid { what: format!("{label}: {why}") },
-        Error::NoNode => emptied(label, "a node that is always there is gone"),
+        Error::NoNode => {
+            return emptied(label, "a node that is always there is gone").with_source(error);
+        }
         _ => ErrorKind::Internal { what: format!("{label} refused a request") },
     };
     CoordError::new(op, kind).with_source(error)

@@ -121,7 +121,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
             what: format!("{label}: no parameters are known; a URL is {FORM}"),
         })
     });
-    let place = place.map_err(|kind| CoordError::new(OPEN, kind))?;
+    let place = place?;
     let keys = Zookeeper {
         link: Link::new(&place),
         namespace: namespace.into(),

@@ -98,7 +98,7 @@ impl Door {
                 let (witness, seen, found) = (WITNESS.into(), seen.writes, found.writes);
                 Err(Error::new(op, ErrorKind::StoreWentBack { witness, seen, found }))
             }
-            Err(error) => Err(Error::new(op, error.kind().clone())),
+            Err(error) => Err(error),
         }
     }
 

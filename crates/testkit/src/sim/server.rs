@@ -114,7 +114,7 @@ pub(super) fn carry_out<L: Like>(
     }
     match &batch.server {
         // The change stands, and the caller gets an error.
-        Some(expected) if !is_server => Err(Failure::Refused(ErrorKind::OtherStore {
+        Some(expected) if !is_server => Err(Failure::from(ErrorKind::OtherStore {
             witness: "what the simulated keys keep".into(),
             expected: expected.clone(),
             found: stored.server.map(said).unwrap_or_default(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use snowmint_coord::journal::{self, DataDir, Past};
-use snowmint_coord::{Definition, ErrorKind, Recalled, StoreIdentity};
+use snowmint_coord::{Definition, Error, ErrorKind, Recalled, StoreIdentity};
 
 use super::{Finding, good, warning, wrong};
 
@@ -26,7 +26,7 @@ pub(super) fn look(dir: &Path, namespace: &str) -> Journal {
     let past = match DataDir::lock(dir).and_then(journal::examine) {
         Ok(Some(past)) => past,
         Ok(None) => return Journal::Said(None),
-        Err(error) => return Journal::Said(Some(unusable(dir, error.kind()))),
+        Err(error) => return Journal::Said(Some(unusable(dir, &error))),
     };
     let written_for = &past.record.namespace;
     if written_for.is_empty() || written_for == namespace {
@@ -42,13 +42,13 @@ pub(super) fn look(dir: &Path, namespace: &str) -> Journal {
     )))
 }
 
-fn unusable(dir: &Path, kind: &ErrorKind) -> Finding {
-    match kind {
+fn unusable(dir: &Path, error: &Error) -> Finding {
+    match error.kind() {
         ErrorKind::Locked { .. } => {
             let shown = dir.display();
             good(ABOUT, format!("A running server uses {shown}, so its journal is not looked at."))
         }
-        kind => wrong(ABOUT, format!("It cannot be used: {kind}.")),
+        _ => wrong(ABOUT, format!("It cannot be used: {}.", error.message())),
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) fn against(past: &Past, store: &Store<'_>) -> Finding {
         }
     };
     if let Err(error) = recalled {
-        return wrong(ABOUT, format!("A server would not mint: {}.", error.kind()));
+        return wrong(ABOUT, format!("A server would not mint: {}.", error.message()));
     }
     if let Some(sentence) = above(past, definitions) {
         return wrong(ABOUT, sentence);

@@ -129,7 +129,7 @@ impl Beside {
     /// # Errors
     /// `Invalid` for a malformed name, `Conflict` for one that is known already.
     fn add(&self, name: &str, place: &Arc<dyn StorePlace>) -> Result<()> {
-        check_name("store", name).map_err(|kind| Error::new("add store", kind))?;
+        check_name("store", name)?;
         let added = self.neighbour_at(name, place);
         let mut all = self.all();
         if all.contains_key(name) {
@@ -173,7 +173,7 @@ impl Beside {
         let mut outcome = Ok(());
         while let Some(closed) = closing.join_next().await {
             let failed =
-                |error: tokio::task::JoinError| Error::internal("close", error.to_string());
+                |error: tokio::task::JoinError| Error::internal_op("close", error.to_string());
             outcome = outcome.and(closed.map_err(failed).and_then(|closed| closed));
         }
         outcome
@@ -235,7 +235,7 @@ fn open(neighbour: Arc<Neighbour>) -> Pin<Box<dyn Future<Output = Result<Node>> 
                 store.namespace(),
                 neighbour.namespace
             );
-            return Err(Error::internal("open store", what));
+            return Err(Error::internal_op("open store", what));
         }
         Node::open(store, neighbour.settings.clone(), neighbour.parts.clone()).await
     })
@@ -271,7 +271,7 @@ impl Neighbour {
         let node = tokio::select! {
             biased;
             opened = &mut opening => {
-                opened.map_err(|error| Error::internal("open store", error.to_string()))??
+                opened.map_err(|error| Error::internal_op("open store", error.to_string()))??
             }
             () = self.parts.timer.sleep_ms(self.settings.store_call_ms) => {
                 opening.abort();

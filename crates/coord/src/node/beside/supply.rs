@@ -215,7 +215,7 @@ impl Supply {
 }
 
 fn lost() -> Error {
-    Error::internal("open source", "a store was not asked")
+    Error::internal_op("open source", "a store was not asked")
 }
 
 impl Reached {

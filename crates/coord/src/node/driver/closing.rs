@@ -54,7 +54,7 @@ impl Driver {
     /// Closes the node in this order: generators, journal, store.
     pub(super) async fn close(&mut self) -> Result<()> {
         let why = closed();
-        let reasons = vec![Reason::new(why.kind().code(), why.kind().to_string())];
+        let reasons = vec![Reason::new(why.kind().code(), why.message())];
         *self.core.readiness.lock().unwrap_or_else(PoisonError::into_inner) =
             Readiness { ready: false, reasons, without_store_until: None };
         self.core.end_sources();
@@ -144,7 +144,7 @@ async fn release_all(
     let mut outcome = Ok(());
     while let Some(answer) = sent.join_next().await {
         let answer =
-            answer.unwrap_or_else(|error| Err(Error::internal("release", error.to_string())));
+            answer.unwrap_or_else(|error| Err(Error::internal_op("release", error.to_string())));
         match answer.as_ref().map_err(Error::kind) {
             Ok(()) | Err(ErrorKind::Fenced { .. }) => {}
             Err(_) => outcome = outcome.and(answer),

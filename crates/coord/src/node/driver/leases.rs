@@ -72,7 +72,7 @@ impl Driver {
                 Ok(answers) => answers,
                 Err(error) => vec![Err(error); items.len()],
             };
-            let missing = || Err(Error::internal("extend", "the store answered too few items"));
+            let missing = || Err(Error::internal_op("extend", "the store answered too few items"));
             answers.resize_with(items.len(), missing);
             Done::Extended { member, items, answers }
         });

@@ -436,7 +436,7 @@ impl Keeper {
         let Some(kept) = self.kept.as_mut() else { return Ok(Ok(())) };
         let Some(journal) = kept.journal.take() else {
             let what = "a write of the journal that never ended, so what it holds is not known";
-            return Err(Error::internal("write journal", what));
+            return Err(Error::internal_op("write journal", what));
         };
         let (record, marks) = (kept.whole(), Vec::new());
         let write = Write { number: kept.begun, journal, record, marks, told: Waiters::default() };

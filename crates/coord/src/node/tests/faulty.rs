@@ -95,7 +95,7 @@ impl Faults {
             return Err(Error::new(op, ErrorKind::OtherStore { witness, expected, found }));
         }
         if is_among(&self.losing, op) {
-            return Err(Error::new(op, set_to_lose("the memory store", Self::LOSING, "sync on")));
+            return Err(set_to_lose("the memory store", Self::LOSING, "sync on"));
         }
         fails(&self.lacks, op).map_err(|error| {
             let mut refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner);

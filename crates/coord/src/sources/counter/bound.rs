@@ -27,7 +27,7 @@ impl CounterSource {
                  go on above it, too, and need numbers",
                 self.name
             );
-            return Err(Error::invalid("raise", what));
+            return Err(Error::invalid_op("raise", what));
         }
         let section = self.slots.of(key);
         let highest = highest.saturating_sub(self.above);

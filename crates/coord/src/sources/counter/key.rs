@@ -26,7 +26,7 @@ impl<'a> Key<'a> {
                 "a counter's key has 1 to {KEY_BYTES_MAX} bytes, not {}: name one, or a shorter one",
                 key.len()
             );
-            return Err(Error::invalid("count", what));
+            return Err(Error::invalid_op("count", what));
         }
         Ok(number(key).map_or(Self::Text(key), Self::Number))
     }

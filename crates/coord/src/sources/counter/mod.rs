@@ -176,7 +176,7 @@ impl CounterSource {
 
     fn check<'a>(&self, key: &'a [u8], count: u64) -> Result<Key<'a>> {
         if count == 0 {
-            return Err(Error::invalid("count", "0 numbers were asked for: ask for at least 1"));
+            return Err(Error::invalid_op("count", "0 numbers were asked for: ask for at least 1"));
         }
         if count > RUN_MAX {
             let (what, wanted) = (format!("numbers of a key of {}", self.name), count);

@@ -57,7 +57,7 @@ impl SegmentSource {
         let plan = self.plan.load();
         let Some(serial) = &plan.serial else { return Ok(None) };
         let now = serial.at(self.around.clock.unix_ms()).map_err(|why| {
-            Error::invalid("mint", format!("source {}, by this clock: {why}", self.name))
+            Error::invalid_op("mint", format!("source {}, by this clock: {why}", self.name))
         })?;
         let elsewhere = self.newest_elsewhere.load(Ordering::Relaxed);
         let newest = serial.of(self.refill().newest_id.max(elsewhere));

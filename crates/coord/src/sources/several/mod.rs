@@ -155,7 +155,7 @@ impl Several {
         let said: Vec<_> = shares
             .iter()
             .map(|share| {
-                let why = share.trouble().map(|error| error.kind().to_string());
+                let why = share.trouble().map(|error| error.message().into_owned());
                 format!("{}: {}", share.store, why.unwrap_or_else(|| "no numbers yet".into()))
             })
             .collect();

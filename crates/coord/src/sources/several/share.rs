@@ -105,7 +105,7 @@ impl Share {
             serves: source.is_some() && (trouble.is_none() || stock.stock > 0),
             stripe: spec.offset.zip(spec.increment),
             worker: spec.worker,
-            trouble: trouble.map(|error| error.to_string()),
+            trouble: trouble.map(|error| error.message().into_owned()),
         }
     }
 }

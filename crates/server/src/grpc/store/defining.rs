@@ -1,8 +1,6 @@
 //! Definitions by programs: by any verb, they obey every rule of the server's own definitions.
 
-use snowmint_coord::{
-    DefinedRoom, Definition, Error as StoreError, Mark, NewDefinition, Restripe, SourceSpec, Store,
-};
+use snowmint_coord::{DefinedRoom, Definition, Mark, NewDefinition, Restripe, SourceSpec, Store};
 use snowmint_wire::grpc::store::DefinitionResponse;
 use tokio::sync::MutexGuard;
 use tonic::{Response, Status};
@@ -64,7 +62,7 @@ impl At {
         };
         let (op, how) = writing.names();
         let change = async {
-            let kept = new.kept().map_err(|kind| StoreError::new(op, kind))?;
+            let kept = new.kept()?;
             // A definition that this server cannot read may come only from an operator of the
             // store.
             let new = kept.unwrap_or_else(|| new.clone());

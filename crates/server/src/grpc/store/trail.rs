@@ -131,10 +131,10 @@ pub(super) struct Why<'a>(pub(super) &'a StoreError);
 
 impl Display for Why<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = self.0.kind();
-        match kind {
-            ErrorKind::Unavailable { .. } => write!(f, "{kind}; it may have been done"),
-            _ => kind.fmt(f),
+        f.write_str(&self.0.message())?;
+        match self.0.kind() {
+            ErrorKind::Unavailable { .. } => f.write_str("; it may have been done"),
+            _ => Ok(()),
         }
     }
 }

@@ -64,7 +64,7 @@ fn refusal(error: &StoreError) -> said::Refusal {
         Retry::Now => Some(0),
         Retry::AfterMs(ms) => Some(ms),
     };
-    let message = error.kind().to_string();
+    let message = error.message().into_owned();
     let pool_full = full.map(pool_full);
     said::Refusal { code, texts, numbers, pool_full, retry_after_ms, message }
 }
