@@ -44,7 +44,7 @@ pub(super) fn identity(answer: said::IdentityResponse) -> Result<StoreIdentity> 
 }
 
 pub(super) fn members(answer: said::MembersResponse) -> Result<Vec<MemberInfo>> {
-    answer.members.into_iter().map(|info| member(info)).collect()
+    answer.members.into_iter().map(member).collect()
 }
 
 fn member(info: said::MemberInfo) -> Result<MemberInfo> {
@@ -107,7 +107,7 @@ pub(super) fn taken(answer: said::TakeResponse, member: Incarnation) -> Result<T
 }
 
 pub(super) fn slots(answer: said::WorkersResponse) -> Result<Vec<SlotInfo>> {
-    answer.slots.into_iter().map(|info| slot(info)).collect()
+    answer.slots.into_iter().map(slot).collect()
 }
 
 fn slot(slot: said::Slot) -> Result<SlotInfo> {
