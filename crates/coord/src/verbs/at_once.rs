@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 
 use snowmint_core::UnixMillis;
 
-use super::{Answer, Backend, Failure, StoreOver};
-use crate::error::{ErrorKind, Result, Verb};
+use super::{Answer, Backend, StoreOver};
+use crate::error::{Result, Verb};
 use crate::lease::{Extend, Extended, Mark};
 use crate::member::{Incarnation, Presence, check_presence};
 use crate::segment::{Reserve, Segment};
@@ -84,11 +84,6 @@ impl<B: Backend> StoreOver<B> {
         seen: &Seen,
         step: Answer<B::Rows, Option<u64>>,
     ) -> Result<Option<u64>> {
-        if let Err(Failure::Rejected(error)) = &step
-            && let ErrorKind::StoreWentBack { found, .. } = error.kind()
-        {
-            self.lineage.is_short(&seen.id, *found);
-        }
         let written = step.map_err(|failure| self.error(verb, failure))?;
         if let Some(writes) = written {
             self.lineage.counted(&seen.id, writes);

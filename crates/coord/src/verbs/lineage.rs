@@ -13,8 +13,8 @@ use crate::store::StoreIdentity;
 #[derive(Clone, Debug)]
 pub(super) struct SeenByHandle {
     identity: Arc<StoreIdentity>,
-    /// Count that the handle found in this history where it had seen more. Its own write, which
-    /// found that, may have raised the count past the lost writes since.
+    /// Count that the store had at least when it lacked a write of this handle's state. Since then
+    /// the handle's own write may have raised the count past the lost one.
     short: Option<u64>,
 }
 
@@ -98,10 +98,10 @@ impl Lineage {
         is_base.then_some(seen.identity)
     }
 
-    /// Records that a step of the back end's own has written to the store, and found fewer writes
-    /// than this handle has seen. The count alone may hide that from later steps.
-    pub(super) fn is_short(&self, id: &str, found: u64) {
-        if let Some(seen) = self.lock().as_mut().filter(|seen| seen.identity.id == id) {
+    /// Records that a step has written to the store, and found that it lacks an earlier write. The
+    /// count hides that from later steps.
+    pub(super) fn is_short(&self, found: u64) {
+        if let Some(seen) = self.lock().as_mut() {
             seen.short = Some(seen.short.unwrap_or(found).min(found));
         }
     }

@@ -31,6 +31,7 @@ pub use rows::{Access, Answer, Backend, Failure, NamespaceRow, Rows, Step, empti
 pub use slots::Extends;
 
 use crate::error::{Error, ErrorKind, Result, Verb};
+use crate::store::StoreIdentity;
 
 /// Maximum number of doublings of a step's duration before another attempt; the wait is random X
 /// writers may collide and few of them collide again, even on a slow machine.
@@ -150,7 +151,7 @@ impl<B: Backend> StoreOver<B> {
         // once the first server is back.
         let is_kept = V::ACCESS != Access::Read || rows.check_server().is_ok();
         let (answer, identity, begins) = match answer {
-            Ok((answer, true, begins)) => (answer, rows.commit().await?, begins),
+            Ok((answer, true, begins)) => (answer, self.committed(rows).await?, begins),
             Ok((answer, false, begins)) => {
                 let identity = rows.identity().clone();
                 rows.unchanged().await?;
@@ -168,6 +169,18 @@ impl<B: Backend> StoreOver<B> {
             self.lineage.saw(identity, V::ACCESS, begins);
         }
         Ok((answer, writes))
+    }
+
+    /// Commits a step. A store that cannot compare beforehand may find only now that it lacks an
+    /// earlier write.
+    async fn committed(&self, rows: B::Rows) -> Answer<B::Rows, StoreIdentity> {
+        let committed = rows.commit().await;
+        if let Err(Failure::Rejected(error)) = &committed
+            && let ErrorKind::StoreWentBack { found, .. } = error.kind()
+        {
+            self.lineage.is_short(*found);
+        }
+        committed
     }
 
     /// Compares the store with the seen state, and runs the verb; the first step that writes leaves

@@ -63,10 +63,18 @@ pub(super) enum CompareTarget {
     Value = 3,
 }
 
-/// Condition that a key has this revision or this value. The comparison "equal" is number 0, so it
-/// is never sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Enumeration)]
+#[repr(i32)]
+pub(super) enum CompareResult {
+    Equal = 0,
+    Greater = 1,
+}
+
+/// Condition that a key has this revision or this value, or a greater revision.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(super) struct Compare {
+    #[prost(enumeration = "CompareResult", tag = "1")]
+    pub(super) result: i32,
     #[prost(enumeration = "CompareTarget", tag = "2")]
     pub(super) target: i32,
     #[prost(bytes = "vec", tag = "3")]

@@ -42,12 +42,12 @@ use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result
 use tonic::{Code, Status};
 
 use crate::Settings;
-use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, Written, name};
+use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::place::Place;
 use client::Client;
 use message::{
-    Compare, CompareTarget, DeleteRangeRequest, Is, KeyValue, PutRequest, RangeRequest, Request,
-    RequestOp, TxnRequest, TxnResponse,
+    Compare, CompareResult, CompareTarget, DeleteRangeRequest, Is, KeyValue, PutRequest,
+    RangeRequest, Request, RequestOp, TxnRequest, TxnResponse,
 };
 
 /// Capabilities of etcd.
@@ -210,11 +210,13 @@ impl Keys for Etcd {
 
     async fn send(&self, batch: &Batch) -> Answer<Outcome> {
         let compare = |(key, version): (&String, &u64)| Compare {
+            result: CompareResult::Equal.into(),
             target: CompareTarget::Mod.into(),
             key: self.full(key),
             is: Some(Is::ModRevision(revision(*version))),
         };
         let store = batch.store.as_ref().map(|value| Compare {
+            result: CompareResult::Equal.into(),
             target: CompareTarget::Value.into(),
             key: self.full(name::STORE),
             is: Some(Is::Value(value.clone().into_bytes())),
@@ -228,13 +230,15 @@ impl Keys for Etcd {
                 None => Request::Delete(DeleteRangeRequest { key }),
             })
         };
-        // The transaction reads the last write before it, and then replaces it.
-        let key = self.full(name::WRITES);
-        let before = operation(Request::Range(RangeRequest { key, ..RangeRequest::default() }));
-        let changes = batch.changes.iter().chain(last_write).map(change);
+        let has_all = batch.after.checked_sub(1).map(|before| Compare {
+            result: CompareResult::Greater.into(),
+            target: CompareTarget::Mod.into(),
+            key: self.full(name::WRITES),
+            is: Some(Is::ModRevision(revision(before))),
+        });
         let request = TxnRequest {
-            compare: batch.expected.iter().map(compare).chain(store).collect(),
-            success: std::iter::once(before).chain(changes).collect(),
+            compare: batch.expected.iter().map(compare).chain(store).chain(has_all).collect(),
+            success: batch.changes.iter().chain(last_write).map(change).collect(),
         };
         let (answer, writes, cluster) = self.transact(&request).await?;
         let found = self::cluster(cluster);
@@ -245,12 +249,7 @@ impl Keys for Etcd {
                 expected: format!("server {expected}"),
                 found: format!("server {found}"),
             })),
-            _ if answer.succeeded => {
-                let before = answer.responses.into_iter().next().and_then(|first| first.range);
-                let before = before.and_then(|range| range.kvs.into_iter().next());
-                let after = before.map_or(Ok(0), |stored| number(stored.mod_revision))?;
-                Ok(Outcome::Done(Written { writes, after: Some(after) }))
-            }
+            _ if answer.succeeded => Ok(Outcome::Done(writes)),
             _ => Ok(Outcome::Lost),
         }
     }

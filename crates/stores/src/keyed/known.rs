@@ -38,15 +38,9 @@ impl Known {
         *self.lock() = None;
     }
 
-    /// Remembers the rows after an applied batch with this count. `version_after` returns the new
-    /// version of a key from its version before.
-    pub(super) fn keep(
-        &self,
-        head: &Head,
-        batch: Batch,
-        written: u64,
-        version_after: impl Fn(u64) -> u64,
-    ) {
+    /// Remembers the rows after an applied batch. `version_after` returns the new version of a key
+    /// from its version before.
+    pub(super) fn keep(&self, head: &Head, batch: Batch, version_after: impl Fn(u64) -> u64) {
         let mut known = self.lock();
         if batch.expected.len() > ROWS_OF_A_STEP_MAX {
             return;
@@ -58,7 +52,13 @@ impl Known {
         }
         for (key, value) in batch.changes {
             let version = version_after(batch.expected.get(&key).copied().unwrap_or(0));
-            let entry = value.map(|value| Entry { key: key.clone(), value, version, written });
+            let entry = value.map(|value| Entry {
+                key: key.clone(),
+                value,
+                version,
+                // No step reads this field of such a row.
+                written: version,
+            });
             match (key.as_str(), entry) {
                 (name::STORE, entry) => rows.head.store = entry,
                 (name::NAMESPACE, entry) => rows.head.namespace = entry,

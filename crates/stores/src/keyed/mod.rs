@@ -87,6 +87,9 @@ pub struct Batch {
     pub expected: BTreeMap<String, u64>,
     /// Keys with their new value, none to delete. All are among the expected.
     pub changes: BTreeMap<String, Option<String>>,
+    /// Last write that the server must have: [`Head::last_write`], or [`Head::writes`] where there
+    /// is none. A restored server may lack it, and the batch would hide that: it counts, too.
+    pub after: u64,
     /// Earliest time that the server's clock must show, if it has one.
     pub not_before: UnixMillis,
     /// Required server, if another may lack writes that it acknowledged.
@@ -100,27 +103,13 @@ pub struct Batch {
 /// Outcome of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Applied, as durably as the store can.
-    Done(Written),
-    /// An expected key had another version, or it was too early; nothing was done.
+    /// Applied, as durably as the store can; the count of this batch, or 0 if it changes nothing.
+    Done(u64),
+    /// The same, but the server lacks a write that came before the batch ([`Batch::after`]).
+    Short(u64),
+    /// An expected key had another version, it was too early, or a write is missing; nothing was
+    /// done.
     Lost,
-}
-
-/// Counts of an applied batch. A batch without changes has none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
-    /// Count of this batch.
-    pub writes: u64,
-    /// Count of the batch before it, or a lower one if the server lacks a write that this handle
-    /// has seen. None if it lacks none, and the count is unknown.
-    pub after: Option<u64>,
-}
-
-impl Written {
-    /// Returns the counts on a server that counts only the batches of this namespace.
-    pub const fn counted(writes: u64) -> Self {
-        Self { writes, after: Some(writes.saturating_sub(1)) }
-    }
 }
 
 /// The keys of one namespace on a server.

@@ -10,7 +10,7 @@ use snowmint_core::UnixMillis;
 
 use super::known::{self, Known};
 use super::record::{FORM, Note, Record, StoreRecord};
-use super::{Batch, Entry, Head, Keys, Outcome, Written, name};
+use super::{Batch, Entry, Head, Keys, Outcome, name};
 
 type Done<K, T> = Result<T, Failure<<K as Keys>::Error>>;
 
@@ -33,7 +33,7 @@ pub struct Step<K> {
     /// Keeper of the rows as the step leaves them.
     known: Arc<Known>,
     /// Write count seen before, if the step depends on remembered rows and reads nothing.
-    on_known: Option<u64>,
+    is_on_known: bool,
 }
 
 impl<K> fmt::Debug for Step<K> {
@@ -65,7 +65,8 @@ impl<K: Keys> Step<K> {
             return Err(Failure::Lost);
         }
         step.read = rows.entries;
-        step.on_known = Some(seen.writes);
+        step.is_on_known = true;
+        step.batch.after = seen.writes.saturating_sub(step.store.writes_more);
         step.batch.not_before = not_before;
         Ok(step)
     }
@@ -99,6 +100,7 @@ impl<K: Keys> Step<K> {
             server: head.server.clone(),
             store: Some(entry.value.clone()),
             session: head.session,
+            after: head.last_write.unwrap_or(head.writes),
             changes,
             ..Batch::default()
         };
@@ -118,7 +120,7 @@ impl<K: Keys> Step<K> {
             reads: 1,
             batch,
             known,
-            on_known: None,
+            is_on_known: false,
         })
     }
 
@@ -162,7 +164,7 @@ impl<K: Keys> Step<K> {
 
     fn read_more(&mut self) -> Done<K, ()> {
         self.reads += 1;
-        if self.on_known.is_some() { Err(Failure::Lost) } else { Ok(()) }
+        if self.is_on_known { Err(Failure::Lost) } else { Ok(()) }
     }
 
     /// Reads all rows in a folder, as they were before this step. The step depends only on those
@@ -258,23 +260,20 @@ impl<K: Keys> Step<K> {
     }
 
     pub(super) async fn commit(self) -> Done<K, StoreIdentity> {
-        let Outcome::Done(Written { writes: counted, after }) = self.keys.send(&self.batch).await?
-        else {
-            return Err(Failure::Lost);
-        };
         let more = self.store.writes_more;
-        let writes = counted.saturating_add(more);
-        let after = after.map_or(u64::MAX, |after| after.saturating_add(more));
-        if let Some(seen) = self.on_known.filter(|seen| after < *seen) {
-            let witness = format!("the number of changes in {}", self.keys.label());
-            // The rows that this step depends on are unchanged.
-            let kept = self.read.values().map(|entry| entry.written.saturating_add(more)).max();
-            let found = after.max(kept.unwrap_or(0));
-            return Err(Failure::from(ErrorKind::StoreWentBack { witness, seen, found }));
-        }
-        let version_after = |before| K::version_after(before, counted);
-        self.known.keep(&self.head, self.batch, counted, version_after);
-        Ok(StoreIdentity { id: self.store.id, writes })
+        let counted = match self.keys.send(&self.batch).await? {
+            Outcome::Done(counted) => counted,
+            Outcome::Short(_) => {
+                let witness = format!("the number of changes in {}", self.keys.label());
+                // The rows that this step depends on are unchanged.
+                let kept = self.read.values().map(|entry| entry.written).max().unwrap_or(0);
+                let (seen, found) = (self.identity.writes, kept.saturating_add(more));
+                return Err(Failure::from(ErrorKind::StoreWentBack { witness, seen, found }));
+            }
+            Outcome::Lost => return Err(Failure::Lost),
+        };
+        self.known.keep(&self.head, self.batch, |before| K::version_after(before, counted));
+        Ok(StoreIdentity { id: self.store.id, writes: counted.saturating_add(more) })
     }
 
     /// Ends a step that only read; with write access, checks that its rows are unchanged.
@@ -304,7 +303,7 @@ impl<K: Keys> Step<K> {
     async fn stands(self, expected: BTreeMap<String, u64>) -> Done<K, ()> {
         let Batch { store, session, .. } = self.batch;
         match self.keys.send(&Batch { expected, store, session, ..Batch::default() }).await? {
-            Outcome::Done(_) => Ok(()),
+            Outcome::Done(_) | Outcome::Short(_) => Ok(()),
             Outcome::Lost => Err(Failure::Lost),
         }
     }

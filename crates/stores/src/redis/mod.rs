@@ -52,7 +52,7 @@ use snowmint_coord::verbs::{Failure, StoreOver};
 use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 
-use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, Written, name};
+use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, name};
 use crate::{OPEN, Settings};
 pub(crate) use address::Address;
 pub(crate) use link::Link;
@@ -251,7 +251,7 @@ impl Keys for Redis {
         let mut arguments = self.send.prepare_invoke();
         arguments.arg(batch.not_before.get()).arg(batch.server.as_deref().unwrap_or_default());
         arguments.arg(batch.store.as_deref().unwrap_or_default());
-        arguments.arg(batch.expected.len());
+        arguments.arg(batch.after).arg(batch.expected.len());
         for (key, version) in &batch.expected {
             arguments.arg(number_of(key)).arg(name::split(key).1).arg(version);
         }
@@ -267,8 +267,7 @@ impl Keys for Redis {
         }
         let answer: i64 =
             arguments.invoke_async(&mut self.link()?).await.map_err(Failure::Backend)?;
-        Ok(u64::try_from(answer)
-            .map_or(Outcome::Lost, |writes| Outcome::Done(Written::counted(writes))))
+        Ok(u64::try_from(answer).map_or(Outcome::Lost, Outcome::Done))
     }
 
     async fn count(&self, question: &Question<'_>) -> Answer<Looked> {

@@ -1,10 +1,10 @@
 -- Executes a batch. KEYS[1] has the count of changes. ARGV[1] is the earliest time for the batch, in Unix milliseconds;
--- ARGV[2] the server's run, if each run is another store; ARGV[3] the store's record, if known; ARGV[4] the number of
--- expected fields.
+-- ARGV[2] the server's run, if each run is another store; ARGV[3] the store's record, if known; ARGV[4] the lowest count
+-- of changes; ARGV[5] the number of expected fields.
 -- Each expected field is three arguments: number of its key, field, version ('0': no such field).
 -- The changes follow, four arguments each: number of its key, field, '=' or '-', value.
--- Returns the count of changes, or -1 when a field has another version, the time is too early, or the run or the store
--- is another.
+-- Returns the count of changes, or -1 when a field has another version, the time is too early, the count too low, or the
+-- run or the store is another.
 if ARGV[1] ~= '0' then
   local now = redis.call('TIME')
   if tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000) < tonumber(ARGV[1]) then return -1 end
@@ -14,8 +14,9 @@ if ARGV[3] ~= '' then
   local store = redis.call('HGET', KEYS[1], 'store')
   if not store or string.match(store, '^%d+ (.*)$') ~= ARGV[3] then return -1 end
 end
-local at = 5
-for _ = 1, tonumber(ARGV[4]) do
+if tonumber(redis.call('HGET', KEYS[1], 'writes') or '0') < tonumber(ARGV[4]) then return -1 end
+local at = 6
+for _ = 1, tonumber(ARGV[5]) do
   local value = redis.call('HGET', KEYS[tonumber(ARGV[at])], ARGV[at + 1])
   local version = value and string.match(value, '^%d+') or '0'
   if version ~= ARGV[at + 2] then return -1 end

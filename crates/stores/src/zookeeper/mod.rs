@@ -33,7 +33,6 @@
 
 mod failure;
 mod link;
-mod newest;
 mod path;
 
 use std::collections::HashSet;
@@ -50,9 +49,8 @@ use zookeeper_client::{
     MultiWriteResult, MultiWriter, Stat,
 };
 
-use self::newest::{Newest, is_later};
 use crate::keyed::name::WRITES;
-use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, Written, name};
+use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::place::Place;
 use crate::{OPEN, Settings};
 use failure::explain;
@@ -93,7 +91,6 @@ struct Zookeeper {
     version_max: i32,
     /// Folders that were seen or made.
     folders: Mutex<HashSet<String>>,
-    newest: Newest,
 }
 
 impl std::fmt::Debug for Zookeeper {
@@ -130,7 +127,6 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         closed: AtomicBool::new(false),
         version_max: VERSION_MAX,
         folders: Mutex::default(),
-        newest: Newest::default(),
     };
     if let Err(error) = keys.link.client().await {
         let why = match &error {
@@ -285,6 +281,12 @@ fn entry_version(of_node: i32) -> u64 {
     u64::from(of_node.cast_unsigned()) + 1
 }
 
+/// Returns whether one version of a node came after another.
+const fn is_later(version: u64, than: u64) -> bool {
+    let ahead = version.wrapping_sub(than) & 0xffff_ffff;
+    ahead != 0 && ahead < 0x8000_0000
+}
+
 /// Returns the version of the node from which an entry was made.
 fn version(of_entry: u64) -> i32 {
     u32::try_from(of_entry.saturating_sub(1)).unwrap_or(u32::MAX).cast_signed()
@@ -310,6 +312,11 @@ impl Keys for Zookeeper {
 
     fn version_after(before: u64, _writes: u64) -> u64 {
         before.saturating_add(1)
+    }
+
+    /// ZooKeeper cannot compare the count of writes in a transaction, so each step reads it first.
+    fn knows(&self) -> bool {
+        false
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -352,9 +359,6 @@ impl Keys for Zookeeper {
                     (head.at, head.last_write) = (head.writes, Some(entry.version));
                 }
             }
-        }
-        if let (Some(store), Some(version)) = (&head.store, head.last_write) {
-            self.newest.saw(&store.value, version);
         }
         Ok(head)
     }
@@ -399,8 +403,6 @@ impl Keys for Zookeeper {
             return Ok(Outcome::Lost);
         }
         self.make_ready(&client, batch).await?;
-        // The batch comes after everything that this handle has seen until now.
-        let newest = self.newest.of(batch.store.as_deref());
         let mut writer = client.new_multi_writer();
         self.fill(&mut writer, batch).map_err(Failure::Backend)?;
         let results = match within(writer.commit()).await {
@@ -420,15 +422,12 @@ impl Keys for Zookeeper {
         match results.last() {
             Some(MultiWriteResult::SetData { stat }) => {
                 let writes = number(stat.mzxid)?;
-                let version = entry_version(stat.version);
-                let lacks_some = newest.is_some_and(|newest| !is_later(version, newest));
-                let written = batch.changes.get(name::STORE).cloned().flatten();
-                if let Some(store) = written.as_ref().or(batch.store.as_ref()) {
-                    self.newest.saw(store, version);
-                }
-                Ok(Outcome::Done(Written { writes, after: lacks_some.then_some(0) }))
+                // A request that waited for a connection may reach a server that was restored.
+                let has_all =
+                    batch.after == 0 || is_later(entry_version(stat.version), batch.after);
+                Ok(if has_all { Outcome::Done(writes) } else { Outcome::Short(writes) })
             }
-            _ => Ok(Outcome::Done(Written::default())),
+            _ => Ok(Outcome::Done(0)),
         }
     }
 
@@ -450,6 +449,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn versions_are_compared_past_their_restart() {
+        assert!(is_later(2, 1) && !is_later(1, 1) && !is_later(1, 2));
+        // Versions of entries are 1 to 2^32.
+        assert!(is_later(1, 1 << 32) && !is_later(1 << 32, 1));
+    }
+
+    #[test]
     fn the_docs_show_the_capabilities() {
         assert!(CAPABILITIES.shown_in(include_str!("mod.rs")));
     }
@@ -469,7 +475,6 @@ mod tests {
             closed: AtomicBool::new(false),
             version_max: 3,
             folders: Mutex::default(),
-            newest: Newest::default(),
         };
         keys.prepare().await.unwrap();
         let key = "source/orders".to_owned();

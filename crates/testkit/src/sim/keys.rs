@@ -244,7 +244,7 @@ impl<L: Like> Keys for SimKeys<L> {
 
     fn knows(&self) -> bool {
         // A server that counts for itself, and marks its runs, has to be seen in each step.
-        !L::COUNTS || lock(&self.address).keyspace.0.server.is_none()
+        !L::LAGS && (!L::COUNTS || lock(&self.address).keyspace.0.server.is_none())
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -7,9 +7,7 @@ use snowmint_coord::segment::SegmentRow;
 use snowmint_coord::verbs::Failure;
 use snowmint_coord::{ErrorKind, Mark};
 use snowmint_core::UnixMillis;
-use snowmint_stores::keyed::{
-    Batch, Counted, Entry, Looked, Outcome, Question, Taken, Written, name,
-};
+use snowmint_stores::keyed::{Batch, Counted, Entry, Looked, Outcome, Question, Taken, name};
 
 use super::keys::Broken;
 
@@ -101,7 +99,12 @@ pub(super) fn carry_out<L: Like>(
     if !stands::<L>(stored, batch) || (L::COUNTS && !is_server) {
         return Ok(Outcome::Lost);
     }
-    let before = stored.keys.get(name::WRITES).map_or(stored.writes, |last| last.written);
+    let last = stored.keys.get(name::WRITES).map_or(stored.writes, |last| last.version);
+    let has_all = last >= batch.after;
+    // ZooKeeper has no such comparison, and the version of its key shows it afterwards.
+    if !has_all && !L::LAGS {
+        return Ok(Outcome::Lost);
+    }
     if !batch.changes.is_empty() {
         stored.writes += 1 + if L::COUNTS_OTHERS { others() } else { 0 };
         let writes = stored.writes;
@@ -120,8 +123,9 @@ pub(super) fn carry_out<L: Like>(
             found: stored.server.map(said).unwrap_or_default(),
         })),
         // ZooKeeper has no count for a batch without changes.
-        _ if L::LAGS && batch.changes.is_empty() => Ok(Outcome::Done(Written::default())),
-        _ => Ok(Outcome::Done(Written { writes: stored.writes, after: Some(before) })),
+        _ if L::LAGS && batch.changes.is_empty() => Ok(Outcome::Done(0)),
+        _ if !has_all => Ok(Outcome::Short(stored.writes)),
+        _ => Ok(Outcome::Done(stored.writes)),
     }
 }
 
