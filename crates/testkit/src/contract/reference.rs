@@ -42,12 +42,12 @@ struct History {
     marks: Vec<Mark>,
 }
 
-/// Returns a result without the parts that differ between two stores: `writes`, and texts of
+/// Returns a result without the parts that differ between two stores: `writes`, and the causes of
 /// errors.
 fn comparable<T: std::fmt::Debug>(answer: &Result<T>) -> String {
     match answer {
         Ok(answer) => format!("{answer:?}"),
-        Err(error) => format!("{:?}", error.kind()),
+        Err(error) => format!("{:?}: {}", error.kind(), error.message()),
     }
 }
 
