@@ -1,6 +1,6 @@
 //! Rows as this handle last wrote them. A step that depends on no other rows needs one round trip,
-//! because it succeeds only if all of them are unchanged. A member moves its own mark this way,
-//! since no other process writes that mark.
+//! because it succeeds only if all of them are unchanged, and the store has everything that this
+//! handle has seen. A member moves its own mark this way, since no other process writes that mark.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
