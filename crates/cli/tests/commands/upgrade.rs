@@ -43,11 +43,11 @@ fn an_older_server_stops_at_its_window_when_a_newer_one_has_come_and_goes_on_whe
     mints_on();
 
     let record = cli(&["HGET", KEY, "store"]);
-    assert!(record.contains("\"form\":2"), "{record}");
+    assert!(record.contains("\"form\":3"), "{record}");
     // Each change is counted, and the changed value has the count as its version.
     let (_, value) = record.split_once(' ').unwrap();
     let count = cli(&["HINCRBY", KEY, "writes", "1"]);
-    let newer = format!("{count} {}", value.replace("\"form\":2", "\"form\":3"));
+    let newer = format!("{count} {}", value.replace("\"form\":3", "\"form\":4"));
     cli(&["HSET", KEY, "store", &newer]);
     until("it says that a newer one has come", || {
         let Ran { out, code, .. } = health();

@@ -23,7 +23,7 @@ use super::planted::Bug;
 use super::random::Chance;
 use super::server::{self, Like, Stored};
 use super::store::{Content, SimStore};
-use super::time::{Gate, TrueTime};
+use super::time::{Gate, Life, TrueTime};
 
 /// Attempts at a step, as many as of a real handle.
 const TRIES: u32 = 64;
@@ -56,6 +56,7 @@ pub(super) struct Connection {
     pub(super) line: Arc<Line>,
     pub(super) weather: Arc<Weather>,
     pub(super) gate: Gate,
+    pub(super) life: Life,
     pub(super) time: TrueTime,
     pub(super) chance: Chance,
     pub(super) timer: Arc<dyn Timer>,
@@ -68,9 +69,13 @@ pub(super) struct Connection {
 pub(super) struct Broken;
 
 impl Connection {
-    /// Delivers a request. A frozen process sends none; one that was sent arrives all the same.
+    /// Delivers a request. A frozen process sends none, and neither does a process that has ended;
+    /// one that was sent arrives all the same.
     async fn carries(&self) -> Answer<()> {
         self.gate.pass().await;
+        if self.life.has_ended() {
+            return Err(Failure::Backend(Broken));
+        }
         let cuts = self.line.cuts();
         let ms = match self.chance.below(100) {
             0..=39 => 0,

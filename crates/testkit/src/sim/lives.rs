@@ -65,6 +65,7 @@ impl World {
             line: Arc::clone(&self.line),
             weather: Arc::clone(&machine.weather),
             gate: machine.gate.clone(),
+            life: machine.runs.clone(),
             time: self.time.clone(),
             chance: self.chance.clone(),
             timer: Arc::clone(&parts.timer),

@@ -166,6 +166,10 @@ impl Life {
     pub(super) async fn ended(&self) {
         self.0.pass().await;
     }
+
+    pub(super) fn has_ended(&self) -> bool {
+        !self.0.is_shut()
+    }
 }
 
 /// Rate of a machine's elapsed clock, in thousandths of true time.
