@@ -176,14 +176,14 @@ async fn rows_of_a_newer_form_stop_those_who_do_not_know_it() {
         panic!("the store has no record")
     };
     let record = String::from_utf8(bytes).unwrap();
-    assert!(record.contains("\"form\":2"), "{record}");
+    assert!(record.contains("\"form\":3"), "{record}");
 
     // A store without a stored form has the first form.
-    hash(&["HSET", key, "store", &record.replace("\"form\":2,", "")]).await;
+    hash(&["HSET", key, "store", &record.replace("\"form\":3,", "")]).await;
     running.define(&new("bills")).await.unwrap();
     snowmint_stores::open(&server.url(), "default").await.unwrap();
 
-    hash(&["HSET", key, "store", &record.replace("\"form\":2", "\"form\":3")]).await;
+    hash(&["HSET", key, "store", &record.replace("\"form\":3", "\"form\":4")]).await;
     let started = snowmint_stores::open(&server.url(), "default").await.unwrap_err();
     for refused in [
         started,
@@ -192,7 +192,7 @@ async fn rows_of_a_newer_form_stop_those_who_do_not_know_it() {
         running.fast_forward(&FastForward::default()).await.unwrap_err(),
     ] {
         assert_eq!(refused.kind().code(), "unsupported", "{refused:?}");
-        for part in ["form 3", "newer Snowmint", "up to 2"] {
+        for part in ["form 4", "newer Snowmint", "up to 3"] {
             assert!(refused.to_string().contains(part), "{part}: {refused}");
         }
     }
