@@ -276,7 +276,11 @@ impl Server {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code().unwrap_or(-1);
+                let code = status.code().unwrap_or(-1);
+                if code != 0 {
+                    println!("{}", self.said());
+                }
+                return code;
             }
             assert!(Instant::now() < until, "it does not stop");
             std::thread::sleep(Duration::from_millis(10));

@@ -230,7 +230,7 @@ impl<L: Like> SimKeys<L> {
         }
         if self.lies(Bug::StoreKeyNotCompared) {
             compared.expected.remove(name::STORE);
-            (compared.store, compared.session) = (None, None);
+            (compared.store, compared.session, compared.after) = (None, None, 0);
         }
         compared
     }
