@@ -278,7 +278,7 @@ impl Server {
             if let Some(status) = self.child.try_wait().unwrap() {
                 let code = status.code().unwrap_or(-1);
                 if code != 0 {
-                    println!("{}", self.said());
+                    eprintln!("{}", self.said());
                 }
                 return code;
             }
