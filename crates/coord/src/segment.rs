@@ -2,7 +2,7 @@
 
 use snowmint_core::UnixMillis;
 
-use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::lease::Mark;
 use crate::ticks::Ticks;
 
@@ -129,7 +129,7 @@ impl Reserve {
         row: &SegmentRow,
         clock: Option<UnixMillis>,
         catalog_version: u64,
-    ) -> Result<(SegmentRow, Segment), ErrorKind> {
+    ) -> Result<(SegmentRow, Segment)> {
         let at = self.at(clock);
         let within = match (self.within, at) {
             (Some(Bounds::Range(within)), _) => Some(within),
@@ -153,20 +153,23 @@ pub fn decide_reserve(
     row: &SegmentRow,
     length: u64,
     within: Option<Within>,
-) -> Result<SegmentRow, ErrorKind> {
+) -> Result<SegmentRow> {
     if length == 0 {
-        return Err(ErrorKind::Invalid { what: "a segment has at least one number, not 0".into() });
+        return Err(Error::invalid(
+            "segment length 0 is below the minimum of 1; ask for at least one number",
+        ));
     }
     let (first, end) = match within {
         None => (row.mark.get(), row.mark.get().checked_add(length)),
         Some(within) => {
             let first = row.mark.get().max(within.first);
             if first >= within.end {
-                return Err(ErrorKind::MarkMoved {
-                    what: format!("source {source}"),
-                    expected: Mark::new(within.end),
-                    found: row.mark,
-                });
+                let (expected, found) = (Mark::new(within.end), row.mark);
+                let message = format!(
+                    "next number of source {source:?} is {found}, outside the range that ends at \
+                     {expected}; read it again"
+                );
+                return Err(Error::mark_moved(expected, found, message));
             }
             (first, Some(first.saturating_add(length).min(within.end)))
         }
@@ -177,10 +180,11 @@ pub fn decide_reserve(
             floor: Mark::new(first),
             version: row.version.saturating_add(1),
         }),
-        _ => Err(ErrorKind::Exhausted {
-            what: format!("source {source}, asked for {length} numbers after {}", row.mark),
-            limit: NUMBER_MAX,
-        }),
+        _ => Err(Error::exhausted(format!(
+            "source {source:?} has fewer than {length} numbers left from {} on, maximum \
+             {NUMBER_MAX}; define another source",
+            row.mark
+        ))),
     }
 }
 
@@ -189,22 +193,23 @@ pub fn decide_reserve(
 /// # Errors
 /// `MarkMoved` when anything was reserved or given back since; `Invalid` when the range is not the
 /// end of the newest reserve.
-pub fn decide_give_back(row: &SegmentRow, back: &GiveBack) -> Result<SegmentRow, ErrorKind> {
-    let expected = Mark::new(back.last.saturating_add(1));
-    if back.version != row.version || expected != row.mark {
-        return Err(ErrorKind::MarkMoved {
-            what: format!("source {}", back.source),
-            expected,
-            found: row.mark,
-        });
+pub fn decide_give_back(row: &SegmentRow, back: &GiveBack) -> Result<SegmentRow> {
+    let (expected, found) = (Mark::new(back.last.saturating_add(1)), row.mark);
+    if back.version != row.version || expected != found {
+        let message = format!(
+            "next number of source {:?} is {found}, expected {expected}; another call reserved or \
+             returned numbers first",
+            back.source
+        );
+        return Err(Error::mark_moved(expected, found, message));
     }
-    if back.first > back.last || back.first < row.floor.get() {
-        return Err(ErrorKind::Invalid {
-            what: format!(
-                "{} to {} is no end of the segment {} to {}",
-                back.first, back.last, row.floor, back.last
-            ),
-        });
+    let GiveBack { first, last, .. } = *back;
+    if first > last || first < row.floor.get() {
+        return Err(Error::invalid(format!(
+            "range {first}..={last} is not the end of the newest segment {}..={last}; return only \
+             unused numbers at its end",
+            row.floor
+        )));
     }
     let mark = Mark::new(back.first);
     Ok(SegmentRow { mark, floor: mark, version: row.version.saturating_add(1) })
@@ -213,20 +218,22 @@ pub fn decide_give_back(row: &SegmentRow, back: &GiveBack) -> Result<SegmentRow,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     fn back(first: u64, last: u64, version: u64) -> GiveBack {
         GiveBack { source: "orders".into(), first, last, version }
+    }
+
+    fn code(refused: Result<SegmentRow>) -> &'static str {
+        refused.map_or_else(|error| error.kind().code(), |row| panic!("{row:?}"))
     }
 
     #[test]
     fn numbers_start_at_one_and_a_tail_goes_back_once() {
         let one = decide_reserve("orders", &SegmentRow::NEW, 10, None).unwrap();
         assert_eq!(one, SegmentRow { mark: Mark::new(11), floor: Mark::new(1), version: 1 });
-        assert!(matches!(decide_give_back(&one, &back(0, 10, 1)), Err(ErrorKind::Invalid { .. })));
-        assert!(matches!(
-            decide_give_back(&one, &back(9, 10, 0)),
-            Err(ErrorKind::MarkMoved { .. })
-        ));
+        assert_eq!(code(decide_give_back(&one, &back(0, 10, 1))), "invalid");
+        assert_eq!(code(decide_give_back(&one, &back(9, 10, 0))), "mark_moved");
         let two = decide_give_back(&one, &back(4, 10, 1)).unwrap();
         assert_eq!(two, SegmentRow { mark: Mark::new(4), floor: Mark::new(4), version: 2 });
         for version in [1, 2] {
@@ -242,16 +249,16 @@ mod tests {
         let reserve = |mark, length, within| {
             let after = decide_reserve("orders", &row(mark), length, within)?;
             let taken = after.taken(0, 0);
-            Ok::<_, ErrorKind>((taken.first, taken.last))
+            Ok::<_, Error>((taken.first, taken.last))
         };
-        assert_eq!(reserve(1, 5, within(101, 200)), Ok((101, 105)));
-        assert_eq!(reserve(150, 5, within(101, 200)), Ok((150, 154)));
-        assert_eq!(reserve(198, 5, within(101, 200)), Ok((198, 199)), "no more are left");
-        assert_eq!(reserve(198, u64::MAX, within(101, 200)), Ok((198, 199)));
+        assert_eq!(reserve(1, 5, within(101, 200)).unwrap(), (101, 105));
+        assert_eq!(reserve(150, 5, within(101, 200)).unwrap(), (150, 154));
+        assert_eq!(reserve(198, 5, within(101, 200)).unwrap(), (198, 199), "no more are left");
+        assert_eq!(reserve(198, u64::MAX, within(101, 200)).unwrap(), (198, 199));
         for mark in [200, 201, 999] {
             let refused = reserve(mark, 1, within(101, 200)).unwrap_err();
             assert!(
-                matches!(refused, ErrorKind::MarkMoved { expected, found, .. }
+                matches!(refused.kind(), ErrorKind::MarkMoved { expected, found, .. }
                     if (expected.get(), found.get()) == (200, mark)),
                 "{refused}"
             );
@@ -263,23 +270,17 @@ mod tests {
         );
         let after = decide_reserve("orders", &row(1), 5, within(101, 200)).unwrap();
         let back = GiveBack { source: "orders".into(), first: 101, last: 105, version: 1 };
-        assert_eq!(decide_give_back(&after, &back).map(|row| row.mark), Ok(Mark::new(101)));
+        assert_eq!(decide_give_back(&after, &back).unwrap().mark, Mark::new(101));
     }
 
     #[test]
     fn the_end_of_the_numbers_is_an_error() {
         let row = SegmentRow { mark: Mark::new(NUMBER_MAX - 1), floor: Mark::ZERO, version: 3 };
-        assert!(matches!(decide_reserve("orders", &row, 0, None), Err(ErrorKind::Invalid { .. })));
-        assert!(matches!(
-            decide_reserve("orders", &row, 3, None),
-            Err(ErrorKind::Exhausted { .. })
-        ));
+        assert_eq!(code(decide_reserve("orders", &row, 0, None)), "invalid");
+        assert_eq!(code(decide_reserve("orders", &row, 3, None)), "exhausted");
         assert!(decide_reserve("orders", &row, u64::MAX, None).is_err());
         let last = decide_reserve("orders", &row, 2, None).unwrap();
         assert_eq!(last.mark, Mark::MAX);
-        assert!(matches!(
-            decide_reserve("orders", &last, 1, None),
-            Err(ErrorKind::Exhausted { .. })
-        ));
+        assert_eq!(code(decide_reserve("orders", &last, 1, None)), "exhausted");
     }
 }

@@ -7,7 +7,7 @@
 use snowmint_core::layout::Field;
 use snowmint_core::{Layout, UnixMillis};
 
-use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::segment::Within;
 
 /// Numbers that may be issued now: `tick << sequence_bits | sequence`, of a layout's ticks.
@@ -73,24 +73,25 @@ impl Ticks {
     /// # Errors
     /// `TickFull` when the tick has none left; `ClockBehind` when the clock is too far behind the
     /// mark, or before the epoch; `EpochSpent`; `Invalid` for ticks that cannot belong to a layout.
-    pub fn within(&self, source: &str, mark: u64, now: UnixMillis) -> Result<Within, ErrorKind> {
+    pub fn within(&self, source: &str, mark: u64, now: UnixMillis) -> Result<Within> {
         if !(1..=62).contains(&self.sequence_bits) || self.unit_ms == 0 {
-            let what = format!(
-                "a sequence of {} bits and ticks of {} ms are no layout's",
+            return Err(Error::invalid(format!(
+                "sequence of {} bits with ticks of {} ms fits no layout; correct the request",
                 self.sequence_bits, self.unit_ms
-            );
-            return Err(ErrorKind::Invalid { what });
+            )));
         }
         if now < self.epoch {
-            let compared_with = format!("the epoch of source {source}");
             let behind_ms = self.epoch.since(now);
-            return Err(ErrorKind::ClockBehind { behind_ms, limit_ms: 0, compared_with });
+            let message = format!(
+                "clock is {behind_ms} ms before the epoch of source {source:?}; correct the clock"
+            );
+            return Err(Error::clock_behind(behind_ms, 0, message));
         }
         let unit_ms = u64::from(self.unit_ms);
         let since_ms = now.since(self.epoch);
         let tick = since_ms / unit_ms;
         if tick > self.tick_max {
-            return Err(ErrorKind::EpochSpent { name: source.into() });
+            return Err(spent(source));
         }
         let is_behind = self.tick_of(mark.saturating_sub(1)) > tick;
         let lead = if is_behind { self.lead } else { 0 };
@@ -103,18 +104,25 @@ impl Ticks {
         }
         let next = self.tick_of(within.first);
         if next > self.tick_max {
-            return Err(ErrorKind::EpochSpent { name: source.into() });
+            return Err(spent(source));
         }
         let until_ms = next.saturating_mul(unit_ms).saturating_sub(since_ms);
         if !is_behind {
-            return Err(ErrorKind::TickFull { next_in_ms: until_ms });
+            return Err(Error::tick_full(until_ms));
         }
-        Err(ErrorKind::ClockBehind {
-            behind_ms: until_ms,
-            limit_ms: self.lead.saturating_mul(unit_ms),
-            compared_with: format!("the IDs of source {source}"),
-        })
+        let limit_ms = self.lead.saturating_mul(unit_ms);
+        let message = format!(
+            "clock is {until_ms} ms behind the IDs of source {source:?}, limit {limit_ms} ms; wait \
+             or correct the clock"
+        );
+        Err(Error::clock_behind(until_ms, limit_ms, message))
     }
+}
+
+fn spent(source: &str) -> Error {
+    Error::epoch_spent(format!(
+        "no time left in the layout of source {source:?}; define a source with a newer epoch"
+    ))
 }
 
 #[cfg(test)]

@@ -176,7 +176,8 @@ pub(super) fn count(
     if (1..=WAY_MS).contains(&stored.way_until_ms.saturating_sub(now.get())) {
         return Looked::StandBack;
     }
-    let taken = match question.reserve.decide(&row, Some(now), 0) {
+    let decided = question.reserve.decide(&row, Some(now), 0);
+    let taken = match decided.map_err(|error| error.kind().clone()) {
         Ok((after, _)) => {
             stored.writes += 1;
             let (writes, first, end) = (stored.writes, after.floor.get(), after.mark.get());
