@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use snowmint_core::UnixMillis;
 use snowmint_core::layout::Lifetime;
+use snowmint_core::{Rfc3339, UnixMillis};
 
 use crate::catalog::{Definition, SourceState};
-use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::lease::Mark;
 use crate::pool::{Pool, Reuse, pool_of};
 use crate::slot::SlotInfo;
@@ -196,14 +196,19 @@ fn enabled_plan(definition: &Definition) -> Option<SnowflakePlan> {
 ///
 /// # Errors
 /// `Invalid`, with the remedy.
-pub(crate) fn check_life(name: &str, plan: &Plan, now: UnixMillis) -> Result<(), ErrorKind> {
+pub(crate) fn check_life(name: &str, plan: &Plan, now: UnixMillis) -> Result<()> {
     let Plan::Snowflake(plan) = plan else { return Ok(()) };
-    let life = plan.layout.lifetime_at(now);
-    match life {
-        Lifetime::Spent { .. } | Lifetime::EndsWithinYear { .. } if !plan.short_life => {
-            let what = format!("the layout of {name} {life}; short_life = true takes it as it is");
-            Err(ErrorKind::Invalid { what })
-        }
+    match plan.layout.lifetime_at(now) {
+        Lifetime::Spent { end } if !plan.short_life => Err(Error::invalid(format!(
+            "layout of source {name:?} ended at {}; choose a newer epoch or more time bits, or set \
+             short_life = true",
+            Rfc3339(end)
+        ))),
+        Lifetime::EndsWithinYear { end, .. } if !plan.short_life => Err(Error::invalid(format!(
+            "layout of source {name:?} ends at {}, within a year; choose a newer epoch or more \
+             time bits, or set short_life = true",
+            Rfc3339(end)
+        ))),
         _ => Ok(()),
     }
 }
@@ -262,7 +267,7 @@ mod tests {
             assert_eq!(check_life("orders", &Plan::Snowflake(plan.clone()), now).is_err(), wrong);
         }
         let insisted = Plan::Snowflake(SnowflakePlan { short_life: true, ..plan });
-        assert_eq!(check_life("orders", &insisted, end), Ok(()));
+        check_life("orders", &insisted, end).unwrap();
         let disabled = Definition { state: SourceState::Disabled, ..definition("{}") };
         assert_eq!(forecast(&[disabled], &[], Reuse::Recycle, end), []);
     }
