@@ -8,7 +8,7 @@
 
 use snowmint_core::UnixMillis;
 
-use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::label::check_label;
 use crate::lease::{Mark, SlotRow, Term, check_mark, slot_label};
 use crate::member::MemberInfo;
@@ -43,21 +43,24 @@ pub struct Avoided {
 ///
 /// # Errors
 /// `Invalid` when one of them is out of bounds.
-pub fn check_avoid(avoid: &Avoid) -> Result<(), ErrorKind> {
+pub fn check_avoid(avoid: &Avoid) -> Result<()> {
     let Avoid { pool, slots, until, label } = avoid;
     pool.check()?;
     check_mark(*until)?;
-    let invalid = |what: String| Err(ErrorKind::Invalid { what });
     if pool.reuse == Reuse::Ordered {
-        return invalid(format!(
-            "the slots of pool {} are ordered: none can be avoided",
+        return Err(Error::invalid(format!(
+            "pool {:?} has exclusive slots, which cannot be excluded; name a pool of worker \
+             numbers",
             pool.name
-        ));
+        )));
     }
     check_label("holder", label, LABEL_BYTES_MAX)?;
     if let Some(slot) = slots.iter().find(|slot| **slot >= pool.slots) {
         let last = pool.slots.saturating_sub(1);
-        return invalid(format!("slot {slot} of pool {} is outside 0 to {last}", pool.name));
+        return Err(Error::invalid(format!(
+            "slot {slot} of pool {:?} is out of range, maximum {last}; correct the number",
+            pool.name
+        )));
     }
     Ok(())
 }
@@ -74,7 +77,7 @@ pub fn decide_avoid(
     ground: Ground,
     next: u64,
     now: UnixMillis,
-) -> Result<Avoided, ErrorKind> {
+) -> Result<Avoided> {
     let highest = avoid.slots.iter().max().map_or(0, |slot| slot.saturating_add(1));
     let group = u64::from(avoid.pool.group.max(1));
     let next = match avoid.pool.reuse {
@@ -91,19 +94,16 @@ pub fn decide_avoid(
     Ok(Avoided { rows, next })
 }
 
-fn check_free(pool: &str, row: &SlotRow, members: &[MemberInfo]) -> Result<(), ErrorKind> {
+fn check_free(pool: &str, row: &SlotRow, members: &[MemberInfo]) -> Result<()> {
     let holder =
         members.iter().find(|info| info.live && Some(info.member.incarnation) == row.holder);
     let Some(info) = holder else { return Ok(()) };
-    Err(ErrorKind::Conflict {
-        what: format!(
-            "{} is held, so its IDs may be those of the other holder already: stop that process, and \
-             avoid the number then",
-            slot_label(pool, row.slot)
-        ),
-        stored: format!("{} on {}", row.owner, info.member.host),
-        wanted: "nobody".into(),
-    })
+    Err(Error::conflict(format!(
+        "{} is held by {:?} on host {:?}; stop that process, then exclude the number",
+        slot_label(pool, row.slot),
+        row.owner,
+        info.member.host
+    )))
 }
 
 /// Returns the row of a slot with nothing left to mint below `until`, or `None` if it is in that

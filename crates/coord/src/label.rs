@@ -1,9 +1,9 @@
 //! Labels: names of members, holders and doubts, for people. The named party chooses the text, and
 //! other people read it on a terminal and in a log.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
-use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 
 /// Returns whether a character has an effect where it is shown, instead of being visible. These are
 /// control characters, line and paragraph separators, and characters that change the direction of
@@ -38,21 +38,19 @@ impl fmt::Display for Visible<'_> {
 ///
 /// # Errors
 /// `Invalid` for an over-long text, and for a text with a control character.
-pub fn check_label(what: &str, label: &str, bytes_max: usize) -> Result<(), ErrorKind> {
+pub fn check_label(what: &str, label: &str, bytes_max: usize) -> Result<()> {
     let bytes = label.len();
     if bytes > bytes_max {
-        let what = format!("the {what} label has {bytes} bytes, where {bytes_max} are allowed");
-        return Err(ErrorKind::Invalid { what });
+        let message = format!("{what} label has {bytes} bytes, maximum {bytes_max}; shorten it");
+        return Err(Error::invalid(message));
     }
     let Some((at, control)) = label.char_indices().find(|(_, c)| is_control(*c)) else {
         return Ok(());
     };
-    let mut what = format!("the {what} label \"");
-    // Writing to a string cannot fail.
-    let _ =
-        write!(what, "{}\" has the control character {control:?} at byte {at}: ", Visible(label));
-    what.push_str("a label is text that is seen as it is; leave it out");
-    Err(ErrorKind::Invalid { what })
+    Err(Error::invalid(format!(
+        "{what} label \"{}\" has control character {control:?} at byte {at}; remove it",
+        Visible(label)
+    )))
 }
 
 #[cfg(test)]

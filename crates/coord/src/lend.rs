@@ -13,7 +13,7 @@
 use snowmint_core::UnixMillis;
 
 use crate::catalog::check_name;
-use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::label::check_label;
 use crate::lease::Mark;
 use crate::member::LABEL_BYTES_MAX;
@@ -67,14 +67,15 @@ impl Borrower {
     ///
     /// # Errors
     /// `Invalid` for a label that is empty, over-long or has control characters.
-    pub fn check(&self) -> Result<(), ErrorKind> {
+    pub fn check(&self) -> Result<()> {
         let length = self.label.len();
         if length == 0 || length > LABEL_BYTES_MAX {
-            let what =
-                format!("a borrower is called by 1 to {LABEL_BYTES_MAX} bytes, not {length}");
-            return Err(ErrorKind::Invalid { what });
+            return Err(Error::invalid(format!(
+                "label of the external lease's client has {length} bytes, allowed are 1 to \
+                 {LABEL_BYTES_MAX}; correct it"
+            )));
         }
-        check_label("borrower", &self.label, LABEL_BYTES_MAX)
+        check_label("external client's", &self.label, LABEL_BYTES_MAX)
     }
 
     /// Returns whether a slot belongs to this client, or did and was not leased since.
@@ -87,16 +88,16 @@ impl Borrower {
 ///
 /// # Errors
 /// `Invalid` for an invalid width or scope.
-pub fn lent_pool(space: &str, width: u32) -> Result<Pool, ErrorKind> {
+pub fn lent_pool(space: &str, width: u32) -> Result<Pool> {
     if width == 0 || width > WIDTH_MAX {
-        let what = format!("a number that is lent has 1 to {WIDTH_MAX} bits, not {width}");
-        return Err(ErrorKind::Invalid { what });
+        return Err(Error::invalid(format!(
+            "width of an external lease is {width} bits, allowed are 1 to {WIDTH_MAX}; correct it"
+        )));
     }
-    if space.len() > SPACE_BYTES_MAX || check_name("space", space).is_err() {
-        let what = format!(
-            "{space:?} is no name of those who borrow numbers: 1 to {SPACE_BYTES_MAX} of A-Z a-z 0-9 _ . - are"
-        );
-        return Err(ErrorKind::Invalid { what });
+    if space.len() > SPACE_BYTES_MAX || check_name("scope", space).is_err() {
+        return Err(Error::invalid(format!(
+            "scope {space:?} is not a valid name; use 1 to {SPACE_BYTES_MAX} of A-Z a-z 0-9 _ . -"
+        )));
     }
     let name = format!("{PREFIX}{width}-{space}");
     Ok(Pool { name, slots: 1 << width, group: 1, reuse: Reuse::Recycle })
@@ -106,18 +107,18 @@ pub fn lent_pool(space: &str, width: u32) -> Result<Pool, ErrorKind> {
 ///
 /// # Errors
 /// `Invalid` for any difference.
-pub fn check_lent(pool: &Pool) -> Result<(), ErrorKind> {
+pub fn check_lent(pool: &Pool) -> Result<()> {
     let parts = pool.name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
     let (width, space) = parts.unwrap_or_default();
     let right = lent_pool(space, width.parse().unwrap_or(0))?;
     if right == *pool {
         return Ok(());
     }
-    let what = format!(
-        "pool {} has {} numbers, one by one, each lent again, whatever is asked for",
+    Err(Error::invalid(format!(
+        "pool {:?} for external leases must have {} slots in groups of 1, reuse recycle; correct \
+         the request",
         pool.name, right.slots
-    );
-    Err(ErrorKind::Invalid { what })
+    )))
 }
 
 /// Returns whether a pool is for external leases.
@@ -169,7 +170,8 @@ mod tests {
         assert_eq!(space_of(&pool.name), Some("shop-1.eu"));
         assert_eq!(lent_pool("a", 31).unwrap().slots, 1 << 31);
         for (space, width) in [("a", 0), ("a", 32), ("", 70), ("a b", 10), (&"a".repeat(51), 10)] {
-            assert_eq!(lent_pool(space, width).unwrap_err().code(), "invalid", "{space} {width}");
+            let error = lent_pool(space, width).unwrap_err();
+            assert_eq!(error.kind().code(), "invalid", "{space} {width}");
         }
         let longest = lent_pool(&"a".repeat(SPACE_BYTES_MAX), WIDTH_MAX).unwrap();
         check_name("pool", &longest.name).unwrap();
@@ -183,7 +185,7 @@ mod tests {
     #[test]
     fn a_pool_of_lent_numbers_is_as_its_name_says() {
         let right = lent_pool("shop", 10).unwrap();
-        assert_eq!(check_lent(&right), Ok(()));
+        check_lent(&right).unwrap();
         for wrong in [
             Pool { slots: 512, ..right.clone() },
             Pool { group: 2, ..right.clone() },
@@ -192,7 +194,7 @@ mod tests {
             Pool { name: "lent-99-shop".into(), ..right.clone() },
             Pool { name: "workers-10".into(), ..right },
         ] {
-            assert_eq!(check_lent(&wrong).unwrap_err().code(), "invalid", "{wrong:?}");
+            assert_eq!(check_lent(&wrong).unwrap_err().kind().code(), "invalid", "{wrong:?}");
         }
     }
 
@@ -202,6 +204,6 @@ mod tests {
         assert!(called("x".into()).is_ok() && called("x".repeat(255)).is_ok());
         assert!(called(String::new()).is_err() && called("x".repeat(256)).is_err());
         let refused = called("a\u{1b}".into()).unwrap_err().to_string();
-        assert!(refused.contains("borrower label") && !refused.contains('\u{1b}'), "{refused}");
+        assert!(refused.contains("client's label") && !refused.contains('\u{1b}'), "{refused}");
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use snowmint_core::UnixMillis;
 
-use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::lease::{Mark, SlotRow, Term, check_mark, given_up, slot_label};
 use crate::lend::is_lent;
 use crate::member::MemberInfo;
@@ -52,21 +52,21 @@ impl Reclaim {
     ///
     /// # Errors
     /// `Invalid` for a bad mark, a number named twice, or a pool for external leases.
-    pub fn check(&self) -> Result<(), ErrorKind> {
+    pub fn check(&self) -> Result<()> {
         check_mark(self.marks_at_least)?;
         let mut named = BTreeSet::new();
         if let Some((slot, _)) = self.slots.iter().find(|(slot, _)| !named.insert(*slot)) {
-            let what = format!("{} is named twice", slot_label(&self.pool, *slot));
-            return Err(ErrorKind::Invalid { what });
+            return Err(Error::invalid(format!(
+                "{} is listed twice; list each number once",
+                slot_label(&self.pool, *slot)
+            )));
         }
         if is_lent(&self.pool) {
-            return Err(ErrorKind::Invalid {
-                what: format!(
-                    "the numbers of pool {} are lent, and each is its client's up to its mark: the client gives it \
-                     back, or the mark passes",
-                    self.pool
-                ),
-            });
+            return Err(Error::invalid(format!(
+                "pool {:?} is for external leases, which cannot be reclaimed; wait until the \
+                 client returns the number or its mark passes",
+                self.pool
+            )));
         }
         Ok(())
     }
@@ -75,22 +75,19 @@ impl Reclaim {
     ///
     /// # Errors
     /// `Invalid` for a pool without reuse or with exclusive slots.
-    pub fn check_pool(&self, pool: &Pool) -> Result<(), ErrorKind> {
+    pub fn check_pool(&self, pool: &Pool) -> Result<()> {
         let name = &pool.name;
-        let what = match pool.reuse {
-            Reuse::Recycle => return Ok(()),
-            Reuse::Never => {
-                format!(
-                    "no number of pool {name} is used twice (worker.reuse), so none is to be taken back"
-                )
-            }
-            Reuse::Ordered => {
-                format!(
-                    "pool {name} has no worker numbers: its marks are those of counters and of global orders"
-                )
-            }
-        };
-        Err(ErrorKind::Invalid { what })
+        match pool.reuse {
+            Reuse::Recycle => Ok(()),
+            Reuse::Never => Err(Error::invalid(format!(
+                "pool {name:?} never reuses numbers (worker.reuse), so none can be reclaimed; name \
+                 another pool"
+            ))),
+            Reuse::Ordered => Err(Error::invalid(format!(
+                "pool {name:?} has exclusive slots, which cannot be reclaimed; name a pool of \
+                 worker numbers"
+            ))),
+        }
     }
 
     /// Returns the new mark at this time: not below `ground`, to which an operator has moved the
@@ -121,36 +118,37 @@ pub fn decide_reclaim(
     members: &[MemberInfo],
     to: Mark,
     now: UnixMillis,
-) -> Result<Option<SlotRow>, ErrorKind> {
+) -> Result<Option<SlotRow>> {
     let label = slot_label(&reclaim.pool, slot);
     let Some(row) = row else {
-        let what = format!("{label} that anybody has had, so no mark of it is ahead");
-        return Err(ErrorKind::NotFound { what });
-    };
-    let refused = |what: String, stored: String, wanted: &str| {
-        Err(ErrorKind::Conflict { what, stored, wanted: wanted.into() })
+        return Err(Error::not_found(format!(
+            "{label} was never claimed, so its mark is not ahead; check the number"
+        )));
     };
     if is_avoided(row) {
-        let what =
-            format!("{label} is avoided: its mark is at the end on purpose, and stays there");
-        return refused(what, row.owner.clone(), "nobody");
+        return Err(Error::conflict(format!(
+            "{label} is excluded for {:?}, its mark stays at the end of time; name another number",
+            row.owner
+        )));
     }
     if row.mark <= to {
         return Ok(None);
     }
     if row.term != seen {
-        let what = format!("{label} was claimed or given up since it was looked at: look again");
-        return refused(what, row.term.to_string(), &seen.to_string());
+        return Err(Error::conflict(format!(
+            "{label} changed hands: term {}, seen {}; read it again",
+            row.term.get(),
+            seen.get()
+        )));
     }
     let holder =
         members.iter().find(|info| info.live && Some(info.member.incarnation) == row.holder);
     if let Some(info) = holder.filter(|_| !reclaim.from_live) {
-        let what = format!(
-            "{label} is held: stop that process, or take its token out, and reclaim the number when its lease has \
-             ended"
-        );
-        let stored = format!("{} on {}", row.owner, info.member.host);
-        return refused(what, stored, "nobody");
+        return Err(Error::conflict(format!(
+            "{label} is held by {:?} on host {:?}; stop that process or revoke its token, then \
+             reclaim",
+            row.owner, info.member.host
+        )));
     }
     Ok(Some(SlotRow { floor: to, extend_request: 0, ..given_up(row, to, now) }))
 }
@@ -213,7 +211,7 @@ mod tests {
         members: &[MemberInfo],
     ) -> Result<Option<SlotRow>, &'static str> {
         decide_reclaim(reclaim, (3, Term::new(seen)), row, members, TO, NOW)
-            .map_err(|kind| kind.code())
+            .map_err(|error| error.kind().code())
     }
 
     #[test]
@@ -258,14 +256,15 @@ mod tests {
     #[test]
     fn only_worker_numbers_that_are_used_again_are_taken_back() {
         let lent = Reclaim { pool: "lent-10-orders".into(), ..reclaim() };
-        assert_eq!(lent.check().unwrap_err().code(), "invalid");
+        assert_eq!(lent.check().unwrap_err().kind().code(), "invalid");
         reclaim().check().unwrap();
         let twice = Reclaim { slots: vec![(3, Term::new(5)), (3, Term::new(6))], ..reclaim() };
-        assert_eq!(twice.check().unwrap_err().code(), "invalid");
+        assert_eq!(twice.check().unwrap_err().kind().code(), "invalid");
         let pool = |reuse| Pool { name: "p".into(), slots: 4, group: 1, reuse };
         reclaim().check_pool(&pool(Reuse::Recycle)).unwrap();
         for reuse in [Reuse::Never, Reuse::Ordered] {
-            assert_eq!(reclaim().check_pool(&pool(reuse)).unwrap_err().code(), "invalid");
+            let error = reclaim().check_pool(&pool(reuse)).unwrap_err();
+            assert_eq!(error.kind().code(), "invalid", "{error}");
         }
     }
 }

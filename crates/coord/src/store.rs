@@ -11,7 +11,7 @@ use crate::beside::StorePlace;
 use crate::capability::Capabilities;
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState, check_name};
 use crate::clock_witness::ClockWitness;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::history::{Doubt, Evidence, History, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, check_mark};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
@@ -77,17 +77,22 @@ impl FastForward {
     ///
     /// # Errors
     /// `Invalid` when one of them is out of bounds.
-    pub fn check(&self) -> Result<(), ErrorKind> {
+    pub fn check(&self) -> Result<()> {
         let mut marks = self.segments.iter().map(|(_, mark)| *mark).chain([self.marks_at_least]);
         marks.try_for_each(check_mark)?;
         self.segments.iter().try_for_each(|(name, _)| check_name("source", name))?;
-        let counts = [("writes", self.writes_at_least), ("catalog", self.catalog_at_least)];
-        match counts.into_iter().find(|(_, count)| *count > COUNT_MAX) {
-            None => Ok(()),
-            Some((what, count)) => Err(ErrorKind::Invalid {
-                what: format!("{what}_at_least is at most {COUNT_MAX}, not {count}"),
-            }),
+        let Self { writes_at_least: writes, catalog_at_least: catalog, .. } = self;
+        if *writes > COUNT_MAX {
+            return Err(Error::invalid(format!(
+                "writes_at_least is {writes}, maximum {COUNT_MAX}; correct it"
+            )));
         }
+        if *catalog > COUNT_MAX {
+            return Err(Error::invalid(format!(
+                "catalog_at_least is {catalog}, maximum {COUNT_MAX}; correct it"
+            )));
+        }
+        Ok(())
     }
 }
 
@@ -95,7 +100,7 @@ impl FastForward {
 ///
 /// Every verb is one atomic step: either all of it has happened or nothing, whichever other calls
 /// are made at the same time. Each verb documents how the call may be repeated when its outcome is
-/// unknown ([`ErrorKind::Unavailable`]).
+/// unknown ([`Unavailable`](crate::ErrorKind::Unavailable)).
 ///
 /// `now` is the caller's wall clock. A store with a clock of its own ([`now`](Self::now) returns a
 /// time) ignores it; the other stores take it as the time.

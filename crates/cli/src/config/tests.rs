@@ -338,7 +338,7 @@ fn impossible_values_are_refused_with_the_key_and_the_limit() {
         ("resp", "idle_max", "\"0s\"", "it takes 1ms at least"),
         ("clock", "ntp", "\":::\"", "write HOST or HOST:PORT"),
         ("worker", "number", "4611686018427387904", "4611686018427387903 at most"),
-        ("server", "owner", &format!("{long:?}"), "256 bytes, where 255 are allowed"),
+        ("server", "owner", &format!("{long:?}"), "256 bytes, maximum 255"),
     ] {
         let file = format!("[{section}]\n{key} = {value}\n");
         let message = load(&file, &[], Vec::new()).expect_err(&file);

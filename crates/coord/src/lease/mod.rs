@@ -9,7 +9,7 @@ use std::fmt;
 
 use snowmint_core::UnixMillis;
 
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind, Result};
 use crate::member::Incarnation;
 use crate::pool::Pool;
 pub(crate) use decide::leapt;
@@ -49,10 +49,10 @@ impl Mark {
 ///
 /// # Errors
 /// `Invalid` for a mark above [`Mark::MAX`].
-pub fn check_mark(mark: Mark) -> Result<(), ErrorKind> {
+pub fn check_mark(mark: Mark) -> Result<()> {
     if mark > Mark::MAX {
-        let what = format!("a mark is at most {}, not {mark}", Mark::MAX);
-        return Err(ErrorKind::Invalid { what });
+        let message = format!("mark {mark} is above the maximum {}; correct it", Mark::MAX);
+        return Err(Error::invalid(message));
     }
     Ok(())
 }
@@ -296,13 +296,15 @@ pub struct SlotRow {
 
 /// Returns the error of a verb on a slot that has no row.
 #[must_use]
-pub fn never_claimed(pool: &str, slot: u64) -> ErrorKind {
+pub fn never_claimed(pool: &str, slot: u64) -> Error {
     let slot = slot_label(pool, slot);
-    ErrorKind::NotFound { what: format!("lease on {slot}: never claimed, or long given up; claim") }
+    Error::not_found(format!(
+        "lease on {slot} does not exist: never claimed or long released; claim it"
+    ))
 }
 
 /// Formats a slot for messages.
 #[must_use]
 pub fn slot_label(pool: &str, slot: u64) -> String {
-    format!("slot {slot} of pool {pool}")
+    format!("slot {slot} of pool {pool:?}")
 }

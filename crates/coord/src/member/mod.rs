@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use snowmint_core::UnixMillis;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, Result};
 use crate::label::check_label;
 
 mod status;
@@ -70,14 +70,13 @@ impl fmt::Debug for Incarnation {
 impl FromStr for Incarnation {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self> {
         let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match u128::from_str_radix(text, 16) {
             Ok(number) if digits => Ok(Self(number)),
-            _ => Err(Error::invalid_op(
-                "parse incarnation",
-                format!("{text:?} is not an incarnation: 32 hexadecimal digits are needed"),
-            )),
+            _ => Err(Error::invalid(format!(
+                "incarnation {text:?} is not 32 hexadecimal digits; correct it"
+            ))),
         }
     }
 }
@@ -147,7 +146,7 @@ impl Presence {
 /// # Errors
 /// `Invalid` for a label that is over-long or has control characters, and for a time to live of
 /// zero.
-pub fn check(member: &Member, presence: Presence) -> Result<(), ErrorKind> {
+pub fn check(member: &Member, presence: Presence) -> Result<()> {
     for (what, label) in
         [("owner", &member.owner), ("host", &member.host), ("address", &member.address)]
     {
@@ -160,20 +159,19 @@ pub fn check(member: &Member, presence: Presence) -> Result<(), ErrorKind> {
 ///
 /// # Errors
 /// `Invalid` for a time to live of zero.
-pub fn check_presence(presence: Presence) -> Result<(), ErrorKind> {
+pub fn check_presence(presence: Presence) -> Result<()> {
     if presence.ttl_ms == 0 {
-        let what = "a presence lives for at least 1 ms, not 0".into();
-        return Err(ErrorKind::Invalid { what });
+        return Err(Error::invalid("presence TTL 0 ms is below the minimum of 1 ms; raise it"));
     }
     Ok(())
 }
 
 /// Returns the error for a member that the store does not know.
 #[must_use]
-pub fn not_joined(incarnation: Incarnation) -> ErrorKind {
-    ErrorKind::NotFound {
-        what: format!("member {incarnation}: never joined, left or forgotten; join (again)"),
-    }
+pub fn not_joined(incarnation: Incarnation) -> Error {
+    Error::not_found(format!(
+        "member {incarnation} is not joined: never joined, left or forgotten; join again"
+    ))
 }
 
 /// A member as seen by the store.

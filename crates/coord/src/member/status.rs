@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::Incarnation;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, Result};
 
 /// Maximum number of peers in a status, so that it fits a short text column of every store.
 pub const UNREACHABLE_MAX: usize = 6;
@@ -38,12 +38,12 @@ impl MemberStatus {
     ///
     /// # Errors
     /// `Invalid` for too many peers.
-    pub fn check(&self) -> Result<(), ErrorKind> {
+    pub fn check(&self) -> Result<()> {
         let count = self.unreachable.len();
         if count > UNREACHABLE_MAX {
-            let what =
-                format!("a status names {count} members, where {UNREACHABLE_MAX} are allowed");
-            return Err(ErrorKind::Invalid { what });
+            return Err(Error::invalid(format!(
+                "member status lists {count} members, maximum {UNREACHABLE_MAX}; shorten it"
+            )));
         }
         Ok(())
     }
@@ -67,12 +67,13 @@ impl fmt::Display for MemberStatus {
 impl FromStr for MemberStatus {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self> {
         if text.is_empty() {
             return Ok(Self::default());
         }
-        let invalid =
-            || Error::invalid_op("parse status", format!("{text:?} is not a member's status"));
+        let invalid = || {
+            Error::invalid(format!("member status {text:?} cannot be parsed; update this program"))
+        };
         let mut words = text.split(' ');
         let revision = words.next().and_then(|word| word.parse().ok()).ok_or_else(invalid)?;
         let serves = match words.next() {

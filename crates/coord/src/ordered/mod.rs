@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use snowmint_core::{ElapsedMillis, UnixMillis};
 
-use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::lease::{Lease, Mark, SlotRow, Term, given_up};
 use crate::member::{Incarnation, MemberInfo, not_joined};
 use crate::pool::{Ground, Pool, Reuse};
@@ -86,22 +86,29 @@ pub struct LetGo {
 ///
 /// # Errors
 /// `Invalid` for a wrong pool, slot or length.
-pub fn check_take(take: &Take) -> Result<(), ErrorKind> {
+pub fn check_take(take: &Take) -> Result<()> {
     let pool = &take.pool;
     pool.check()?;
-    let invalid = |what: String| Err(ErrorKind::Invalid { what });
-    if pool.reuse != Reuse::Ordered || pool.group != 1 {
-        return invalid(format!("pool {} has no ordered slots: claim from it", pool.name));
+    let Pool { name, reuse, group, .. } = pool;
+    if *reuse != Reuse::Ordered || *group != 1 {
+        let message = format!("pool {name:?} has no exclusive slots; claim from it");
+        return Err(Error::invalid(message));
     }
     if take.slots.is_empty() {
-        return invalid(format!("a take from pool {} names at least one slot", pool.name));
+        let message = format!("acquire from pool {name:?} lists 0 slots, minimum 1; list a slot");
+        return Err(Error::invalid(message));
     }
     if take.length > LENGTH_MAX {
-        return invalid(format!("a take moves marks by {LENGTH_MAX} at most, not {}", take.length));
+        return Err(Error::invalid(format!(
+            "acquire moves marks by {}, maximum {LENGTH_MAX}; lower it",
+            take.length
+        )));
     }
     if let Some(slot) = take.slots.iter().find(|slot| **slot >= pool.slots) {
         let last = pool.slots.saturating_sub(1);
-        return invalid(format!("slot {slot} of pool {} is outside 0 to {last}", pool.name));
+        return Err(Error::invalid(format!(
+            "slot {slot} of pool {name:?} is out of range, maximum {last}; correct the number"
+        )));
     }
     Ok(())
 }
@@ -110,7 +117,7 @@ pub fn check_take(take: &Take) -> Result<(), ErrorKind> {
 ///
 /// # Errors
 /// `NotFound` if it has not.
-pub fn check_joined(take: &Take, members: &[MemberInfo]) -> Result<(), ErrorKind> {
+pub fn check_joined(take: &Take, members: &[MemberInfo]) -> Result<()> {
     let is_taker = |info: &MemberInfo| info.member.incarnation == take.member;
     if members.iter().any(is_taker) { Ok(()) } else { Err(not_joined(take.member)) }
 }

@@ -1,7 +1,7 @@
 //! Validity checks of a claim that need no stored state.
 
 use super::{CLAIM_COUNT_MAX, Pool, Reuse};
-use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::label::check_label;
 use crate::lease::{ClaimRequest, Wish};
 use crate::member::LABEL_BYTES_MAX;
@@ -10,38 +10,40 @@ use crate::member::LABEL_BYTES_MAX;
 ///
 /// # Errors
 /// `Invalid` for a wrong pool, owner, count or slot preference; `TooMany` for too many numbers.
-pub fn check_claim(request: &ClaimRequest) -> Result<(), ErrorKind> {
+pub fn check_claim(request: &ClaimRequest) -> Result<()> {
     request.pool.check()?;
     check_label("owner", &request.owner, LABEL_BYTES_MAX)?;
-    let refused = |what: String| Err(ErrorKind::Invalid { what });
+    let (name, count) = (&request.pool.name, request.count);
     if request.pool.reuse == Reuse::Ordered {
-        let name = &request.pool.name;
-        return refused(format!("the slots of pool {name} are ordered: take them by name"));
+        let message = format!("pool {name:?} has exclusive slots; acquire them by number");
+        return Err(Error::invalid(message));
     }
-    if request.count == 0 {
-        return refused("a claim asks for at least one number, not 0".into());
+    if count == 0 {
+        return Err(Error::invalid("claim asks for 0 numbers, minimum 1; ask for at least one"));
     }
-    if request.count > CLAIM_COUNT_MAX {
-        return Err(ErrorKind::TooMany {
-            what: format!("numbers of pool {}", request.pool.name),
-            wanted: request.count.into(),
-            limit: CLAIM_COUNT_MAX.into(),
-        });
+    if count > CLAIM_COUNT_MAX {
+        return Err(Error::limit_exceeded(format!(
+            "claim asks for {count} numbers of pool {name:?}, maximum {CLAIM_COUNT_MAX}; ask for \
+             fewer"
+        )));
     }
     if let Wish::Exactly(number) = request.wish {
         let groups = request.pool.groups();
-        let pool = &request.pool.name;
         if number >= groups {
-            return refused(format!(
-                "number {number} of pool {pool} is outside 0 to {}",
+            return Err(Error::invalid(format!(
+                "number {number} of pool {name:?} is out of range, maximum {}; correct it",
                 groups - 1
-            ));
+            )));
         }
-        if request.count > 1 {
-            return refused(format!("{} numbers were asked for as exactly one", request.count));
+        if count > 1 {
+            return Err(Error::invalid(format!(
+                "claim asks for {count} numbers and names one; ask for 1"
+            )));
         }
         if request.pool.reuse == Reuse::Never {
-            return refused(format!("pool {pool} never reuses a number, so none can be named"));
+            return Err(Error::invalid(format!(
+                "pool {name:?} never reuses numbers, so none can be named; claim any"
+            )));
         }
     }
     Ok(())
@@ -51,19 +53,19 @@ pub fn check_claim(request: &ClaimRequest) -> Result<(), ErrorKind> {
 ///
 /// # Errors
 /// `Unsupported` if the pool's groups are larger.
-pub fn check_group(pool: &Pool, group_max: u32) -> Result<(), ErrorKind> {
+pub fn check_group(pool: &Pool, group_max: u32) -> Result<()> {
     let Pool { name, group, .. } = pool;
     if *group <= group_max {
         return Ok(());
     }
-    let what = match group_max.checked_ilog2() {
-        Some(bits) => format!("at most {group_max}: a layout with {bits} clock bits or fewer fits"),
-        None => "none".into(),
-    };
-    Err(ErrorKind::Unsupported {
-        what: format!(
-            "a worker of pool {name} takes its {group} clock values in one step, and this store takes \
-             {what}; or choose another store"
+    Err(Error::unsupported(match group_max.checked_ilog2() {
+        Some(bits) => format!(
+            "worker of pool {name:?} needs {group} clock values in one step, this store allows \
+             {group_max}; use a layout with at most {bits} clock bits or another store"
         ),
-    })
+        None => format!(
+            "worker of pool {name:?} needs {group} clock values in one step, this store allows \
+             none; use another store"
+        ),
+    }))
 }

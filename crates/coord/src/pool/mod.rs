@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use snowmint_core::UnixMillis;
 
 use crate::catalog::check_name;
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind, Result};
 use crate::lease::{ClaimRequest, Lease, Mark, SlotRow, Term, leapt};
 use crate::lend::is_lent;
 use crate::member::{MemberInfo, not_joined};
@@ -111,7 +111,7 @@ impl Pool {
         self.slots / u64::from(self.group.max(1))
     }
 
-    pub(crate) fn check(&self) -> Result<(), ErrorKind> {
+    pub(crate) fn check(&self) -> Result<()> {
         check_name("pool", &self.name)?;
         let group = u64::from(self.group);
         if group == 0
@@ -119,15 +119,13 @@ impl Pool {
             || self.slots > Mark::MAX.get()
             || !self.slots.is_multiple_of(group)
         {
-            return Err(ErrorKind::Invalid {
-                what: format!(
-                    "pool {} of {} slots in groups of {group}: the slots are 1 to {} and a multiple \
-                     of the group",
-                    self.name,
-                    self.slots,
-                    Mark::MAX
-                ),
-            });
+            return Err(Error::invalid(format!(
+                "pool {:?} has {} slots in groups of {group}, allowed are 1 to {} slots and a \
+                 multiple of the group; correct it",
+                self.name,
+                self.slots,
+                Mark::MAX
+            )));
         }
         Ok(())
     }
@@ -136,23 +134,22 @@ impl Pool {
     ///
     /// # Errors
     /// `Conflict` if it differs.
-    pub fn check_same(&self, stored: &Self) -> Result<(), ErrorKind> {
+    pub fn check_same(&self, stored: &Self) -> Result<()> {
         if self == stored {
             return Ok(());
         }
         let shape = |pool: &Self| {
             format!("{} slots in groups of {}, reuse {:?}", pool.slots, pool.group, pool.reuse)
         };
-        let what = if self.reuse == stored.reuse {
-            "another shape"
+        let (name, found, wanted) = (&self.name, shape(stored), shape(self));
+        Err(Error::conflict(if self.reuse == stored.reuse {
+            format!("pool {name:?} has {found}, requested {wanted}; use the same layout")
         } else {
-            "another rule for reuse, which stays, and is the same for all members (worker.reuse)"
-        };
-        Err(ErrorKind::Conflict {
-            what: format!("pool {} has {what}", self.name),
-            stored: shape(stored),
-            wanted: shape(self),
-        })
+            format!(
+                "pool {name:?} has {found}, requested {wanted}: reuse is fixed for all members; \
+                 set worker.reuse to the stored one"
+            )
+        }))
     }
 }
 
@@ -193,7 +190,7 @@ pub fn choose(
     next: u64,
     now: UnixMillis,
     pass: usize,
-) -> Result<Choice, ErrorKind> {
+) -> Result<Choice> {
     check_claim(request)?;
     if !members.iter().any(|info| info.member.incarnation == request.member) {
         return Err(not_joined(request.member));
@@ -210,11 +207,14 @@ pub fn choose(
         let given_up =
             |row: &&SlotRow| row.holder.is_none() && row.claim_request == request.request;
         if let Some(row) = rows.iter().find(given_up) {
-            return Err(ErrorKind::Fenced {
-                slot: format!("number {} of pool {}", row.slot, request.pool.name),
-                held: Term::new(row.term.get().saturating_sub(1)),
-                newest: row.term,
-            });
+            let newest = row.term.get();
+            return Err(Error::fenced(format!(
+                "number {} of pool {:?} was released: term {}, newest {newest}; claim with a new \
+                 request",
+                row.slot,
+                request.pool.name,
+                newest.saturating_sub(1)
+            )));
         }
     }
     let mut view = View::new(request, rows, members, ground, now);
@@ -225,8 +225,10 @@ pub fn choose(
     };
     let groups = match choose(&view) {
         // Only when no other slot is left: IDs that lead the clock are the second choice.
-        Err(ErrorKind::PoolFull(_))
-            if ground.lead_until > request.mark_at_most && !is_lent(&request.pool.name) =>
+        Err(error)
+            if matches!(error.kind(), ErrorKind::PoolFull(_))
+                && ground.lead_until > request.mark_at_most
+                && !is_lent(&request.pool.name) =>
         {
             view.mark_at_most = ground.lead_until;
             choose(&view)?

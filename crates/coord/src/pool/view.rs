@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use snowmint_core::UnixMillis;
 
 use super::{Ground, HOLDERS_SHOWN, NEVER_ROWS_KEPT, Reuse};
-use crate::error::{ErrorKind, Holder, PoolFull};
+use crate::error::{Error, Holder, PoolFull, Result};
 use crate::lease::{ClaimRequest, Mark, SlotRow, Wish};
 use crate::member::{Incarnation, MemberInfo, Presence};
 
@@ -76,7 +76,7 @@ impl<'a> View<'a> {
     }
 
     /// Chooses among the groups that may be used again and the groups never used.
-    pub(super) fn recycled(&self, pass: usize) -> Result<Vec<u64>, ErrorKind> {
+    pub(super) fn recycled(&self, pass: usize) -> Result<Vec<u64>> {
         let count = usize::try_from(self.request.count).unwrap_or(usize::MAX);
         let usable = || self.used.iter().filter(|(_, group)| self.usable(group));
         // Where the mark of unused groups is not allowed, none is visited: there may be billions.
@@ -115,15 +115,17 @@ impl<'a> View<'a> {
     }
 
     /// Returns the next groups never used.
-    pub(super) fn fresh(&self, next: u64) -> Result<Vec<u64>, ErrorKind> {
+    pub(super) fn fresh(&self, next: u64) -> Result<Vec<u64>> {
         let pool = &self.request.pool;
         let first = next / u64::from(pool.group);
         let last = pool.groups().min(first.saturating_add(u64::from(self.request.count)));
         if first >= last {
-            return Err(ErrorKind::Exhausted {
-                what: format!("pool {}, which never reuses a number,", pool.name),
-                limit: pool.groups(),
-            });
+            return Err(Error::exhausted(format!(
+                "pool {:?} has assigned all its {} numbers and reuses none; use a pool with more \
+                 numbers",
+                pool.name,
+                pool.groups()
+            )));
         }
         if !self.mark_allowed(self.ground.mark) {
             return Err(self.full());
@@ -147,7 +149,7 @@ impl<'a> View<'a> {
         free[..forgotten].iter().flat_map(|number| number * group..(number + 1) * group).collect()
     }
 
-    fn full(&self) -> ErrorKind {
+    fn full(&self) -> Error {
         let groups = self.request.pool.groups();
         let only = match self.request.wish {
             Wish::Exactly(number) => Some(number),
@@ -177,7 +179,7 @@ impl<'a> View<'a> {
         let recovered_at = wait_for_mark(self.ground.mark);
         let held = considered.iter().filter(|used| used.holder.is_some()).count();
         let held = u64::try_from(held).unwrap_or(u64::MAX);
-        ErrorKind::PoolFull(Box::new(PoolFull {
+        Error::pool_full(PoolFull {
             pool: self.request.pool.name.clone(),
             groups,
             only,
@@ -191,7 +193,7 @@ impl<'a> View<'a> {
             usable_at,
             usable_in_ms: usable_at.map(|at| at.since(self.now)),
             by_recovery: usable_at.is_some_and(|at| self.now < at && at <= recovered_at),
-        }))
+        })
     }
 }
 

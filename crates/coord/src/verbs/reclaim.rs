@@ -5,7 +5,7 @@ use snowmint_core::UnixMillis;
 
 use super::members::infos;
 use super::{Answer, Failure, Rows, RunVerb, Step, Verb};
-use crate::error::ErrorKind;
+use crate::error::Error;
 use crate::lease::{Mark, Term};
 use crate::reclaim::{Reclaim, Reclaimed, decide_reclaim};
 
@@ -60,14 +60,16 @@ impl Reclaims<'_> {
     async fn check_pool<R: Rows>(&self, rows: &mut R) -> Answer<R, ()> {
         let name = &self.reclaim.pool;
         let Some((pool, _)) = rows.pool(name).await? else {
-            let what = format!("pool {name:?}: `snowmint worker list` shows those that there are");
-            return Err(Failure::from(ErrorKind::NotFound { what }));
+            return Err(Failure::from(Error::not_found(format!(
+                "pool {name:?} does not exist; list pools with snowmint worker list"
+            ))));
         };
         self.reclaim.check_pool(&pool)?;
         if let Some((slot, _)) = self.slots.iter().find(|(slot, _)| *slot >= pool.slots) {
             let last = pool.slots.saturating_sub(1);
-            let what = format!("slot {slot} of pool {name} is outside 0 to {last}");
-            return Err(Failure::from(ErrorKind::Invalid { what }));
+            return Err(Failure::from(Error::invalid(format!(
+                "slot {slot} of pool {name:?} is out of range, maximum {last}; correct the number"
+            ))));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use snowmint_core::UnixMillis;
 
 use super::members::infos;
 use super::{Access, Answer, Backend, Rows, RunVerb, Step, Verb};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::lease::{
     ClaimRequest, Extend, ExtendStep, Lease, Mark, Release, SlotRow, decide_extend, decide_release,
     never_claimed,
@@ -152,11 +152,11 @@ impl RunVerb for Extends<'_> {
             let name = (item.pool.as_str(), item.slot);
             let row = slots.get_mut(&name).ok_or_else(|| never_claimed(name.0, name.1));
             let step = row.and_then(|row| extend(row, item, now));
-            if step == Ok(ExtendStep::Move) {
+            if matches!(step, Ok(ExtendStep::Move)) {
                 moved.insert(name);
             }
             let moved = step.map(|_| item.to);
-            marks.push(moved.map_err(|kind| Error::from(kind).with_verb(Verb::Extend)));
+            marks.push(moved.map_err(|error| error.with_verb(Verb::Extend)));
         }
         slots.retain(|name, _| moved.contains(name));
         put_slots(rows, slots.into_iter().map(|((pool, _), row)| (pool, row))).await?;
@@ -184,7 +184,7 @@ impl<'a> Extends<'a> {
     }
 }
 
-fn extend(row: &mut SlotRow, item: &Extend, now: UnixMillis) -> Result<ExtendStep, ErrorKind> {
+fn extend(row: &mut SlotRow, item: &Extend, now: UnixMillis) -> Result<ExtendStep> {
     let step = decide_extend(row, item, now)?;
     if step == ExtendStep::Move {
         (row.mark, row.extend_request) = (item.to, item.request);

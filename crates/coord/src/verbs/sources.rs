@@ -7,7 +7,7 @@ use crate::catalog::{
     self, Catalog, CatalogStep, Definition, NewDefinition, Restripe, SourceState, decide_alter,
     decide_define, decide_restripe, decide_state,
 };
-use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::segment::{GiveBack, Reserve, Segment, SegmentRow, decide_give_back};
 
 pub(super) struct Reserves<'a> {
@@ -69,7 +69,7 @@ pub(super) struct Change<'a> {
 }
 
 impl Change<'_> {
-    fn decide(&self, stored: Option<&Definition>) -> Result<CatalogStep, ErrorKind> {
+    fn decide(&self, stored: Option<&Definition>) -> Result<CatalogStep> {
         match self.change {
             Changed::Define(new) => decide_define(stored, new),
             Changed::Alter(new, if_version) => decide_alter(stored, new, if_version),
@@ -95,8 +95,12 @@ impl RunVerb for Change<'_> {
         match (self.decide(stored.as_ref())?, stored) {
             (CatalogStep::Same, Some(stored)) => Ok((stored, false)),
             (CatalogStep::Same, None) => {
-                let what = format!("source {} is the same as nothing", self.name);
-                Err(ErrorKind::Internal { what }.into())
+                let message = format!(
+                    "internal error: source {:?} does not exist and cannot stay the same; please \
+                     report it",
+                    self.name
+                );
+                Err(Error::internal(message).into())
             }
             (CatalogStep::Write { spec, identity, state }, stored) => {
                 let segment = stored.map_or(SegmentRow::NEW, |stored| stored.segment);

@@ -20,7 +20,7 @@ use crate::beside::StorePlace;
 use crate::capability::{Capabilities, ClockOf};
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::clock_witness::ClockWitness;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
@@ -193,7 +193,7 @@ impl<B: Backend> Store for StoreOver<B> {
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
         check_group(&request.pool, self.group_max())
-            .map_err(|kind| Error::from(kind).with_verb(Verb::Claim))?;
+            .map_err(|error| error.with_verb(Verb::Claim))?;
         // Concurrent claims of one handle would only overtake each other.
         let _turn = self.claims.lock().await;
         let mut claimed = self.answer(Claim::new(&self.backend, request, 0, now)).await?;

@@ -409,5 +409,5 @@ pub fn shown(text: &str) -> String {
 }
 
 fn check_source_name(name: &str) -> Result<(), Error> {
-    check_name("source", name).map_err(|kind: ErrorKind| Error::bad_request(kind.to_string()))
+    check_name("source", name).map_err(|error| Error::bad_request(error.message()))
 }

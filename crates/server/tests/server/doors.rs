@@ -85,7 +85,7 @@ async fn who_borrows_a_number_is_called_by_what_can_be_seen() {
     for label in ["a%1B%5B2J", "a%0Ab", "%E2%80%AEa"] {
         let refused = ask(label).await;
         assert_eq!(refused.status, 400, "{label}: {refused:?}");
-        assert!(refused.body.contains("the borrower label"), "{label}: {refused:?}");
+        assert!(refused.body.contains("client's label"), "{label}: {refused:?}");
         assert!(!refused.body.contains('\u{1b}'), "{label}: {refused:?}");
     }
     assert_eq!(ask("a").await.status, 200);

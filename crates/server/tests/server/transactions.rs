@@ -27,7 +27,7 @@ async fn commands_wait_for_exec_and_are_answered_in_order() {
         &["INCR", "numbers"],
     ];
     let queued = "+QUEUED\r\n".repeat(6);
-    let replies = "*6\r\n:1\r\n*2\r\n:2\r\n:3\r\n:6\r\n:1\r\n$1\r\n1\r\n-ERR there is no source \"nobody\"\r\n:7\r\n";
+    let replies = "*6\r\n:1\r\n*2\r\n:2\r\n:3\r\n:6\r\n:1\r\n$1\r\n1\r\n-ERR source \"nobody\" does not exist; define it\r\n:7\r\n";
     let expected = format!("+OK\r\n{queued}{replies}");
     client.send(together(sent)).await;
     client.expect(&expected).await;

@@ -62,7 +62,7 @@ async fn a_worker_of_more_clock_values_than_a_transaction_takes_is_refused() {
     };
     let refused = node.define("seven", &layout(7)).await.unwrap_err();
     assert_eq!(refused.kind().code(), "unsupported", "{refused:?}");
-    assert!(refused.to_string().contains("6 clock bits or fewer"), "{refused}");
+    assert!(refused.to_string().contains("at most 6 clock bits"), "{refused}");
     node.define("six", &layout(6)).await.unwrap();
     node.source("six").await.unwrap().try_mint().unwrap();
 

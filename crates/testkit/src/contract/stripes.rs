@@ -178,7 +178,7 @@ async fn an_end_below_what_was_handed_out_is_refused(case: Case) {
         let ends = odd("orders", &format!(r#""until":{until},"#));
         let refused = case.store.alter(&ends, None).await.unwrap_err();
         assert_eq!(refused.kind().code(), "invalid", "{until}");
-        assert!(refused.to_string().contains("take 20 or more"), "{refused}");
+        assert!(refused.to_string().contains("use 20 or more"), "{refused}");
     }
     assert_eq!((case.store.get("orders").await.unwrap().version, case.writes().await), {
         (source.version, writes)

@@ -291,7 +291,7 @@ async fn a_program_defines_nothing_that_disagrees_with_the_namespace() {
         .await;
     let agrees = made("guest-rows", r#"{"unique":"namespace"}"#);
     let said = guest.refused("restripe", agrees).await;
-    assert!(said.contains("cannot change its kind"), "{said}");
+    assert!(said.contains("does not change kind"), "{said}");
     guest.writes("alter", written("guest-shared", &shared.spec, &shared.identity)).await.unwrap();
     assert_eq!(asked.server.stop(), 0);
 }
@@ -311,7 +311,7 @@ async fn what_never_changes_in_a_source_is_not_the_programs_word() {
     for identity in ["", "{}", all.identity.as_str()] {
         for who in [&mut guest, &mut ops] {
             let why = who.refused("define", said(&odd, identity)).await;
-            assert!(why.contains("identity of source guest-odd"), "{identity}: {why}");
+            assert!(why.contains("identity of source \"guest-odd\""), "{identity}: {why}");
         }
     }
     guest.writes("define", odd.clone()).await.unwrap();
@@ -319,14 +319,14 @@ async fn what_never_changes_in_a_source_is_not_the_programs_word() {
     for verb in ["define", "alter", "restripe"] {
         for who in [&mut guest, &mut ops] {
             let why = who.refused(verb, said(&all, &odd.identity)).await;
-            assert!(why.contains("identity of source guest-odd"), "{verb}: {why}");
+            assert!(why.contains("identity of source \"guest-odd\""), "{verb}: {why}");
         }
     }
     let why = guest.refused("alter", all).await;
-    assert!(why.contains("by a restripe only"), "{why}");
+    assert!(why.contains("only by a restripe"), "{why}");
     let restriped = made("guest-odd", r#"{"kind":"segment","disguise":{"mode":"full"}}"#);
     let why = ops.refused("restripe", restriped).await;
-    assert!(why.contains("cannot change its disguise"), "{why}");
+    assert!(why.contains("does not change disguise"), "{why}");
     assert_eq!(guest.get("guest-odd").await, before);
     assert_eq!(asked.server.stop(), 0);
 }
@@ -359,7 +359,7 @@ async fn the_text_of_a_definition_is_no_longer_than_its_keys_make_it() {
         guest.writes(verb, padded(500)).await.unwrap();
         assert_eq!(guest.get("guest-plain").await.spec, plain.spec, "{verb}");
         let why = guest.refused(verb, padded(60_000)).await;
-        assert!(why.contains("8192 are allowed"), "{verb}: {why}");
+        assert!(why.contains("maximum 8192"), "{verb}: {why}");
     }
     assert_eq!(asked.server.stop(), 0);
 }

@@ -326,7 +326,7 @@ async fn a_source_is_not_told_to_end_below_what_it_has_handed_out() {
     for until in [5, 25, next - 1] {
         let refused = node.alter("bills", &ends(&until.to_string()), None).await.unwrap_err();
         assert!(matches!(refused.kind(), ErrorKind::Invalid { .. }), "{refused}");
-        assert!(refused.to_string().contains(&format!("take {next} or more")), "{refused}");
+        assert!(refused.to_string().contains(&format!("use {next} or more")), "{refused}");
     }
     node.alter("bills", &ends(&next.to_string()), None).await.unwrap();
     let first = |first| NewStripe { first: Some(first), ..stripe(1, 1) };

@@ -125,8 +125,11 @@ impl Programs {
         };
         let shapes = self.shapes(at, service, std::iter::once(claim.pool.name.as_str())).await?;
         let is_lent = space_of(&claim.pool.name).is_some();
-        let checked = if is_lent { check_lent(&claim.pool) } else { shapes.check(&claim.pool) };
-        checked.map_err(StoreError::from)?;
+        if is_lent {
+            check_lent(&claim.pool)?;
+        } else {
+            shapes.check(&claim.pool).map_err(StoreError::from)?;
+        }
         let claims = Arc::clone(self.claims().entry(token).or_default());
         let mut claims = claims.lock().await;
         let slots = at.store.workers(now).await?;

@@ -76,7 +76,11 @@ impl Leases {
                 };
                 let anywhere = self.flaw == Some(Flaw::ExtendWithoutComparingFrom);
                 let decided = match decide_extend(&row.whole(), &item, UnixMillis::ZERO) {
-                    Err(ErrorKind::MarkMoved { .. }) if anywhere => Ok(ExtendStep::Move),
+                    Err(error)
+                        if anywhere && matches!(error.kind(), ErrorKind::MarkMoved { .. }) =>
+                    {
+                        Ok(ExtendStep::Move)
+                    }
                     decided => decided,
                 };
                 let answer = match decided {
