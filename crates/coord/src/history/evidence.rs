@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::catalog::Definition;
-use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::store::StoreIdentity;
 
 /// Knowledge of a process about a store, which can prove a store rollback.
@@ -27,7 +27,7 @@ pub(crate) fn check_ends(
     who: &str,
     ends: &BTreeMap<String, u64>,
     stored: &[Definition],
-) -> Result<(), ErrorKind> {
+) -> Result<()> {
     let mut below = ends.iter().filter_map(|(name, seen)| {
         let source = stored.iter().find(|source| source.name == *name);
         let found = source.map_or(0, |source| source.segment.mark.get());
@@ -36,15 +36,15 @@ pub(crate) fn check_ends(
     let Some((name, seen, found)) = below.next() else { return Ok(()) };
     let mut others = String::new();
     for (name, seen, found) in below.by_ref().take(NAMED_MAX) {
-        others.push_str(&format!("{name} (seen {seen}, found {found}), "));
+        others.push_str(&format!("{name:?} (seen {seen}, found {found}), "));
     }
     let left_out = below.count();
     if left_out > 0 {
         others.push_str(&format!("{left_out} more, "));
     }
+    let mut evidence = format!("next number of source {name:?} seen by {who}");
     if !others.is_empty() {
-        others = format!(" beside {}", others.trim_end_matches(", "));
+        evidence.push_str(&format!(" (and {})", others.trim_end_matches(", ")));
     }
-    let witness = format!("the next number of source {name}{others}, as {who} has seen it,");
-    Err(ErrorKind::StoreWentBack { witness, seen, found })
+    Err(Error::store_rolled_back(evidence, seen, found))
 }

@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 pub use starts::{STARTS_MAX, Starts};
 
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::random;
 use crate::store::{FastForward, StoreIdentity};
 
@@ -151,15 +151,14 @@ impl Doubt {
     #[must_use]
     pub fn of(kind: &ErrorKind, who: &str) -> Option<Self> {
         let ErrorKind::StoreWentBack { witness, seen, found } = kind else { return None };
-        let witness = format!("{witness} (said by {who})");
+        let witness = format!("{witness} (reported by {who})");
         Some(Self { witness, seen: *seen, found: *found })
     }
 
     /// Returns the error for all callers.
     #[must_use]
-    pub fn refusal(self) -> ErrorKind {
-        let Self { witness, seen, found } = self;
-        ErrorKind::StoreWentBack { witness, seen, found }
+    pub fn refusal(self) -> Error {
+        Error::store_rolled_back(self.witness, self.seen, self.found)
     }
 }
 
@@ -172,11 +171,14 @@ pub fn recall(
     seen: &StoreIdentity,
     found: &StoreIdentity,
     starts: &Starts,
-) -> Result<Recalled, ErrorKind> {
+) -> Result<Recalled> {
     let (known, now) = (History::of(&seen.id), History::of(&found.id));
     if !known.store.is_empty() && known.store != now.store {
-        let (expected, found) = (known.store, now.store);
-        return Err(ErrorKind::OtherStore { witness: who.to_owned(), expected, found });
+        return Err(Error::store_mismatch(format!(
+            "store is {}, but {who} belongs to {}; to use it in its place, move it forward \
+             (snowmint worker fast-forward)",
+            now.store, known.store
+        )));
     }
     let has_all = starts.have(&known.start, seen.writes);
     if has_all && found.writes >= seen.writes {
@@ -185,12 +187,10 @@ pub fn recall(
     if now.recoveries > known.recoveries {
         return Ok(Recalled::Recovered);
     }
-    let witness = if has_all {
-        format!("the number of writes that {who} has seen")
+    let evidence = if has_all {
+        format!("write count seen by {who}")
     } else {
-        format!(
-            "the history that {who} has seen, which others have written anew: its number of writes"
-        )
+        format!("write count of the history that {who} saw, overwritten since,")
     };
-    Err(ErrorKind::StoreWentBack { witness, seen: seen.writes, found: found.writes })
+    Err(Error::store_rolled_back(evidence, seen.writes, found.writes))
 }

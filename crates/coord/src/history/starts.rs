@@ -18,7 +18,7 @@ impl Starts {
     pub fn read(text: &str, written: u64) -> Result<Self, String> {
         let mut starts = Vec::new();
         for entry in text.split_ascii_whitespace() {
-            let wrong = || format!("the start {entry:?}");
+            let wrong = || format!("a start of its history is {entry:?}");
             let (count, start) = entry.split_once('-').ok_or_else(wrong)?;
             let count =
                 if count.is_empty() { written } else { count.parse().map_err(|_| wrong())? };

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::lineage::SeenByHandle;
 use super::{Access, Answer, Failure, Rows, RunVerb, Step, Verb, WITNESS};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Result};
 use crate::history::{
     Doubt, Evidence, History, JournalInfo, Known, Noted, Recalled, Standing, Starts, check_ends,
     recall,
@@ -40,7 +40,7 @@ pub(super) async fn put_start<R: Rows>(rows: &mut R, lost_from: Option<u64>) -> 
 async fn read<R: Rows, T: Noted>(rows: &mut R, name: &str) -> Answer<R, Option<T>> {
     let Some((text, _)) = rows.note(name).await? else { return Ok(None) };
     let read = T::from_note(&text);
-    read.map(Some).map_err(|wrong| Failure::Damaged(format!("the note {name}: {wrong}")))
+    read.map(Some).map_err(|wrong| Failure::Damaged(format!("note {name} cannot be read: {wrong}")))
 }
 
 fn text<E>(value: &impl Noted) -> Result<String, Failure<E>> {
@@ -68,9 +68,9 @@ pub(super) async fn check_plan<R: Rows>(rows: &mut R, planned_on: &Standing) -> 
     if standing(rows).await?.says_the_same(planned_on) {
         return Ok(());
     }
-    let what = "the state that this recovery was planned on (a journal has reported since, or somebody else has recovered \
-                the store: look again)";
-    Err(Failure::from(ErrorKind::Unavailable { what: what.into() }))
+    Err(Failure::from(Error::unavailable(
+        "store changed since this recovery was planned; look again",
+    )))
 }
 
 /// Ends the doubt in an operator's step. Returns whether another namespace of the store is still in
@@ -134,14 +134,16 @@ impl RunVerb for Recalls<'_> {
 /// Checks the server where the store lacks something: another server of it may have the missing
 /// state. An older state on a replica is not a store rollback, since the address may lead back to
 /// the first server.
-pub(super) fn check_server_of<R: Rows>(
-    rows: &R,
-    recalled: &Result<Recalled, ErrorKind>,
-) -> Result<(), Error> {
-    match recalled {
-        Ok(Recalled::Recovered) | Err(ErrorKind::StoreWentBack { .. }) => rows.check_server(),
-        _ => Ok(()),
-    }
+pub(super) fn check_server_of<R: Rows>(rows: &R, recalled: &Result<Recalled>) -> Result<()> {
+    let is_older = match recalled {
+        Ok(recalled) => *recalled == Recalled::Recovered,
+        Err(error) => is_rolled_back(error),
+    };
+    if is_older { rows.check_server() } else { Ok(()) }
+}
+
+fn is_rolled_back(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::StoreWentBack { .. })
 }
 
 pub(super) struct Doubts<'a> {
@@ -161,7 +163,7 @@ impl Doubts<'_> {
         for recalled in by_handle.into_iter().chain([by_evidence]) {
             match recalled {
                 Ok(Recalled::Same) => {}
-                Err(ErrorKind::StoreWentBack { .. }) => return Ok(true),
+                Err(error) if is_rolled_back(&error) => return Ok(true),
                 Ok(Recalled::Recovered) | Err(_) => return Ok(false),
             }
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::history::{check_server_of, is_in_doubt, put_start, read_starts, refuse_doubt};
 use super::{Access, Answer, Failure, Rows, WITNESS};
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind, Result};
 use crate::history::{History, Recalled, Starts, recall};
 use crate::store::StoreIdentity;
 
@@ -24,11 +24,7 @@ impl SeenByHandle {
     }
 
     /// Compares the store with this state, as [`recall`] does.
-    pub(super) fn recall(
-        &self,
-        found: &StoreIdentity,
-        starts: &Starts,
-    ) -> Result<Recalled, ErrorKind> {
+    pub(super) fn recall(&self, found: &StoreIdentity, starts: &Starts) -> Result<Recalled> {
         let recalled = recall(WITNESS, &self.identity, found, starts)?;
         let Some(short) = self.short.filter(|_| recalled == Recalled::Same) else {
             return Ok(recalled);
@@ -37,8 +33,8 @@ impl SeenByHandle {
         if now.recoveries > before.recoveries {
             return Ok(Recalled::Recovered);
         }
-        let (witness, seen) = (WITNESS.to_owned(), self.identity.writes);
-        Err(ErrorKind::StoreWentBack { witness, seen, found: short })
+        let evidence = format!("write count seen by {WITNESS}");
+        Err(Error::store_rolled_back(evidence, self.identity.writes, short))
     }
 
     /// Returns the count from which on nothing was kept of what this handle has seen; `None` if
@@ -163,9 +159,8 @@ impl Lineage {
             return Ok(());
         }
         let starts = read_starts(rows).await?;
-        let went_back = |seen, found| {
-            let witness = format!("the number of changes in {label}");
-            Failure::from(ErrorKind::StoreWentBack { witness, seen, found })
+        let rolled_back = |seen, found| {
+            Failure::from(Error::store_rolled_back(format!("change count of {label}"), seen, found))
         };
         let recalled = seen.recall(&found, &starts);
         check_server_of(rows, &recalled)?;
@@ -176,26 +171,28 @@ impl Lineage {
                 // Users of this handle get one error, to learn that their leases and numbers are
                 // void.
                 self.saw(found, Access::Forward, false);
-                Err(went_back(known.writes, writes))
+                Err(rolled_back(known.writes, writes))
             }
-            Err(ErrorKind::StoreWentBack { seen, found, .. }) => Err(went_back(seen, found)),
-            Err(kind) => Err(Failure::from(kind)),
+            Err(error) => match *error.kind() {
+                ErrorKind::StoreWentBack { seen, found, .. } => Err(rolled_back(seen, found)),
+                _ => Err(Failure::from(error)),
+            },
         }
     }
 
     /// Checks that the store is the one that was seen, in whatever state: doubts and reports
     /// concern that store.
-    pub(super) fn check_store<R: Rows>(
-        rows: &R,
-        seen: Option<&SeenByHandle>,
-    ) -> Result<(), ErrorKind> {
+    pub(super) fn check_store<R: Rows>(rows: &R, seen: Option<&SeenByHandle>) -> Result<()> {
         let Some(SeenByHandle { identity, .. }) = seen else { return Ok(()) };
         let (expected, found) =
             (History::of(&identity.id).store, History::of(&rows.identity().id).store);
         if expected == found {
             return Ok(());
         }
-        Err(ErrorKind::OtherStore { witness: WITNESS.to_owned(), expected, found })
+        Err(Error::store_mismatch(format!(
+            "store is {found}, but {WITNESS} used {expected}; to use it in its place, move it \
+             forward (snowmint worker fast-forward)"
+        )))
     }
 
     /// Leaves a start with a step that writes, if this handle has left none. Returns whether it

@@ -96,7 +96,7 @@ async fn a_server_that_starts_on_a_store_below_an_end_of_its_journal_names_the_s
     set_back(&store).await;
     let (server, _node) = start(&store, Some(&dir)).await;
     let why = went_back(&server).await;
-    assert!(why.contains("the next number of source one, as the journal has seen it"), "{why}");
+    assert!(why.contains(r#"next number of source \"one\" seen by the journal"#), "{why}");
 }
 
 /// No caller requests a number of the source.
@@ -117,7 +117,7 @@ async fn a_server_that_joins_a_store_anew_below_what_it_has_seen_names_the_sourc
     .await;
     store.leave(member, SystemClock.unix_ms()).await.unwrap();
     let why = went_back(&server).await;
-    assert!(why.contains("the next number of source one, as this process has seen it"), "{why}");
+    assert!(why.contains(r#"next number of source \"one\" seen by this process"#), "{why}");
 }
 
 #[tokio::test]
@@ -128,5 +128,5 @@ async fn a_server_whose_next_number_was_handed_out_before_names_the_source() {
     let refused = server.get("/v1/ids/one").await;
     assert_eq!((refused.status, refused.code().as_str()), (503, "store_went_back"));
     let why = went_back(&server).await;
-    assert!(why.contains("the next number of source one"), "{why}");
+    assert!(why.contains(r#"next number of source \"one\""#), "{why}");
 }

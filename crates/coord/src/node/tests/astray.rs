@@ -186,7 +186,7 @@ async fn a_source_that_went_back_stops_all_until_the_store_was_moved_forward() {
             assert!(refused.is_err(), "{} gave {refused:?}", source.name());
         }
         let reasons = node.readiness().why();
-        assert!(reasons.contains("the next number of source one"), "{reasons}");
+        assert!(reasons.contains(r#"next number of source "one""#), "{reasons}");
     }
     let segments = vec![("one".to_owned(), Mark::new(1_000))];
     let forward = FastForward { segments, ..FastForward::default() };
@@ -247,7 +247,7 @@ async fn a_source_of_the_store_that_went_back_stops_all_until_the_store_was_move
             assert!(refused.is_err(), "{name} gave {refused:?}");
         }
         let reasons = node.readiness().why();
-        assert!(reasons.contains("the next number of source by-store"), "{reasons}");
+        assert!(reasons.contains(r#"next number of source "by-store""#), "{reasons}");
     }
     world.handle().fast_forward(&FastForward::default()).await.unwrap();
     in_time(&world, ready(&node)).await;

@@ -72,7 +72,7 @@ async fn numbers_that_a_journal_kept_are_not_used_where_an_end_alone_told_of_the
         }
     })
     .await;
-    assert!(doubt.witness.contains("the next number of source bills"), "{doubt:?}");
+    assert!(doubt.witness.contains(r#"next number of source "bills""#), "{doubt:?}");
     in_time(&world, node.noticed_doubt()).await.unwrap();
     let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
     let forward = recovery.plan(&RecoveryRequest::default()).unwrap();

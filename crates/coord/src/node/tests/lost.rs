@@ -55,7 +55,7 @@ async fn a_source_below_an_end_that_the_journal_surely_knows_puts_the_store_in_d
     let refused = Node::open(world.handle(), with_journal(&dir), world.parts()).await.unwrap_err();
     assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
     let doubt = world.handle().standing().await.unwrap().doubt.unwrap();
-    let named = "the next number of source bills, as the journal has seen it";
+    let named = r#"next number of source "bills" seen by the journal"#;
     assert!(doubt.witness.starts_with(named), "{doubt:?}");
     assert_eq!((doubt.seen, doubt.found), (101, 4));
 }
