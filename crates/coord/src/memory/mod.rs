@@ -23,7 +23,7 @@ use async_trait::async_trait;
 
 use crate::capability::{Capabilities, ClockOf, PresenceBy};
 use crate::catalog::check_name;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::lease::SlotRow;
 use crate::random;
 use crate::store::StoreIdentity;
@@ -143,7 +143,8 @@ impl Backend for MemoryBackend {
 
     async fn begin(&self, access: Access) -> Result<MemoryRows, Failure<Infallible>> {
         if self.closed.load(Ordering::SeqCst) {
-            return Err(Failure::from(ErrorKind::Closed { what: self.label() }));
+            let label = self.label();
+            return Err(Failure::from(Error::closed(format!("{label} is closed; open it again"))));
         }
         let clock = self.clock.as_ref().map(MemoryClock::now);
         let rows = MemoryRows::begin(&self.shared, &self.namespace, clock);

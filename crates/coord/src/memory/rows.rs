@@ -12,7 +12,7 @@ use snowmint_core::UnixMillis;
 
 use super::world::{Shared, Space, World};
 use crate::catalog::Definition;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, Result};
 use crate::lease::SlotRow;
 use crate::member::{Incarnation, MemberRow};
 use crate::pool::Pool;
@@ -136,12 +136,14 @@ impl Rows for MemoryRows {
         self.clock
     }
 
-    fn check_server(&self) -> Result<(), Error> {
+    fn check_server(&self) -> Result<()> {
         if !self.world.is_replica {
             return Ok(());
         }
-        let (witness, expected) = ("what the memory store keeps".into(), "the first server".into());
-        Err(ErrorKind::OtherStore { witness, expected, found: "a replica".into() }.into())
+        Err(Error::store_mismatch(
+            "store is a replica, but the memory store belongs to the first server; move it forward \
+             (snowmint worker fast-forward)",
+        ))
     }
 
     async fn members(&mut self) -> Answer<Self, Vec<MemberRow>> {

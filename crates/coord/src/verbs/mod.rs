@@ -129,9 +129,11 @@ impl<B: Backend> StoreOver<B> {
                 (ended, _) => return ended,
             }
         }
-        let (label, tries) = (self.backend.label(), self.tries);
-        let what = format!("{label}, where {tries} tries lost to other writers (store.tries),");
-        Err(Failure::from(ErrorKind::Unavailable { what }))
+        Err(Failure::from(Error::unavailable(format!(
+            "other writers won all {} attempts on {} (store.tries); retry or raise it",
+            self.tries,
+            self.backend.label()
+        ))))
     }
 
     /// Waits for a random time before attempt `tried` + 1, when the last one took `took_ms`.

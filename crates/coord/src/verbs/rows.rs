@@ -36,13 +36,11 @@ impl<E> Failure<E> {
     pub fn into_error(self, label: &str, explain: impl FnOnce(E) -> Error) -> Error {
         match self {
             Self::Rejected(error) => error,
-            Self::Damaged(found) => {
-                ErrorKind::Corrupt { what: format!("{label} ({found})") }.into()
-            }
-            Self::Lost => {
-                let what = format!("{label}, where others were faster,");
-                ErrorKind::Unavailable { what }.into()
-            }
+            Self::Damaged(found) => Error::corrupt(format!(
+                "{label} is damaged: {found}; restore it, then move it forward (snowmint worker \
+                 fast-forward)"
+            )),
+            Self::Lost => Error::unavailable(format!("other writers won on {label}; retry")),
             Self::Backend(error) => explain(error),
         }
     }
@@ -64,20 +62,17 @@ impl<E> From<ErrorKind> for Failure<E> {
 /// starts now makes another store in its place, and a journal of the old store reveals the
 /// difference. A running process detects it, too.
 pub fn emptied(label: &str, what: &str) -> Error {
-    let kind = ErrorKind::OtherStore {
-        witness: WITNESS.into(),
-        expected: "the one that was there".into(),
-        found: format!("empty ({label}: {what})"),
-    };
-    kind.into()
+    Error::store_mismatch(format!(
+        "{label} is empty: {what}; restore it, or move the new store forward (snowmint worker \
+         fast-forward)"
+    ))
 }
 
 /// Returns the error for a store with settings under which acknowledged writes may not survive a
 /// crash: `found`, which should be `right`.
 pub fn set_to_lose(label: &str, found: &str, right: &str) -> Error {
     Error::unsafe_store(format!(
-        "{label} has {found}, with which it can lose what it acknowledged, and numbers would come again; set it \
-             to {right}"
+        "{label} has {found}, which can lose acknowledged writes; set it to {right}"
     ))
 }
 

@@ -123,7 +123,8 @@ async fn a_lost_race_is_tried_as_often_as_configured_and_then_said() {
         assert_eq!(keys.batches.load(Ordering::SeqCst), done);
         assert_eq!(keys.timer.0.load(Ordering::SeqCst), done - 1, "waits by the timer of the keys");
         assert_eq!(refused.kind().code(), "unavailable");
-        assert!(refused.to_string().contains(&format!("{} tries", tries.max(1))), "{refused}");
+        let attempts = format!("all {} attempts", tries.max(1));
+        assert!(refused.to_string().contains(&attempts), "{refused}");
     }
 }
 
