@@ -160,7 +160,7 @@ fn a_clock_that_disagrees_with_the_stores_is_refused_beyond_the_configured_limit
     for (offset_ms, side) in [("60000", "ahead"), ("-60000", "behind")] {
         let name = format!("skew-{side}");
         let (wrong, _folder) = start(&name, &[(CLOCK, offset_ms)]);
-        wrong.not_ready(&[side, "the store's clock", "10000 ms are allowed"]);
+        wrong.not_ready(&[side, "the store's clock", "limit 10000 ms"]);
         assert_eq!(wrong.get("/v1/ids/default").0, "503");
         wrong.kill();
         let allowed = ("SNOWMINT_CLOCK__SKEW_MAX", "5m");

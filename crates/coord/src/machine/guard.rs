@@ -3,7 +3,7 @@
 use snowmint_core::UnixMillis;
 
 use super::Now;
-use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 
 /// Check of a wall clock against elapsed time, for stores without a clock of their own.
 ///
@@ -65,14 +65,20 @@ pub(crate) fn compare_clocks(
     ours: UnixMillis,
     theirs: UnixMillis,
     limit_ms: u64,
-    compared_with: String,
-) -> Result<(), ErrorKind> {
+    whose: &str,
+) -> Result<()> {
     let (ahead_ms, behind_ms) = (ours.since(theirs), theirs.since(ours));
     if ahead_ms > limit_ms {
-        return Err(ErrorKind::ClockAhead { ahead_ms, limit_ms, compared_with });
+        let message = format!(
+            "this clock is {ahead_ms} ms ahead of {whose}, limit {limit_ms} ms; check both clocks"
+        );
+        return Err(Error::clock_ahead(ahead_ms, limit_ms, message));
     }
     if behind_ms > limit_ms {
-        return Err(ErrorKind::ClockBehind { behind_ms, limit_ms, compared_with });
+        let message = format!(
+            "this clock is {behind_ms} ms behind {whose}, limit {limit_ms} ms; check both clocks"
+        );
+        return Err(Error::clock_behind(behind_ms, limit_ms, message));
     }
     Ok(())
 }

@@ -231,7 +231,11 @@ impl LeaseMachine {
                 self.phase = Phase::Holding(windows);
                 vec![LeaseAction::Granted]
             }
-            Ok(_) => self.claim_later(now, Error::internal_op("claim", "a claim got no slots")),
+            Ok(_) => {
+                let message =
+                    "internal error: claim returned 0 slots, expected at least 1; please report it";
+                self.claim_later(now, Error::internal(message))
+            }
             // The store no longer knows the member: everything must begin again.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => {
                 self.phase = Phase::Over;

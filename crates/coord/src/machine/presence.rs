@@ -119,10 +119,6 @@ mod tests {
         Now { wall: UnixMillis::new(5), elapsed: ElapsedMillis::new(elapsed), chance: || 0 }
     }
 
-    fn failure(kind: ErrorKind) -> Result<()> {
-        Err(Error::new("renew", kind))
-    }
-
     #[test]
     fn a_renewal_is_sent_each_third_of_the_time_to_live() {
         let mut presence = PresenceMachine::new(9_000, ElapsedMillis::new(0));
@@ -145,10 +141,7 @@ mod tests {
         for elapsed in 0..20_000 {
             if presence.look(at(elapsed)).is_some() {
                 asked += 1;
-                presence.renewed(
-                    at(elapsed),
-                    &failure(ErrorKind::Unavailable { what: "the store".into() }),
-                );
+                presence.renewed(at(elapsed), &Err(Error::unavailable("store is unavailable")));
             }
             assert_eq!(presence.is_live(at(elapsed)), elapsed < 9_000, "{elapsed}");
         }
@@ -160,18 +153,17 @@ mod tests {
 
     #[test]
     fn a_member_that_nobody_knows_renews_no_more() {
-        let text = String::new;
-        for kind in [
-            ErrorKind::NotFound { what: "member".into() },
-            ErrorKind::StoreWentBack { witness: text(), seen: 2, found: 1 },
-            ErrorKind::OtherStore { witness: text(), expected: text(), found: text() },
+        for error in [
+            Error::not_found("member is not joined"),
+            Error::store_rolled_back("term", 2, 1),
+            Error::store_mismatch("store is another one"),
         ] {
             let mut presence = PresenceMachine::new(9_000, ElapsedMillis::new(0));
             presence.look(at(3_000)).unwrap();
-            presence.renewed(at(3_001), &failure(kind.clone()));
-            assert_eq!(presence.gone().map(Error::kind), Some(&kind));
-            assert!(!presence.is_live(at(3_001)), "{kind:?}");
-            assert_eq!(presence.lease_until(), ElapsedMillis::new(0), "{kind:?}");
+            presence.renewed(at(3_001), &Err(error.clone()));
+            assert_eq!(presence.gone().map(Error::kind), Some(error.kind()));
+            assert!(!presence.is_live(at(3_001)), "{error}");
+            assert_eq!(presence.lease_until(), ElapsedMillis::new(0), "{error}");
             assert_eq!((presence.look(at(60_000)), presence.look_in_ms(at(60_000))), (None, None));
         }
     }

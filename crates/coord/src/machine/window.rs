@@ -289,12 +289,12 @@ impl WindowMachine {
                 actions.extend(self.open_if_more().map(WindowAction::Open));
             }
             Ok(extended) => {
-                let what = format!(
-                    "an extend to {} was answered with mark {}",
+                let error = Error::internal(format!(
+                    "internal error: extend to mark {} returned mark {}; please report it",
                     asked.extend.to, extended.mark
-                );
+                ));
                 self.over = true;
-                actions.push(WindowAction::Shut(Error::internal_op("extend", what)));
+                actions.push(WindowAction::Shut(error));
             }
             Err(error) => match NotExtended::by(error.kind()) {
                 NotExtended::Refused => self.ask_later(now),

@@ -259,7 +259,7 @@ impl Surroundings {
         let theirs = self.store_call(Verb::Now, self.store.now()).await?;
         let Some(theirs) = theirs else { return self.time_not_ahead().await };
         let ours = self.clock.unix_ms();
-        compare_clocks(ours, theirs, self.clock_skew_max_ms, "the store's clock".into())
+        compare_clocks(ours, theirs, self.clock_skew_max_ms, "the store's clock")
             .map(|()| ours)
             .map_err(Error::from)
     }

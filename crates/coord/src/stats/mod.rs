@@ -200,7 +200,6 @@ impl Observer for CountingObserver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
 
     #[test]
     fn steps_are_counted_by_kind_and_told_on() {
@@ -225,7 +224,7 @@ mod tests {
     fn calls_are_counted_by_verb_and_errors_by_code() {
         let watch = Watch::default();
         watch.called(Verb::Extend, 700, None);
-        let away = Error::new("extend", ErrorKind::Unavailable { what: "the store".into() });
+        let away = Error::unavailable("store is unavailable");
         watch.called(Verb::Extend, 5_000_000, Some(&away));
         watch.called(Verb::Now, 90, None);
         let [extend, now] = &watch.store_calls()[..] else { panic!("two verbs") };

@@ -1,7 +1,7 @@
 //! Sections machine, with results made by hand.
 
 use super::*;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::member::{Member, MemberStatus, Presence};
 use crate::ordered::{Taken, silence_ms};
 use crate::pool::{SECTIONS, sections_pool};
@@ -81,7 +81,7 @@ fn extends(machine: &mut SectionsMachine, now: u64, actor: &Actor) -> Vec<Extend
 }
 
 fn unavailable() -> Error {
-    Error::new("take", ErrorKind::Unavailable { what: "the store".into() })
+    Error::unavailable("store is unavailable")
 }
 
 fn granted(take: &Take) -> Result<Taken> {
@@ -156,39 +156,36 @@ fn a_call_whose_outcome_is_unknown_is_made_again_as_it_was() {
 /// their windows.
 #[test]
 fn only_a_refusal_that_says_so_takes_a_section_away() {
-    let what = || "the store".to_owned();
     let passing = [
-        ErrorKind::Unavailable { what: what() },
-        ErrorKind::Unwritable { what: what() },
-        ErrorKind::NoRight { what: what() },
-        ErrorKind::StorageFull { what: what() },
-        ErrorKind::Internal { what: what() },
+        unavailable(),
+        Error::store_read_only("store is read-only"),
+        Error::store_permission_denied("user lacks a permission"),
+        Error::storage_full("no space left"),
+        Error::internal("internal error: test; please report it"),
     ];
-    let (held, newest) = (Term::new(1), Term::new(2));
-    let (expected, found) = (Mark::new(50), Mark::new(60));
     let lost = [
-        ErrorKind::Fenced { slot: what(), held, newest },
-        ErrorKind::MarkMoved { what: what(), expected, found },
-        ErrorKind::NotFound { what: what() },
-        ErrorKind::StoreWentBack { witness: what(), seen: 2, found: 1 },
-        ErrorKind::OtherStore { witness: what(), expected: what(), found: what() },
+        Error::fenced("lease is lost"),
+        Error::mark_moved(Mark::new(50), Mark::new(60), "mark was moved"),
+        Error::not_found("lease does not exist"),
+        Error::store_rolled_back("term", 2, 1),
+        Error::store_mismatch("store is another one"),
     ];
     let (mut machine, actor) = (machine(), actor(""));
     hold(&mut machine, [3], &actor);
     machine.want(want([3]), at(0));
     let items = extends(&mut machine, 0, &actor);
-    for (round, kind) in (0..).zip(passing) {
-        let refused = [Err(Error::new("extend", kind.clone()))];
-        assert_eq!(machine.extended(at(round * 5_000), &items, &refused), [], "{kind}");
-        assert_eq!(extends(&mut machine, round * 5_000 + 4_000, &actor), items, "{kind}");
+    for (round, error) in (0..).zip(passing) {
+        let refused = [Err(error.clone())];
+        assert_eq!(machine.extended(at(round * 5_000), &items, &refused), [], "{error}");
+        assert_eq!(extends(&mut machine, round * 5_000 + 4_000, &actor), items, "{error}");
     }
-    for kind in lost {
+    for error in lost {
         let mut machine = self::machine();
         hold(&mut machine, [3], &actor);
         machine.want(want([3]), at(0));
         let items = extends(&mut machine, 0, &actor);
-        let refused = [Err(Error::new("extend", kind.clone()))];
-        assert_eq!(machine.extended(at(0), &items, &refused), [SectionChange::Shut(3)], "{kind}");
+        let refused = [Err(error.clone())];
+        assert_eq!(machine.extended(at(0), &items, &refused), [SectionChange::Shut(3)], "{error}");
     }
 }
 
@@ -386,8 +383,7 @@ fn slots_of_global_order_move_by_time_and_by_themselves() {
     let item = extend(&mut machine, Now { wall: UnixMillis::new(5_000), ..moment(3) });
     assert_eq!(item.to.get(), 9_525);
     // A wrong clock loses only time.
-    let ahead = ErrorKind::ClockAhead { ahead_ms: 9, limit_ms: 1, compared_with: "x".into() };
-    let refused = vec![Err(Error::new("extend", ahead))];
+    let refused = vec![Err(Error::clock_ahead(9, 1, "clock is 9 ms ahead"))];
     assert_eq!(machine.extended(at(4), std::slice::from_ref(&item), &refused), []);
     machine.want([(slot, time(9_400))].into(), at(5_000));
     let item = extend(&mut machine, Now { wall: UnixMillis::new(9_600), ..moment(5_000) });
@@ -407,8 +403,8 @@ fn an_order_that_the_stores_time_refuses_is_a_clock_that_is_ahead() {
     let refuse = |machine: &mut SectionsMachine, now: u64| {
         let items = extends(machine, now, &actor);
         assert_eq!(items.len(), 1);
-        let kind = ErrorKind::ClockAhead { ahead_ms: 9, limit_ms: 1, compared_with: "it".into() };
-        machine.extended(at(now), &items, &[Err(Error::new("extend", kind))]);
+        let ahead = Error::clock_ahead(9, 1, "clock is 9 ms ahead");
+        machine.extended(at(now), &items, &[Err(ahead)]);
     };
     refuse(&mut machine, 1);
     assert!(machine.take_ahead());

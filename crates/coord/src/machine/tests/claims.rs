@@ -7,8 +7,8 @@ fn granted(mark: u64) -> Result<Vec<Granted>> {
     Ok(vec![Granted { lease: lease(mark), floor: UnixMillis::new(mark) }])
 }
 
-fn full() -> ErrorKind {
-    ErrorKind::PoolFull(Box::new(PoolFull {
+fn full() -> Error {
+    Error::pool_full(PoolFull {
         pool: "workers".into(),
         groups: 1,
         only: None,
@@ -18,7 +18,7 @@ fn full() -> ErrorKind {
         usable_at: None,
         usable_in_ms: None,
         by_recovery: false,
-    }))
+    })
 }
 
 fn claim_of(actions: &[LeaseAction]) -> u64 {
@@ -34,8 +34,7 @@ fn a_claim_is_repeated_under_its_number_until_its_outcome_is_known() {
     let look = LeaseEvent::Look(&[]);
     let first = claim_of(&machine.on(at(START, 0), look));
     assert_same!(machine.on(at(START, 1), LeaseEvent::Look(&[])), [], "one claim at a time");
-    let fail =
-        |request, kind| LeaseEvent::Claimed { request, answer: Err(Error::new("claim", kind)) };
+    let fail = |request, error| LeaseEvent::Claimed { request, answer: Err(error) };
     machine.on(at(START, 1), fail(first, away()));
     assert_same!(machine.on(at(START, 50), LeaseEvent::Look(&[])), []);
     let again = claim_of(&machine.on(at(START, 51), LeaseEvent::Look(&[])));
@@ -45,7 +44,7 @@ fn a_claim_is_repeated_under_its_number_until_its_outcome_is_known() {
     let again = claim_of(&machine.on(at(START, 5_052), LeaseEvent::Look(&[])));
     assert_eq!(again, first);
     // Another error is an outcome: the next claim is a new one.
-    machine.on(at(START, 5_052), fail(again, ErrorKind::Invalid { what: "pool".into() }));
+    machine.on(at(START, 5_052), fail(again, Error::invalid("pool is invalid")));
     assert!(machine.claim_error().is_some());
     assert_same!(machine.on(at(START, 10_051), LeaseEvent::Look(&[])), []);
     let other = claim_of(&machine.on(at(START, 10_052), LeaseEvent::Look(&[])));
@@ -62,11 +61,11 @@ fn a_claim_is_repeated_under_its_number_until_its_outcome_is_known() {
 fn a_forgotten_member_loses_its_claim_and_hurry_shortens_a_wait() {
     let mut machine = LeaseMachine::new(pace(false), 1);
     let request = claim_of(&machine.on(at(START, 0), LeaseEvent::Look(&[])));
-    let answer = Err(Error::new("claim", ErrorKind::Invalid { what: "pool".into() }));
+    let answer = Err(Error::invalid("pool is invalid"));
     machine.on(at(START, 0), LeaseEvent::Claimed { request, answer });
     machine.hurry();
     let request = claim_of(&machine.on(at(START, 1), LeaseEvent::Look(&[])));
-    let answer = Err(Error::new("claim", ErrorKind::NotFound { what: "member".into() }));
+    let answer = Err(Error::not_found("member is not joined"));
     let lost = machine.on(at(START, 2), LeaseEvent::Claimed { request, answer });
     assert!(matches!(&lost[..], [LeaseAction::Lost(_)]));
     assert!(machine.is_over() && machine.on(at(START, 3), LeaseEvent::Look(&[])).is_empty());

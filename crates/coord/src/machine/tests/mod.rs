@@ -1,7 +1,7 @@
 //! Machines with a store that responds late, never, twice, or wrongly.
 
 use super::*;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::lease::{Extend, Extended, Lease, Mark, Term};
 use crate::member::Incarnation;
 
@@ -61,12 +61,8 @@ fn done(extend: &Extend) -> Result<Extended> {
     Ok(Extended { mark: extend.to, catalog_version: 1, writes: 1 })
 }
 
-fn refused(kind: ErrorKind) -> Result<Extended> {
-    Err(Error::new("extend", kind))
-}
-
-fn away() -> ErrorKind {
-    ErrorKind::Unavailable { what: "the store".into() }
+fn away() -> Error {
+    Error::unavailable("store is unavailable")
 }
 
 #[test]
@@ -224,7 +220,7 @@ fn a_store_away_costs_nothing_until_the_mark_and_nothing_is_opened_beyond() {
         let now = at(START + ms, ms);
         for extend in extends(&window.look(now, WANTED)) {
             requests.push(extend.clone());
-            assert_same!(window.extended(now, extend.request, &refused(away())), []);
+            assert_same!(window.extended(now, extend.request, &Err(away())), []);
         }
         assert_eq!(window.open_until().get(), START + 30_000);
         assert_eq!(window.has_margin(now, 0), ms < 30_000, "{ms}");
@@ -246,17 +242,20 @@ fn a_store_away_costs_nothing_until_the_mark_and_nothing_is_opened_beyond() {
 #[test]
 fn after_losing_the_slot_nothing_is_asked_or_opened_ever_again() {
     let lost = [
-        ErrorKind::Fenced { slot: "s".into(), held: Term::new(7), newest: Term::new(8) },
-        ErrorKind::MarkMoved { what: "s".into(), expected: Mark::ZERO, found: Mark::MAX },
-        ErrorKind::NotFound { what: "slot".into() },
-        ErrorKind::StoreWentBack { witness: "term".into(), seen: 7, found: 6 },
+        Error::fenced("lease is lost"),
+        Error::mark_moved(Mark::ZERO, Mark::MAX, "mark was moved"),
+        Error::not_found("lease does not exist"),
+        Error::store_rolled_back("term", 7, 6),
     ];
-    for kind in lost {
+    for error in lost {
         let mut window = window(true);
         let now = at(START, 0);
         let asked = extends(&window.look(now, WANTED)).remove(0);
-        let actions = window.extended(now, asked.request, &refused(kind.clone()));
-        assert!(matches!(&actions[..], [WindowAction::Shut(error)] if *error.kind() == kind));
+        let actions = window.extended(now, asked.request, &Err(error.clone()));
+        assert!(
+            matches!(&actions[..], [WindowAction::Shut(shut)] if shut.kind() == error.kind()),
+            "{error}"
+        );
         assert_same!(window.extended(now, asked.request, &done(&asked)), [], "too late");
         assert_eq!(window.journalled(UnixMillis::MAX), None);
         assert_same!(window.look(at(START + 60_000, 60_000), WANTED), []);
@@ -269,12 +268,8 @@ fn after_losing_the_slot_nothing_is_asked_or_opened_ever_again() {
 fn a_clock_too_far_ahead_for_the_store_is_asked_anew_later() {
     let mut window = window(false);
     let first = extends(&window.look(at(START + 90_000, 0), WANTED)).remove(0);
-    let kind = ErrorKind::ClockAhead {
-        ahead_ms: 1,
-        limit_ms: 0,
-        compared_with: "the store's time".into(),
-    };
-    window.extended(at(START + 90_000, 0), first.request, &refused(kind));
+    let ahead = Error::clock_ahead(1, 0, "clock is 1 ms ahead");
+    window.extended(at(START + 90_000, 0), first.request, &Err(ahead));
     assert_same!(window.look(at(START, 49), WANTED), []);
     // The clock was corrected meanwhile.
     let second = extends(&window.look(at(START, 50), WANTED)).remove(0);

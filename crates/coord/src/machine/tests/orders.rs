@@ -15,13 +15,11 @@ struct ModelSlot {
 impl ModelSlot {
     fn extend(&mut self, extend: &Extend) -> Result<Extended> {
         if extend.term != self.term {
-            let (held, newest) = (extend.term, self.term);
-            return refused(ErrorKind::Fenced { slot: "s".into(), held, newest });
+            return Err(Error::fenced("lease is lost"));
         }
         if self.last_request != extend.request || self.mark != extend.to {
             if extend.from != self.mark {
-                let (expected, found) = (extend.from, self.mark);
-                return refused(ErrorKind::MarkMoved { what: "s".into(), expected, found });
+                return Err(Error::mark_moved(extend.from, self.mark, "mark was moved"));
             }
             self.mark = extend.to;
             self.last_request = extend.request;
@@ -148,11 +146,11 @@ proptest! {
                 Happening::LoseAnswer if !asked.is_empty() => {
                     let extend = asked.remove(0);
                     let _ = slot.extend(&extend);
-                    actions = machine.extended(now, extend.request, &refused(away()));
+                    actions = machine.extended(now, extend.request, &Err(away()));
                 }
                 Happening::LoseQuestion if !asked.is_empty() => {
                     let extend = asked.remove(0);
-                    actions = machine.extended(now, extend.request, &refused(away()));
+                    actions = machine.extended(now, extend.request, &Err(away()));
                 }
                 Happening::Journal => {
                     if let Some(mark) = journal_asked.take() {
