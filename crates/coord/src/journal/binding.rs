@@ -22,6 +22,14 @@ pub(super) struct Binding {
     pub(super) born: Option<(i64, u32)>,
 }
 
+/// Difference between the place where a journal was written and the present one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Difference {
+    Machine { written: String, here: String },
+    Path { written: String, here: String },
+    Copy,
+}
+
 impl Binding {
     pub(super) fn new(machine: &str, path: &Path, status: &FileStatus) -> Self {
         Self {
@@ -33,24 +41,20 @@ impl Binding {
         }
     }
 
-    /// Describes how `self`, the present place, differs from `remembered`; `None` when they are the
+    /// Returns how `self`, the present place, differs from `remembered`; `None` when they are the
     /// same.
-    pub(super) fn differs_from(&self, remembered: &Self) -> Option<String> {
+    pub(super) fn differs_from(&self, remembered: &Self) -> Option<Difference> {
         // An identity that one side does not know proves nothing.
         if !self.machine.is_empty()
             && !remembered.machine.is_empty()
             && self.machine != remembered.machine
         {
-            return Some(format!(
-                "it was written on machine {}, and this is {}",
-                remembered.machine, self.machine
-            ));
+            let (written, here) = (remembered.machine.clone(), self.machine.clone());
+            return Some(Difference::Machine { written, here });
         }
         if self.path != remembered.path {
-            return Some(format!(
-                "it was written in {}, and this is {}",
-                remembered.path, self.path
-            ));
+            let (written, here) = (remembered.path.clone(), self.path.clone());
+            return Some(Difference::Path { written, here });
         }
         let other_device = self.device.is_some()
             && remembered.device.is_some()
@@ -58,9 +62,7 @@ impl Binding {
         let other_birth =
             self.born.is_some() && remembered.born.is_some() && self.born != remembered.born;
         if self.inode != remembered.inode || other_device || other_birth {
-            return Some(
-                "it is a copy, not the file that was written: was a backup restored?".into(),
-            );
+            return Some(Difference::Copy);
         }
         None
     }

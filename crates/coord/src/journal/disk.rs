@@ -129,13 +129,14 @@ pub struct FileStatus {
 /// Runs blocking work on a disk and returns its result.
 pub(crate) async fn on<T: Send + 'static>(
     disk: &dyn Disk,
-    op: &'static str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
     let (done, answer) = oneshot::channel();
     // The work is done even if the caller is gone.
     disk.run(Box::new(move || drop(done.send(work())))).await;
-    answer.await.map_err(|_| Error::internal_op(op, "work on the disk ended without an answer"))
+    answer.await.map_err(|_| {
+        Error::internal("internal error: disk task ended without a result; please report it")
+    })
 }
 
 /// Files of the operating system. Needs a Tokio runtime.

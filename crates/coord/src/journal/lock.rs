@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::private::{self, FILE_MODE};
 
 /// Name of the lock file in a data directory.
@@ -23,10 +23,8 @@ impl DataDir {
     /// Creates the directory if it is missing, and locks it.
     ///
     /// # Errors
-    /// [`ErrorKind::Locked`] when another process holds it; [`ErrorKind::Unwritable`] or
-    /// [`ErrorKind::StorageFull`] from the system.
+    /// `Locked` when another process holds it; `Unwritable` or `StorageFull` from the system.
     pub fn lock(path: &Path) -> Result<Self> {
-        let op = "lock data directory";
         private::make_directory(path).map_err(|error| Error::io(path, error))?;
         let path = path.canonicalize().map_err(|error| Error::io(path, error))?;
         let lock_path = path.join(LOCK_FILE);
@@ -40,9 +38,10 @@ impl DataDir {
         keep_private(&lock).map_err(|error| Error::io(&lock_path, error))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path, lock }),
-            Err(TryLockError::WouldBlock) => {
-                Err(Error::new(op, ErrorKind::Locked { what: path.display().to_string() }))
-            }
+            Err(TryLockError::WouldBlock) => Err(Error::locked(format!(
+                "data directory {path:?} is used by another process; stop that process or use \
+                 another data_dir"
+            ))),
             Err(TryLockError::Error(error)) => Err(Error::io(&lock_path, error)),
         }
     }

@@ -23,6 +23,7 @@
 
 mod binding;
 pub(crate) mod disk;
+mod distrust;
 mod frame;
 mod lock;
 mod record;
@@ -35,22 +36,20 @@ use std::path::{Path, PathBuf};
 
 use binding::Binding;
 pub use disk::{Directory, Disk, FileStatus, FileTime, JournalFile, LocalDisk, Work};
+use distrust::Distrust;
 use frame::{CONTENT_BYTES_MAX, COPY_BYTES_MAX, Frame};
 pub use lock::DataDir;
 use record::{Content, SourcesText};
 pub use record::{JournalLease, JournalTail, KeptSource, Past, Record};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// Name of the journal in its data directory.
 const JOURNAL_FILE: &str = "journal";
 /// Name of a new journal until it is whole.
 const JOURNAL_FILE_NEW: &str = "journal.new";
-/// Remedy for an operator with an unusable journal.
-const WAY_OUT: &str =
-    "once no other process uses this data, run: snowmint worker fast-forward --data-dir";
-/// Reason given for a whole journal that this version cannot read.
-const NEWER: &str = "a newer version wrote it; run that one, or a newer";
+/// Maximum number of journals set aside in one data directory.
+const ASIDE_MAX: u32 = 1_000;
 /// Maximum delay, in seconds, of the kernel's stamp of the last change after the time that the
 /// journal recorded for it. It covers one write to a busy disk, and is too short for a restore by
 /// an operator.
@@ -91,9 +90,8 @@ impl Journal {
     /// returns the state that an earlier process left in it.
     ///
     /// # Errors
-    /// [`ErrorKind::JournalRefused`] when the file is damaged, a copy, or a restored older state;
-    /// [`ErrorKind::Unwritable`], [`ErrorKind::StorageFull`] and [`ErrorKind::Unavailable`] from
-    /// the system.
+    /// `JournalRefused` when the file is damaged, a copy, or a restored older state; `Unwritable`,
+    /// `StorageFull` and `Unavailable` from the system.
     pub fn open_in(dir: Box<dyn Directory>, machine: &str) -> Result<(Self, Option<Past>)> {
         let path = dir.path().join(JOURNAL_FILE);
         match dir.open(JOURNAL_FILE) {
@@ -125,16 +123,15 @@ impl Journal {
         file: Box<dyn JournalFile>,
         machine: &str,
     ) -> Result<(Self, Option<Past>)> {
-        let op = "read journal";
         let status = file.status().map_err(|error| Error::io(&path, error))?;
-        let refused = |reason: String| refused(op, &path, dir.path(), reason);
+        let refused = |distrust: Distrust| distrust.into_error(&path, dir.path());
         let newest = newest(&*file).map_err(|error| Error::io(&path, error))?.map_err(refused)?;
         let stamped = newest.stamp(&status);
         let Newest { copy, frame, other } = newest;
         let content = read_content(&frame).map_err(refused)?;
         let binding = Binding::new(machine, dir.path(), &status);
         if let Some(difference) = binding.differs_from(&content.binding) {
-            return Err(refused(difference));
+            return Err(refused(Distrust::Place(difference)));
         }
         let marks_are_sure = match stamped {
             Stamp::AsLeft => true,
@@ -142,14 +139,11 @@ impl Journal {
             // A torn write also has a later stamp than the copy that it left whole.
             Stamp::Rewritten if other.is_none() => false,
             Stamp::Rewritten => {
-                return Err(refused(format!(
-                    "it was last written at {}, but its content is from {}: an older state was put \
-                     back",
-                    status.modified, frame.written_at
-                )));
+                let (modified, written_at) = (status.modified, frame.written_at);
+                return Err(refused(Distrust::Restored { modified, written_at }));
             }
         };
-        let record = content.into_record().map_err(|error| refused(error.to_string()))?;
+        let record = content.into_record().map_err(Distrust::Incarnation).map_err(refused)?;
         let (sequence, first) = (frame.sequence, 1 - copy);
         let sources = SourcesText::default();
         let journal = Self { dir, path, file, binding, sequence, first, sources };
@@ -160,15 +154,15 @@ impl Journal {
     /// loss of power; do not act on it before.
     ///
     /// # Errors
-    /// [`ErrorKind::TooMany`] when the record is longer than a journal can hold;
-    /// [`ErrorKind::StorageFull`], [`ErrorKind::Unwritable`] and [`ErrorKind::Unavailable`] from
-    /// the system. The journal then holds either the old record or the new one.
+    /// `TooMany` when the record is longer than a journal can hold; `StorageFull`, `Unwritable` and
+    /// `Unavailable` from the system. The journal then holds either the old record or the new one.
     pub fn write(&mut self, record: &Record) -> Result<()> {
-        let op = "write journal";
         let content = Content::new(self.binding.clone(), record, &mut self.sources)
             .and_then(|content| serde_json::to_vec(&content))
             .map_err(|error| {
-                Error::internal_op(op, "a record has no JSON form").with_source(error)
+                let message =
+                    "internal error: journal record cannot be written as JSON; please report it";
+                Error::internal(message).with_source(error)
             })?;
         let sequence = self.sequence.saturating_add(1);
         let mut frame = Frame { sequence, written_at: FileTime::default(), content };
@@ -212,20 +206,20 @@ impl Journal {
 /// minted on it.
 ///
 /// # Errors
-/// As [`Journal::open`], except for the place; [`ErrorKind::NotFound`] when the journal is missing.
+/// As [`Journal::open`], except for the place; `NotFound` when the journal is missing.
 pub fn inspect(dir: &DataDir) -> Result<Record> {
-    let op = "inspect journal";
     let path = dir.path().join(JOURNAL_FILE);
     let file = File::open(&path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            Error::new(op, ErrorKind::NotFound { what: format!("journal {}", path.display()) })
-        }
+        io::ErrorKind::NotFound => Error::not_found(format!(
+            "journal {path:?} does not exist; check the data directory"
+        )),
         _ => Error::io(&path, error),
     })?;
-    let refused = |reason| refused(op, &path, dir.path(), reason);
+    let refused = |distrust: Distrust| distrust.into_error(&path, dir.path());
     let Newest { frame, .. } =
         newest(&file).map_err(|error| Error::io(&path, error))?.map_err(refused)?;
-    read_content(&frame).map_err(refused)?.into_record()
+    let content = read_content(&frame).map_err(refused)?;
+    content.into_record().map_err(Distrust::Incarnation).map_err(refused)
 }
 
 /// Returns the state that opening the journal of a directory would find, or the error; `None` when
@@ -260,9 +254,8 @@ pub fn is_in(dir: &Path) -> io::Result<bool> {
 /// # Errors
 /// The error of the system.
 pub fn set_aside(dir: &DataDir) -> Result<Option<PathBuf>> {
-    let op = "set journal aside";
     let path = dir.path().join(JOURNAL_FILE);
-    for number in 1..=1_000_u32 {
+    for number in 1..=ASIDE_MAX {
         let aside = dir.path().join(format!("{JOURNAL_FILE}.aside-{number}"));
         if aside.exists() {
             continue;
@@ -276,21 +269,17 @@ pub fn set_aside(dir: &DataDir) -> Result<Option<PathBuf>> {
             Err(error) => Err(Error::io(&path, error)),
         };
     }
-    let what = "journals set aside in one data directory: remove some".into();
-    Err(Error::new(op, ErrorKind::TooMany { what, wanted: 1_001, limit: 1_000 }))
-}
-
-fn refused(op: &'static str, path: &Path, dir: &Path, reason: String) -> Error {
-    let way_out = format!("{WAY_OUT} {}", dir.display());
-    let path = path.display().to_string();
-    Error::new(op, ErrorKind::JournalRefused { path, reason, way_out })
+    Err(Error::limit_exceeded(format!(
+        "{:?} has {ASIDE_MAX} journals set aside, the maximum; remove some",
+        dir.path()
+    )))
 }
 
 fn too_long(bytes: usize) -> Error {
-    let limit = u64::try_from(CONTENT_BYTES_MAX).unwrap_or(u64::MAX);
-    let wanted = u64::try_from(bytes).unwrap_or(u64::MAX);
-    let what = "bytes of leases and segment sources in one journal".into();
-    Error::new("write journal", ErrorKind::TooMany { what, wanted, limit })
+    Error::limit_exceeded(format!(
+        "journal record has {bytes} bytes, maximum {CONTENT_BYTES_MAX}; delete unused segment \
+         sources"
+    ))
 }
 
 /// Returns the offset of copy 0 or 1.
@@ -317,7 +306,7 @@ impl Newest {
 }
 
 /// Reads the newest whole copy, or returns the reason why none exists.
-fn newest(file: &dyn JournalFile) -> io::Result<Result<Newest, String>> {
+fn newest(file: &dyn JournalFile) -> io::Result<Result<Newest, Distrust>> {
     let copies = [read_copy(file, offset(0))?, read_copy(file, offset(1))?];
     let [first, second] = copies.each_ref().map(|bytes| Frame::decode(bytes));
     let (copy, frame, other) = match (first, second) {
@@ -326,19 +315,15 @@ fn newest(file: &dyn JournalFile) -> io::Result<Result<Newest, String>> {
         (None, Some(second)) => (1, second, None),
         (None, None) => {
             let newer = copies.iter().find_map(|bytes| frame::newer_form(bytes));
-            return Ok(Err(newer.map_or_else(
-                || "both of its copies are damaged".into(),
-                |form| format!("it is of form {form}, and this version reads form 1: {NEWER}"),
-            )));
+            return Ok(Err(newer.map_or(Distrust::Damaged, Distrust::Form)));
         }
     };
     Ok(Ok(Newest { copy, frame, other }))
 }
 
 /// Parses the content. Its checksum is right, so an unknown form is intended and not damage.
-fn read_content(frame: &Frame) -> Result<Content, String> {
-    serde_json::from_slice(&frame.content)
-        .map_err(|error| format!("its content is not for this version ({error}): {NEWER}"))
+fn read_content(frame: &Frame) -> Result<Content, Distrust> {
+    serde_json::from_slice(&frame.content).map_err(Distrust::Content)
 }
 
 /// Reads all bytes of one copy that the file has.

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use super::*;
+use crate::error::ErrorKind;
 use crate::lease::{Mark, Term};
 use crate::member::Incarnation;
 
@@ -439,7 +440,7 @@ fn an_older_form_is_read_and_a_newer_one_is_called_by_its_name() {
         JournalFile::write_all_at(&file, b"SNOWJNL2", offset(copy)).unwrap();
     }
     let error = newer.read().unwrap_err().to_string();
-    assert!(error.contains("of form 2") && error.contains("newer version"), "{error}");
+    assert!(error.contains("form 2") && error.contains("newer version"), "{error}");
     assert!(!error.contains("damaged"), "{error}");
     let frame = Frame {
         sequence: 9,

@@ -153,7 +153,7 @@ impl Node {
                     let keeps = settings.start_without_store;
                     let open =
                         move || Keeper::open(on.lock(&path)?, &on.machine(), &namespace, keeps);
-                    disk::on(&*disk, "open journal", open).await??
+                    disk::on(&*disk, open).await??
                 }
             };
             let call_ms = settings.store_call_ms;

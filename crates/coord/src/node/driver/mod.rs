@@ -374,7 +374,7 @@ impl Driver {
         if let Some(write) = self.keeper.begin(now, held, &self.past) {
             let disk = Arc::clone(&self.disk);
             self.tasks.spawn(async move {
-                match disk::on(&*disk, "write journal", move || write.run()).await {
+                match disk::on(&*disk, move || write.run()).await {
                     Ok(written) => Done::Journal(written),
                     Err(error) => Done::Failed(error),
                 }

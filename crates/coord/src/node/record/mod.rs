@@ -440,7 +440,7 @@ impl Keeper {
         };
         let (record, marks) = (kept.whole(), Vec::new());
         let write = Write { number: kept.begun, journal, record, marks, told: Waiters::default() };
-        let written = disk::on(disk, "write journal", move || write.run()).await?;
+        let written = disk::on(disk, move || write.run()).await?;
         kept.journal = Some(written.journal);
         Ok(written.outcome)
     }
