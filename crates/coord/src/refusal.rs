@@ -1,64 +1,73 @@
 //! Conversion of the errors of a generator or the system to [`Error`].
 
-use std::io;
 use std::path::Path;
+use std::{fmt, io};
 
 use snowmint_core::Refusal;
 
-use crate::error::{Error, ErrorKind, Retry};
+use crate::error::{Error, Retry};
 use crate::lease::Mark;
 
 impl Error {
-    /// Creates the error for the generator of `name`, which minted nothing.
+    /// Creates the error for the generator of `name`, such as `worker 7`, which minted nothing.
     #[must_use]
-    pub fn refused(name: &str, why: Refusal) -> Self {
-        let kind = match why {
-            Refusal::TickFull { retry_after_ms, .. } => {
-                ErrorKind::TickFull { next_in_ms: retry_after_ms }
+    pub fn refused(name: impl fmt::Display, why: Refusal) -> Self {
+        let error = match why {
+            Refusal::TickFull { retry_after_ms, .. } => Self::tick_full(retry_after_ms),
+            Refusal::ClockBehind { by_ms, limit_ms, .. } => {
+                let message = format!(
+                    "clock is {by_ms} ms behind the last ID of {name}, limit {limit_ms} ms; \
+                     wait or correct the clock"
+                );
+                Self::clock_behind(by_ms, limit_ms, message)
             }
-            Refusal::ClockBehind { by_ms, limit_ms, .. } => ErrorKind::ClockBehind {
-                behind_ms: by_ms,
-                limit_ms,
-                compared_with: format!("the last ID of {name}"),
-            },
-            Refusal::NoClockValue { values, by_ms } => ErrorKind::ClockBehind {
-                behind_ms: by_ms,
-                limit_ms: 0,
-                compared_with: format!("the last IDs of all {values} clock values of {name}"),
-            },
-            Refusal::BeforeEpoch { by_ms } => ErrorKind::ClockBehind {
-                behind_ms: by_ms,
-                limit_ms: 0,
-                compared_with: format!("the epoch of {name}"),
-            },
-            Refusal::WindowSpent { mark } => ErrorKind::WindowSpent { mark: Mark::new(mark.get()) },
-            Refusal::EpochSpent { .. } => ErrorKind::EpochSpent { name: name.into() },
-            Refusal::Closed => ErrorKind::Closed { what: name.into() },
+            Refusal::NoClockValue { values, by_ms } => {
+                let message = format!(
+                    "clock is {by_ms} ms behind the last IDs of all {values} clock values of \
+                     {name}; wait or correct the clock"
+                );
+                Self::clock_behind(by_ms, 0, message)
+            }
+            Refusal::BeforeEpoch { by_ms } => {
+                let message = format!(
+                    "clock is {by_ms} ms before the epoch of {name}; \
+                     correct the clock or choose an earlier epoch"
+                );
+                Self::clock_behind(by_ms, 0, message)
+            }
+            Refusal::WindowSpent { mark } => Self::window_spent(Mark::new(mark.get())),
+            Refusal::EpochSpent { .. } => Self::epoch_spent(format!(
+                "no time left in the layout of {name}; define a source with a newer epoch"
+            )),
+            Refusal::Closed => Self::closed(format!("{name} is closed; open it again")),
             other => {
                 let why =
                     format!("internal error: unknown error of {name}: {other}; please report it");
                 return Self::internal(why);
             }
         };
-        Self::from(kind).with_retry(why.retry_after_ms().map_or(Retry::Never, Retry::AfterMs))
+        error.with_retry(why.retry_after_ms().map_or(Retry::Never, Retry::AfterMs))
     }
 
     /// Creates the error for a failed operation on the file or directory at `path`.
     #[must_use]
     pub fn io(path: &Path, error: io::Error) -> Self {
-        let what = path.display().to_string();
-        let kind = match error.kind() {
+        let failed = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                ErrorKind::StorageFull { what }
+                let message =
+                    format!("no space left for {path:?}; free space (acknowledged data is safe)");
+                Self::storage_full(message)
             }
             io::ErrorKind::PermissionDenied
             | io::ErrorKind::ReadOnlyFilesystem
             | io::ErrorKind::NotADirectory
             | io::ErrorKind::AlreadyExists
-            | io::ErrorKind::IsADirectory => ErrorKind::Unwritable { what },
-            _ => ErrorKind::Unavailable { what },
+            | io::ErrorKind::IsADirectory => Self::store_read_only(format!(
+                "cannot write {path:?}; check owner, permissions and mount"
+            )),
+            _ => Self::unavailable(format!("cannot access {path:?}; check the disk, then retry")),
         };
-        Self::from(kind).with_source(error)
+        failed.with_source(error)
     }
 }
 
@@ -83,13 +92,13 @@ mod tests {
             (Refusal::EpochSpent { end: next }, "epoch_spent", Retry::Never),
             (Refusal::Closed, "closed", Retry::Never),
         ] {
-            let error = Error::refused("orders", why);
+            let error = Error::refused("worker 7", why);
             assert_eq!((error.kind().code(), error.retry()), (code, retry), "{why:?}");
         }
         let behind = Refusal::ClockBehind { by_ms: 9, limit_ms: 5, retry_after_ms: 4 };
         assert_eq!(
-            Error::refused("orders", behind).to_string(),
-            "9 ms behind the last ID of orders, where 5 ms are allowed; check the clock"
+            Error::refused("worker 7", behind).message(),
+            "clock is 9 ms behind the last ID of worker 7, limit 5 ms; wait or correct the clock"
         );
     }
 }
