@@ -5,7 +5,7 @@
 
 use forkguard::atfork::Guard;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// The process that made the value. A check costs one load: the C library counts forks in the
 /// child. A child made by a bare `clone` system call goes undetected.
@@ -19,8 +19,8 @@ impl Home {
     /// `Unavailable` when the C library has no memory left to register a fork handler.
     pub fn here() -> Result<Self> {
         Guard::try_new().map(Self).map_err(|error| {
-            let what = "the C library's list of what to do at a fork".into();
-            Error::new("open", ErrorKind::Unavailable { what }).with_source(error)
+            Error::unavailable("fork handler cannot be registered: out of memory; free memory")
+                .with_source(error)
         })
     }
 

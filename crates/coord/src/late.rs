@@ -68,8 +68,10 @@ impl LateStore {
             biased;
             opened = open() => opened,
             () = BootTimer.sleep_ms(OPEN_MS_MAX) => {
-                let what = format!("an answer of the store within {OPEN_MS_MAX} ms");
-                Err(Error::new("open store", ErrorKind::Unavailable { what }))
+                Err(Error::unavailable(format!(
+                    "store did not open within {OPEN_MS_MAX} ms; \
+                     check that it runs and is reachable"
+                )))
             }
         };
         match opened {

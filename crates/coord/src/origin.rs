@@ -15,7 +15,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::catalog::check_name;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::segment::Within;
 
 /// Maximum attempts of an allocation when other servers overtake it.
@@ -51,7 +51,7 @@ impl FromStr for OriginPlan {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, key) = text.split_once(':').ok_or("write NAME:KEY")?;
-        check_name("origin", name).map_err(|kind| kind.to_string())?;
+        check_name("origin", name).map_err(|error| error.to_string())?;
         if key.is_empty() || key.len() > 255 {
             return Err("the key has 1 to 255 bytes".into());
         }
@@ -76,11 +76,9 @@ pub(crate) fn origin_of(
     plan: &OriginPlan,
 ) -> Result<Arc<dyn Origin>> {
     origins.get(&plan.name).cloned().ok_or_else(|| {
-        let what = format!(
-            "source {source} draws its numbers from the origin {:?}, which this process does not know: name \
-             it under [origins]",
+        Error::unsupported(format!(
+            "source {source:?} allocates from upstream {:?}, unknown here; add it under [origins]",
             plan.name
-        );
-        Error::new("open source", ErrorKind::Unsupported { what })
+        ))
     })
 }

@@ -1,6 +1,6 @@
 //! The only place with randomness: the operating system's generator.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::member::Incarnation;
 
 /// Returns a new incarnation, never one of an [embedded client](Incarnation::of_program): its
@@ -32,8 +32,8 @@ pub fn number() -> Result<u64> {
 fn bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| {
-        let what = "the operating system's random number generator".into();
-        Error::new("random", ErrorKind::Unavailable { what }).with_source(error)
+        Error::unavailable("operating system's random number generator failed; retry")
+            .with_source(error)
     })?;
     Ok(bytes)
 }

@@ -12,7 +12,7 @@ use snowmint_core::UnixMillis;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::store::StoreIdentity;
 use crate::waiters::Waiters;
 
@@ -125,8 +125,7 @@ impl<Q: Question, T: fmt::Debug + Send + Sync + 'static> Flights<Q, T> {
             });
         }
         answer.await.unwrap_or_else(|_| {
-            let what = "an answer of the store, whose call ended without one (ask again)".into();
-            Err(Error::new("read", ErrorKind::Unavailable { what }))
+            Err(Error::unavailable("shared store call ended without a result; retry"))
         })
     }
 
@@ -329,7 +328,8 @@ mod tests {
         goes_on.add_permits(1);
         for asked in [first, second] {
             let asked = tokio::time::timeout(Duration::from_secs(60), asked).await;
-            assert!(asked.unwrap().unwrap().unwrap_err().to_string().contains("ask again"));
+            let error = asked.unwrap().unwrap().unwrap_err();
+            assert_eq!(error.message(), "shared store call ended without a result; retry");
         }
         let held = Held::new();
         held.gate.add_permits(1);

@@ -270,7 +270,8 @@ impl Store for SharedReads {
         }
         let catalog = self.catalog().await?;
         let stored = catalog.definitions.iter().find(|stored| stored.name == name);
-        existing(stored, name).cloned().map_err(|kind| Error::from(kind).with_verb(Verb::Get))
+        let found = || -> Result<Definition> { Ok(existing(stored, name)?.clone()) };
+        found().map_err(|error| error.with_verb(Verb::Get))
     }
 
     async fn list(&self) -> Result<Catalog> {
