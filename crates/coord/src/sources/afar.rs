@@ -8,9 +8,9 @@ use futures_util::future::try_join_all;
 use super::back::Back;
 use super::counter::Slots;
 use super::{Surroundings, Values};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::owners::Owners;
-use crate::spec::{Order, Plan};
+use crate::spec::{Kind, Order, Plan};
 
 /// Keys of one call that are requested from servers at the same time.
 const ASKED_AT_ONCE: usize = 64;
@@ -49,12 +49,16 @@ impl Afar {
                 (first..=last).collect()
             }
             (Some(_), None) => {
-                let what = format!("source {} counts by key: say which", self.name);
-                return Err(Error::invalid_op("mint", what));
+                return Err(Error::invalid(format!(
+                    "source {:?} counts by key; give a key",
+                    self.name
+                )));
             }
             (None, Some(_)) => {
-                let what = format!("source {} takes no key", self.name);
-                return Err(Error::invalid_op("mint", what));
+                return Err(Error::invalid(format!(
+                    "source {:?} takes no key; leave it out",
+                    self.name
+                )));
             }
             (None, None) => {
                 let asked = self.owners.mint(&self.name, count, within_ms);
@@ -91,21 +95,21 @@ impl Afar {
     pub(super) fn section(&self, key: &[u8]) -> Result<u16> {
         match &self.slots {
             Some(slots) => Ok(slots.of(key)),
-            None => {
-                let what = format!("source {} is no counter source: it takes no key", self.name);
-                Err(Error::invalid_op("count", what))
-            }
+            None => Err(Error::invalid(format!(
+                "source {:?} has kind {}; keys need kind counter",
+                self.name,
+                Kind::Snowflake.name()
+            ))),
         }
     }
 
     /// Returns the error for a call that cannot wait: a remote source has nothing prefetched.
     #[cold]
-    pub(super) fn at_once(&self, op: &'static str) -> Error {
-        let what = format!(
-            "source {} is answered by servers, which are asked each time: use a call that waits",
+    pub(super) fn at_once(&self) -> Error {
+        Error::unsupported(format!(
+            "source {:?} is served by servers at each call; use a call that waits",
             self.name
-        );
-        Error::new(op, ErrorKind::Unsupported { what })
+        ))
     }
 }
 

@@ -69,9 +69,6 @@ pub(super) async fn fill(
 
 /// Returns the error for a call that cannot wait: nothing is prefetched.
 #[cold]
-pub(super) fn nothing_at_hand(op: &'static str, name: &str) -> Error {
-    let what = format!(
-        "source {name} asks the store each time, and keeps nothing at hand: use a call that waits"
-    );
-    Error::new(op, ErrorKind::Unsupported { what })
+pub(super) fn nothing_at_hand(name: &str) -> Error {
+    Error::unsupported(format!("source {name:?} prefetches nothing; use a call that waits"))
 }

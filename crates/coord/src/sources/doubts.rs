@@ -98,7 +98,6 @@ impl Doubts {
     /// rejoined the store meanwhile.
     pub(super) async fn in_one_history<T>(
         &self,
-        op: &'static str,
         step: impl Future<Output = Result<T>>,
     ) -> Result<T> {
         self.check()?;
@@ -106,9 +105,7 @@ impl Doubts {
         let answer = step.await?;
         self.check()?;
         if self.recoveries() != recoveries {
-            let what =
-                "an answer of the store as it is now, which was joined anew meanwhile".into();
-            return Err(Error::new(op, ErrorKind::Unavailable { what }));
+            return Err(Error::unavailable("store was rejoined during the call; retry"));
         }
         Ok(answer)
     }
@@ -135,19 +132,17 @@ mod tests {
     use super::*;
 
     fn back() -> Error {
-        let (witness, seen, found) = ("this process".into(), 2, 1);
-        Error::new("renew", ErrorKind::StoreWentBack { witness, seen, found })
+        Error::store_rolled_back("write count seen by this process", 2, 1)
     }
 
     fn other() -> Error {
-        let (witness, expected, found) = ("this process".into(), "one".into(), "two".into());
-        Error::new("renew", ErrorKind::OtherStore { witness, expected, found })
+        Error::store_mismatch("store is two, but this process belongs to one")
     }
 
     #[test]
     fn errors_of_other_kinds_are_no_doubts() {
         let doubts = Doubts::default();
-        assert!(!doubts.raise(&Error::new("renew", ErrorKind::Closed { what: "it".into() })));
+        assert!(!doubts.raise(&Error::closed("store is closed")));
         assert!(doubts.check().is_ok() && doubts.take_news().is_none());
     }
 
@@ -182,7 +177,7 @@ mod tests {
                 doubt.iter().for_each(|why| assert!(doubts.raise(why)));
                 Ok(join.is_none_or(|recalled| doubts.end(doubts.raised(), recalled)))
             };
-            let answer = doubts.in_one_history("reserve", step).await;
+            let answer = doubts.in_one_history(step).await;
             answer.map_err(|error| error.kind().code().to_owned())
         };
         // The first join, and a rejoin after a lost lease: the store is unchanged.

@@ -69,7 +69,7 @@ impl Surroundings {
         }
         let whose = (reserve.source.as_str(), For::Programs);
         self.doubts
-            .in_one_history("reserve", async {
+            .in_one_history(async {
                 let by = self.stripes.by(self, store, reserve).await?;
                 self.reports.check(whose, by.renumbers(), self.timer.elapsed())?;
                 let segment = self.heard(store.reserve(reserve)).await?;

@@ -2,11 +2,12 @@
 
 use snowmint_core::disguise::{Disguise, DisguiseError};
 use snowmint_core::text::{Format, Text};
-use snowmint_core::{Layout, Parts, Tick};
+use snowmint_core::{Layout, Parts, Tick, UnixMillis};
 
 use super::keys::{KeyOf, Keyrings};
-use crate::error::{Error, ErrorKind, Result};
-use crate::spec::{DisguisePlan, DisguiseSpec, Hides, Plan, Unique};
+use super::{Decoded, Source};
+use crate::error::{Error, Result};
+use crate::spec::{DisguisePlan, DisguiseSpec, Hides, Plan, SegmentPlan, Unique};
 
 /// The disguise and the text form of one source.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +47,7 @@ impl Form {
     pub(crate) fn show(&self, name: &str, id: u64) -> Result<u64> {
         match &self.disguise {
             None => Ok(id),
-            Some(disguise) => disguise.apply(id).map_err(|error| refused("mint", name, &error)),
+            Some(disguise) => disguise.apply(id).map_err(|error| refused(name, &error)),
         }
     }
 
@@ -54,7 +55,7 @@ impl Form {
     pub(crate) fn reveal(&self, name: &str, shown: u64) -> Result<u64> {
         match &self.disguise {
             None => Ok(shown),
-            Some(disguise) => disguise.undo(shown).map_err(|error| refused("decode", name, &error)),
+            Some(disguise) => disguise.undo(shown).map_err(|error| refused(name, &error)),
         }
     }
 
@@ -67,7 +68,7 @@ impl Form {
         format
             .unwrap_or(self.format)
             .encode(shown, self.layout.as_ref())
-            .map_err(|error| Error::invalid_op("encode", error.to_string()))
+            .map_err(|error| Error::invalid(error.to_string()))
     }
 
     /// Returns the shown ID of a text, read in `format`, or else in the source's own or in decimal.
@@ -80,8 +81,72 @@ impl Form {
                 None => Format::default().decode(text, layout).map_err(|_| error),
                 Some(_) => Err(error),
             })
-            .map_err(|error| Error::invalid_op("decode", error.to_string()))
+            .map_err(|error| Error::invalid(error.to_string()))
     }
+}
+
+impl Source {
+    /// Returns the text of an ID: in `format`, or else in the source's own.
+    ///
+    /// # Errors
+    /// `Invalid` when the format cannot write the ID.
+    pub fn encode(&self, id: u64, format: Option<Format>) -> Result<Text> {
+        self.inner.defined.load().form.encode(id, format)
+    }
+
+    /// Returns the parts of an ID of this source. Numbers are read in the given format, or else in
+    /// the source's own or in decimal; disguises are undone.
+    ///
+    /// # Errors
+    /// `Invalid` with the fault in the text.
+    pub fn decode(&self, text: &str, format: Option<Format>) -> Result<Decoded> {
+        let defined = self.inner.defined.load();
+        let number = || {
+            let shown = defined.form.decode(text, format)?;
+            defined.form.reveal(&self.inner.name, shown)
+        };
+        match &defined.plan {
+            Plan::Snowflake(plan) => {
+                let id = number()?;
+                let layout = plan.layout;
+                let parts = layout.unpack(id).map_err(|error| Error::invalid(error.to_string()))?;
+                Ok(Decoded::Snowflake { id, parts, time: layout.start_of(parts.tick), layout })
+            }
+            Plan::Segment(SegmentPlan { serial: Some(serial), .. }) => {
+                let number = serial.number_of(text).map_err(|why| {
+                    Error::invalid(format!(
+                        "{} is not a serial of source {:?}: {why}; check the text",
+                        quoted(text),
+                        self.name()
+                    ))
+                })?;
+                let parts = serial.parts_of(number);
+                Ok(Decoded::Serial { period: parts.period, number: parts.number })
+            }
+            Plan::Segment(_) | Plan::Counter(_) => Ok(Decoded::Number { id: number()? }),
+            Plan::Uuid(_) => uuid::Uuid::try_parse(text)
+                .map(|uuid| Decoded::Uuid { uuid })
+                .map_err(|error| {
+                    let text = quoted(text);
+                    Error::invalid(format!("{text} is not a UUID: {error}; check the text"))
+                }),
+            Plan::Ulid => ulid::Ulid::from_string(text)
+                .map(|ulid| {
+                    let time = UnixMillis::new(ulid.timestamp_ms());
+                    Decoded::Ulid { bits: ulid.0, time }
+                })
+                .map_err(|error| {
+                    let text = quoted(text);
+                    Error::invalid(format!("{text} is not a ULID: {error}; check the text"))
+                }),
+        }
+    }
+}
+
+/// Returns a caller's text in quotes, cut after 80 characters.
+fn quoted(text: &str) -> String {
+    let shown: String = text.chars().take(80).collect();
+    format!("{shown:?}")
 }
 
 fn make(
@@ -99,14 +164,18 @@ fn make(
         }
         (Hides::BelowTime, Some(layout)) => Disguise::ordered(ring, layout),
         (Hides::BelowTime, None) => {
-            return Err(Error::invalid_op("open source", "an ordered disguise needs a layout"));
+            return Err(Error::invalid(format!(
+                "ordered disguise of source {:?} needs a layout; \
+                 use kind snowflake or disguise.mode = full",
+                of.source
+            )));
         }
     };
-    made.map_err(|error| refused("open source", of.source, &error))
+    made.map_err(|error| refused(of.source, &error))
 }
 
-fn refused(op: &'static str, name: &str, error: &DisguiseError) -> Error {
-    Error::invalid_op(op, format!("the disguise of source {name}: {error}"))
+fn refused(name: &str, error: &DisguiseError) -> Error {
+    Error::invalid(format!("disguise of source {name:?}: {error}"))
 }
 
 /// Returns what a source's keys make of one fixed ID: equal for equal keys, different for nearly
@@ -114,7 +183,7 @@ fn refused(op: &'static str, name: &str, error: &DisguiseError) -> Error {
 /// same ID twice.
 ///
 /// # Errors
-/// Those of [`Form::new`]; `Invalid` when the layout cannot hold that ID.
+/// Those of [`Form::new`]; `Internal` when the layout cannot hold that ID.
 pub(crate) fn check_value(
     (namespace, name): (&str, &str),
     plan: &Plan,
@@ -127,7 +196,11 @@ pub(crate) fn check_value(
     let sample = match form.layout {
         Some(layout) => {
             let parts = Parts { tick: Tick::ZERO, sequence: 1, ..Parts::default() };
-            layout.pack(parts).map_err(|error| Error::invalid_op("define", error.to_string()))?
+            layout.pack(parts).map_err(|error| {
+                Error::internal(format!(
+                    "internal error: layout cannot hold the sample ID: {error}; please report it"
+                ))
+            })?
         }
         None => 1,
     };
@@ -151,13 +224,8 @@ pub(crate) fn compare_check(
     if own == stored {
         return Ok(());
     }
-    let kind = ErrorKind::Conflict {
-        what: format!(
-            "this server's key for source {name} is not the one that the source was defined with: give it that \
-             key in disguise.keys; a derived key (disguise.version) also depends on namespace and name"
-        ),
-        stored: format!("a key with check value {stored}"),
-        wanted: format!("a key with check value {own}"),
-    };
-    Err(Error::new("open source", kind))
+    Err(Error::conflict(format!(
+        "key of source {name:?} has check value {own}, the catalog has {stored}; give this server \
+         the original key in disguise.keys (a derived key also depends on namespace and name)"
+    )))
 }

@@ -73,19 +73,19 @@ impl KeyOf<'_> {
     /// # Errors
     /// `Invalid` when this server has no key of that number.
     pub(super) fn ring(self, plan: DisguisePlan, keys: &Keyrings) -> Result<Keyring> {
-        let refused = |what: String| Error::invalid_op("open source", what);
         let number = plan.key;
         let keys = keys.get(&number).ok_or_else(|| {
-            let source = self.source;
-            refused(format!(
-                "source {source} is disguised with key {number}, which this server lacks"
+            Error::invalid(format!(
+                "source {:?} needs disguise key {number}, which this server lacks; \
+                 add it to disguise.keys",
+                self.source
             ))
         })?;
         let ring = match plan.version {
             DisguiseVersion::Shared => keys.ring(|key| Ok(key.key())),
             DisguiseVersion::Derived => keys.ring(|key| derived(key, &self.info())),
         };
-        ring.map_err(|error| refused(format!("key {number} of disguises: {error}")))
+        ring.map_err(|error| Error::invalid(format!("disguise key {number}: {error}")))
     }
 
     /// Returns the info that distinguishes this key from all others.

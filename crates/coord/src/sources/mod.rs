@@ -32,8 +32,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use snowmint_core::UnixMillis;
-use snowmint_core::text::{Format, Text};
+use snowmint_core::text::Format;
 
 pub(crate) use afar::Afar;
 pub(crate) use back::{Back, SnowflakeBack};
@@ -60,9 +59,9 @@ pub use stats::SourceStats;
 pub(crate) use surroundings::Surroundings;
 pub use values::{Decoded, Row, Values};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 pub use crate::pool::SECTIONS;
-use crate::spec::{Kind, Order, Plan, SegmentPlan, SourceSpec};
+use crate::spec::{Kind, Order, Plan, SourceSpec};
 
 /// Most IDs of one call.
 pub const BATCH_MAX: u32 = 1_000_000;
@@ -158,8 +157,8 @@ impl Source {
     /// Mints one ID of a numeric source. Never waits.
     ///
     /// # Errors
-    /// The reason, with whether and when a retry helps: [`ErrorKind::TickFull`],
-    /// [`ErrorKind::WindowSpent`], [`ErrorKind::ClockBehind`], [`ErrorKind::Disabled`] and others.
+    /// The reason, with whether and when a retry helps: `TickFull`, `WindowSpent`, `ClockBehind`,
+    /// `Disabled` and others.
     #[inline]
     pub fn try_mint(&self) -> Result<u64> {
         self.inner.try_mint()
@@ -172,7 +171,7 @@ impl Source {
     /// count as taken.
     pub fn try_fill(&self, out: &mut [u64]) -> Result<(), (usize, Error)> {
         if self.makes_serials() {
-            return Err((0, self.inner.not_number("mint")));
+            return Err((0, self.inner.not_number()));
         }
         let outcome = self.inner.try_fill(out);
         let made = outcome.as_ref().map_or_else(|(made, _)| *made, |()| out.len());
@@ -189,14 +188,12 @@ impl Source {
     /// The last error when the time is up or no wait helps. IDs made until then are not used.
     pub async fn mint(&self, count: u32, key: Option<&str>, within_ms: u64) -> Result<Values> {
         if count == 0 {
-            return Err(Error::invalid_op("mint", "0 IDs were asked for: ask for at least 1"));
+            let message = "count 0 is below the minimum of 1; ask for at least one ID";
+            return Err(Error::invalid(message));
         }
         if count > BATCH_MAX {
-            let (wanted, limit) = (u64::from(count), u64::from(BATCH_MAX));
-            return Err(Error::new(
-                "mint",
-                ErrorKind::TooMany { what: "IDs".into(), wanted, limit },
-            ));
+            let message = format!("count {count} exceeds {BATCH_MAX}; ask for fewer");
+            return Err(Error::limit_exceeded(message));
         }
         self.inner.check_enabled()?;
         match &self.inner.back {
@@ -211,8 +208,10 @@ impl Source {
                 return Ok(Values::Numbers((counted.first..=counted.last).collect()));
             }
             _ if key.is_some() => {
-                let what = format!("source {} takes no key", self.inner.name);
-                return Err(Error::invalid_op("mint", what));
+                return Err(Error::invalid(format!(
+                    "source {:?} takes no key; leave it out",
+                    self.name()
+                )));
             }
             Back::Ulid(source) => {
                 return Ok(Values::Texts((0..count).map(|_| source.mint().to_string()).collect()));
@@ -238,9 +237,15 @@ impl Source {
     /// [`Source::mint`].
     pub async fn row(&self, length: u64, within_ms: u64) -> Result<Row> {
         self.inner.check_enabled()?;
-        if length == 0 || !self.inner.plain {
-            let what = "a row has at least one number, of a source without disguise or serials";
-            return Err(Error::invalid_op("reserve", what));
+        if length == 0 {
+            let message = "length 0 is below the minimum of 1; ask for at least one number";
+            return Err(Error::invalid(message));
+        }
+        if !self.inner.plain {
+            return Err(Error::invalid(format!(
+                "source {:?} has a disguise or serials; ranges need plain numbers",
+                self.name()
+            )));
         }
         self.inner.row(length, within_ms).await
     }
@@ -250,9 +255,8 @@ impl Source {
     /// call.
     ///
     /// # Errors
-    /// `Invalid` for other kinds and for bad keys; [`ErrorKind::Elsewhere`] when another process
-    /// owns the key's section; `Unavailable` when the store did not grant the section, or our lease
-    /// on it expired.
+    /// `Invalid` for other kinds and for bad keys; `Elsewhere` when another process owns the key's
+    /// section; `Unavailable` when the store did not grant the section, or our lease on it expired.
     pub async fn count(&self, key: &[u8], count: u64, within_ms: u64) -> Result<(u64, u64)> {
         self.inner.check_enabled()?;
         if let Back::Afar(source) = &self.inner.back {
@@ -338,13 +342,11 @@ impl Source {
             Back::Segment(segment) if self.inner.plain => {
                 Ok(Numbers::new(segment.now(), self.clone()))
             }
-            _ => {
-                let what = format!(
-                    "source {} is no segment source of one store, without a disguise",
-                    self.name()
-                );
-                Err(Error::invalid_op("take numbers", what))
-            }
+            _ => Err(Error::invalid(format!(
+                "source {:?} has no plain numbers of one store; \
+                 use kind segment without disguise, or a call that waits",
+                self.name()
+            ))),
         }
     }
 
@@ -360,62 +362,10 @@ impl Source {
             {
                 Ok(NumberLane::new(self.clone(), block))
             }
-            _ => {
-                let what =
-                    format!("source {} is no segment source without a disguise", self.name());
-                Err(Error::invalid_op("take numbers", what))
-            }
-        }
-    }
-
-    /// Returns the text of an ID: in `format`, or else in the source's own.
-    ///
-    /// # Errors
-    /// `Invalid` when the format cannot write the ID.
-    pub fn encode(&self, id: u64, format: Option<Format>) -> Result<Text> {
-        self.inner.defined.load().form.encode(id, format)
-    }
-
-    /// Returns the parts of an ID of this source. Numbers are read in the given format, or else in
-    /// the source's own or in decimal; disguises are undone.
-    ///
-    /// # Errors
-    /// `Invalid` with the fault in the text.
-    pub fn decode(&self, text: &str, format: Option<Format>) -> Result<Decoded> {
-        let defined = self.inner.defined.load();
-        let number = || {
-            let shown = defined.form.decode(text, format)?;
-            defined.form.reveal(&self.inner.name, shown)
-        };
-        match &defined.plan {
-            Plan::Snowflake(plan) => {
-                let id = number()?;
-                let layout = plan.layout;
-                let parts = layout
-                    .unpack(id)
-                    .map_err(|error| Error::invalid_op("decode", error.to_string()))?;
-                Ok(Decoded::Snowflake { id, parts, time: layout.start_of(parts.tick), layout })
-            }
-            Plan::Segment(SegmentPlan { serial: Some(serial), .. }) => {
-                let number = serial.number_of(text).map_err(|why| {
-                    Error::invalid_op(
-                        "decode",
-                        format!("no serial of source {}: {why}", self.name()),
-                    )
-                })?;
-                let parts = serial.parts_of(number);
-                Ok(Decoded::Serial { period: parts.period, number: parts.number })
-            }
-            Plan::Segment(_) | Plan::Counter(_) => Ok(Decoded::Number { id: number()? }),
-            Plan::Uuid(_) => uuid::Uuid::try_parse(text)
-                .map(|uuid| Decoded::Uuid { uuid })
-                .map_err(|error| Error::invalid_op("decode", error.to_string())),
-            Plan::Ulid => ulid::Ulid::from_string(text)
-                .map(|ulid| {
-                    let time = UnixMillis::new(ulid.timestamp_ms());
-                    Decoded::Ulid { bits: ulid.0, time }
-                })
-                .map_err(|error| Error::invalid_op("decode", error.to_string())),
+            _ => Err(Error::invalid(format!(
+                "source {:?} has no plain numbers; use kind segment without disguise",
+                self.name()
+            ))),
         }
     }
 
@@ -434,14 +384,17 @@ impl Source {
                 prefill.set_hooks(hooks);
                 Ok(())
             }
-            None => {
-                let what = format!("source {} is not prefilled", self.name());
-                Err(Error::invalid_op("set hooks", what))
-            }
+            None => Err(Error::invalid(format!(
+                "source {:?} is not prefilled; set prefill.enabled = true",
+                self.name()
+            ))),
         }
     }
 }
 
 fn no_serial(name: &str, number: u64) -> Error {
-    Error::internal_op("mint", format!("number {number} of source {name} lies in no period"))
+    Error::internal(format!(
+        "internal error: number {number} of source {name:?} lies in no period; please report it"
+    ))
 }
+

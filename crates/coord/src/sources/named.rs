@@ -51,13 +51,17 @@ impl UuidSource {
     /// Mints one UUID. `name` is the name that versions 3 and 5 hash, or version 8's own data.
     pub(crate) fn mint(&self, name: Option<&str>) -> Result<Uuid> {
         let needs_name = matches!(self.plan, UuidPlan::V3(_) | UuidPlan::V5(_));
-        if name.is_some_and(|name| name.len() > NAME_BYTES_MAX) {
-            let what = format!("a name has at most {NAME_BYTES_MAX} bytes");
-            return Err(Error::invalid_op("mint", what));
+        if let Some(name) = name.filter(|name| name.len() > NAME_BYTES_MAX) {
+            return Err(Error::invalid(format!(
+                "name has {} bytes, maximum {NAME_BYTES_MAX}; shorten it",
+                name.len()
+            )));
         }
         if name.is_some() && !needs_name && self.plan != UuidPlan::V8 {
-            let what = format!("UUIDs of version {} take no key", self.plan.version());
-            return Err(Error::invalid_op("mint", what));
+            return Err(Error::invalid(format!(
+                "UUID version {} takes no key; leave it out",
+                self.plan.version()
+            )));
         }
         match (self.plan, name) {
             (UuidPlan::V1, _) => Ok(Uuid::new_v1(self.gregorian(), &self.node)),
@@ -66,16 +70,18 @@ impl UuidSource {
             (UuidPlan::V7, _) => Ok(self.v7()),
             (UuidPlan::V3(namespace), Some(name)) => Ok(Uuid::new_v3(&namespace, name.as_bytes())),
             (UuidPlan::V5(namespace), Some(name)) => Ok(Uuid::new_v5(&namespace, name.as_bytes())),
-            (UuidPlan::V3(_) | UuidPlan::V5(_), None) => {
-                Err(Error::invalid_op("mint", "this source hashes a name: give it as the key"))
-            }
+            (UuidPlan::V3(_) | UuidPlan::V5(_), None) => Err(Error::invalid(format!(
+                "UUID version {} hashes a name; give it as the key",
+                self.plan.version()
+            ))),
             (UuidPlan::V8, None) => Ok(Uuid::new_v8(*Uuid::new_v4().as_bytes())),
             (UuidPlan::V8, Some(data)) => {
                 Uuid::try_parse(data).map(|data| Uuid::new_v8(*data.as_bytes())).map_err(|_| {
-                    Error::invalid_op(
-                        "mint",
-                        "the key of a version 8 UUID is 32 hexadecimal digits",
-                    )
+                    Error::invalid(format!(
+                        "key of {} bytes is not 32 hexadecimal digits, which UUID version 8 \
+                         needs; correct it",
+                        data.len()
+                    ))
                 })
             }
         }

@@ -16,7 +16,7 @@ use super::minter::Make;
 use super::sections::{Absent, Sections, Want};
 use super::shares::Server;
 use super::{SnowflakeBack, SourceInner};
-use crate::error::{Error, ErrorKind, Result, Retry};
+use crate::error::{Error, Result, Retry};
 use crate::pool::SECTIONS;
 use crate::spec::SnowflakePlan;
 
@@ -97,9 +97,9 @@ impl SourceInner {
                 why @ Refusal::WindowSpent { .. } => {
                     // Also when it was requested before: the result may have been lost.
                     sections.want(ordered.slot, ordered.want(taken_until));
-                    Error::refused(&self.name, why)
+                    self.minted_nothing(why)
                 }
-                why => Error::refused(&self.name, why),
+                why => self.minted_nothing(why),
             };
             (short.made, why)
         })
@@ -108,30 +108,31 @@ impl SourceInner {
     #[cold]
     fn not_here(&self, ordered: &Ordered) -> Error {
         let now = self.around.timer.elapsed();
-        let elsewhere = |server: Server| {
-            let section = ordered.slot % SECTIONS;
-            Error::new("mint", ErrorKind::Elsewhere { section, address: server.address })
-        };
-        let kind = match self.around.sections.absent(
+        let elsewhere = |server: Server| Error::not_owner(ordered.slot % SECTIONS, server.address);
+        match self.around.sections.absent(
             ordered.slot,
             ordered.want(self.around.clock.unix_ms()),
             now,
         ) {
-            Absent::Closed => ErrorKind::Closed { what: format!("source {}", self.name) },
-            Absent::OnItsWay => {
-                ErrorKind::Unavailable { what: format!("the right to order source {}", self.name) }
+            Absent::Closed => {
+                Error::closed(format!("source {:?} is closed; open it again", self.name))
             }
-            Absent::With(server) => return elsewhere(server),
+            Absent::OnItsWay => Error::unavailable(format!(
+                "order of source {:?} is being acquired; retry",
+                self.name
+            )),
+            Absent::With(server) => elsewhere(server),
             Absent::StillWith(server) => {
-                return elsewhere(server).with_retry(Retry::AfterMs(WINDOW_WAIT_MS));
+                elsewhere(server).with_retry(Retry::AfterMs(WINDOW_WAIT_MS))
             }
-        };
-        Error::new("mint", kind)
+        }
     }
 
     #[cold]
     fn lapsed(&self) -> Error {
-        let what = format!("our lease on the order of source {}", self.name);
-        Error::new("mint", ErrorKind::Unavailable { what })
+        Error::unavailable(format!(
+            "lease on the order of source {:?} expired; retry while it is renewed",
+            self.name
+        ))
     }
 }

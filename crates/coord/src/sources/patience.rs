@@ -87,9 +87,8 @@ mod tests {
     }
 
     fn behind(ms: u64) -> Error {
-        let kind =
-            ErrorKind::ClockBehind { behind_ms: ms, limit_ms: 0, compared_with: "orders".into() };
-        Error::new("mint", kind).with_retry(Retry::AfterMs(ms))
+        let message = format!("clock is {ms} ms behind the last ID of orders");
+        Error::clock_behind(ms, 0, message).with_retry(Retry::AfterMs(ms))
     }
 
     fn rests(clockwork: Clockwork, behind_ms: u64) -> [Option<u64>; 2] {
@@ -119,7 +118,7 @@ mod tests {
 
     #[test]
     fn who_has_waited_long_tries_less_often_and_once_at_the_end() {
-        let why = Error::new("mint", ErrorKind::Unavailable { what: "the store".into() });
+        let why = Error::unavailable("store is unavailable");
         let (mut patience, mut at_ms, mut waits) = (patience(None), 0, Vec::new());
         while let Some(wait_ms) = patience.rest_ms(&why, 10_003 - at_ms) {
             // Never later than an eighth of the whole wait, except for the shortest wait.

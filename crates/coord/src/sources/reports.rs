@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use snowmint_core::ElapsedMillis;
 use tokio::sync::oneshot;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// Longest time, in milliseconds, that a report may wait for the journal before reserving stops. A
 /// disk responds within milliseconds, even a slow one within some hundred. With a disk that hangs,
@@ -87,25 +87,18 @@ const fn place_bytes(name: &str) -> usize {
 impl Open {
     /// Checks whether a report made now would be on disk soon, as far as this is known.
     fn check_disk(&self, now: ElapsedMillis) -> Result<()> {
-        let (what, source) = match (&self.trouble, self.waits_since) {
-            (Some(error), _) => {
-                ("the journal, which must remember what is reserved,".into(), Some(error))
-            }
-            (None, Some(since)) if now.since(since) > HANGS_MS => {
-                let what = format!(
-                    "the journal, which must remember what is reserved, and whose disk has not answered for {} ms \
-                     ({HANGS_MS} at most): look at the disk of the data directory; it",
-                    now.since(since)
-                );
-                (what, None)
-            }
-            _ => return Ok(()),
-        };
-        let error = Error::new("reserve", ErrorKind::Unavailable { what });
-        Err(match source {
-            Some(source) => error.with_source(source.clone()),
-            None => error,
-        })
+        match (&self.trouble, self.waits_since) {
+            (Some(error), _) => Err(Error::unavailable(
+                "journal cannot record reserved numbers; check the disk of the data directory",
+            )
+            .with_source(error.clone())),
+            (None, Some(since)) if now.since(since) > HANGS_MS => Err(Error::unavailable(format!(
+                "journal disk did not respond for {} ms, limit {HANGS_MS} ms; \
+                 check the disk of the data directory",
+                now.since(since)
+            ))),
+            _ => Ok(()),
+        }
     }
 
     fn place(&mut self, source: &str, whose: For) -> Result<()> {
@@ -116,12 +109,11 @@ impl Open {
         }
         self.make_room(place_bytes(source));
         let Some(room) = self.room.checked_sub(place_bytes(source)) else {
-            let what = format!(
-                "the journal's room for the ends of segment sources (there is none for {source}: delete some \
-                 that are not used)"
-            );
-            let limit = u64::try_from(self.bytes_max).unwrap_or(u64::MAX);
-            return Err(Error::new("reserve", ErrorKind::Exhausted { what, limit }));
+            return Err(Error::exhausted(format!(
+                "journal has no room for source {source:?}, maximum {} bytes; \
+                 delete unused segment sources",
+                self.bytes_max
+            )));
         };
         self.room = room;
         self.places.insert((source.into(), whose));
@@ -269,7 +261,7 @@ impl Reports {
 }
 
 pub(super) fn ended() -> Error {
-    Error::new("reserve", ErrorKind::Closed { what: "the node".into() })
+    Error::closed("node is closed; open it again")
 }
 
 #[cfg(test)]
@@ -301,7 +293,7 @@ mod tests {
         let reports = of_ten();
         for _ in 0..3 {
             let refused = reports.check((&name(10), For::Node), false, NOW).unwrap_err();
-            assert!(matches!(refused.kind(), ErrorKind::Exhausted { .. }), "{refused}");
+            assert_eq!(refused.kind().code(), "exhausted", "{refused}");
             reports.check((&name(3), For::Node), false, NOW).unwrap();
         }
         reports.deleted([(name(3), 20), (name(77), 1)].into());

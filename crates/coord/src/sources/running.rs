@@ -168,51 +168,51 @@ impl SourceInner {
 
     #[cold]
     fn not_now(&self) -> Error {
+        let name = &self.name;
         if !self.home.is_here() {
-            let what = format!(
-                "source {}: this process was forked from the one that opened the store, which goes on \
-                 minting; open the store here",
-                self.name
-            );
-            return Error::new("mint", ErrorKind::Unsupported { what });
+            return Error::unsupported(format!(
+                "source {name:?} was opened before a fork; open the store in this process"
+            ));
         }
-        let name = self.name.clone();
-        let kind = match self.defined.load().state {
-            _ if self.around.is_ended() => ErrorKind::Closed { what: format!("source {name}") },
-            SourceState::Deleted => {
-                ErrorKind::NotFound { what: format!("source {name:?} any more: it was deleted") }
+        match self.defined.load().state {
+            _ if self.around.is_ended() => {
+                Error::closed(format!("source {name:?} is closed; open it again"))
             }
-            _ => ErrorKind::Disabled { name },
-        };
-        Error::new("mint", kind)
+            SourceState::Deleted => {
+                Error::not_found(format!("source {name:?} was deleted; define it again"))
+            }
+            _ => Error::disabled(format!(
+                "source {name:?} is disabled; enable it (snowmint source alter NAME --enabled true)"
+            )),
+        }
     }
 
-    pub(super) fn not_number(&self, op: &'static str) -> Error {
+    pub(super) fn not_number(&self) -> Error {
         let made = if self.serial.is_some() { "serial" } else { self.kind.name() };
-        Error::invalid_op(op, format!("source {} makes {made}s, which are no numbers", self.name))
+        Error::invalid(format!("source {:?} makes {made}s; this call needs numbers", self.name))
     }
 
     /// Returns the error for a counter called without a key.
     pub(super) fn no_key(&self) -> Error {
-        let what = format!("source {} counts by key: say which", self.name);
-        Error::invalid_op("mint", what)
+        Error::invalid(format!("source {:?} counts by key; give a key", self.name))
     }
 
     pub(super) fn counter(&self) -> Result<&CounterSource> {
         match &self.back {
             Back::Counter(counter) => Ok(counter),
-            Back::Afar(source) => Err(source.at_once("count")),
-            _ => {
-                let what = format!("source {} is no counter source: it takes no key", self.name);
-                Err(Error::invalid_op("count", what))
-            }
+            Back::Afar(source) => Err(source.at_once()),
+            _ => Err(Error::invalid(format!(
+                "source {:?} has kind {}; keys need kind counter",
+                self.name,
+                self.kind.name()
+            ))),
         }
     }
 
     pub(super) fn try_mint(&self) -> Result<u64> {
         if self.serial.is_some() {
             self.check_enabled()?;
-            return Err(self.not_number("mint"));
+            return Err(self.not_number());
         }
         self.show(self.take()?)
     }
@@ -236,12 +236,12 @@ impl SourceInner {
                     minter.try_mint().map_err(|why| self.refused(why))?
                 }
             }
-            Back::ByStore(_) => return Err(nothing_at_hand("mint", &self.name)),
+            Back::ByStore(_) => return Err(nothing_at_hand(&self.name)),
             Back::Segment(segment) => segment.ask(SegmentSource::try_mint)?,
             Back::Several(several) => several.try_mint()?,
             Back::Counter(_) => return Err(self.no_key()),
-            Back::Afar(source) => return Err(source.at_once("mint")),
-            Back::Uuid(_) | Back::Ulid(_) => return Err(self.not_number("mint")),
+            Back::Afar(source) => return Err(source.at_once()),
+            Back::Uuid(_) | Back::Ulid(_) => return Err(self.not_number()),
         })
     }
 
@@ -251,7 +251,7 @@ impl SourceInner {
         match &self.back {
             Back::Segment(segment) => segment.ask(|now| now.block(length)),
             Back::Several(several) => several.block(length),
-            _ => Err(self.not_number("take numbers")),
+            _ => Err(self.not_number()),
         }
     }
 
@@ -265,8 +265,7 @@ impl SourceInner {
         self.around.wake.notify_one();
         let why = back.why.lock().unwrap_or_else(PoisonError::into_inner).clone();
         why.unwrap_or_else(|| {
-            let what = format!("a worker number for source {}", self.name);
-            Error::new("mint", ErrorKind::Unavailable { what })
+            Error::unavailable(format!("source {:?} has no worker number yet; retry", self.name))
         })
     }
 
@@ -299,8 +298,8 @@ impl SourceInner {
         match prefill.why() {
             Some(why) => self.refused(why),
             None => {
-                let what = format!("an ID in the queue of source {}", self.name);
-                Error::new("mint", ErrorKind::Unavailable { what }).with_retry(Retry::AfterMs(1))
+                let message = format!("queue of source {:?} is empty; retry in 1 ms", self.name);
+                Error::unavailable(message).with_retry(Retry::AfterMs(1))
             }
         }
     }
@@ -319,7 +318,12 @@ impl SourceInner {
             }
             _ => {}
         }
-        Error::refused(&self.name, why)
+        self.minted_nothing(why)
+    }
+
+    /// Returns the error for the source's generator, which minted nothing.
+    pub(super) fn minted_nothing(&self, why: Refusal) -> Error {
+        Error::refused(format_args!("source {:?}", self.name), why)
     }
 
     /// Reserves consecutive numbers of a segment source.
@@ -327,11 +331,11 @@ impl SourceInner {
         match &self.back {
             Back::Segment(segment) => segment.row(length, within_ms).await,
             Back::Several(several) => several.row(length, within_ms).await,
-            _ => {
-                let what =
-                    format!("source {} is no segment source: only they have rows", self.name);
-                Err(Error::invalid_op("reserve", what))
-            }
+            _ => Err(Error::invalid(format!(
+                "source {:?} has kind {}; ranges need kind segment",
+                self.name,
+                self.kind.name()
+            ))),
         }
     }
 
@@ -361,10 +365,10 @@ impl SourceInner {
                 }
             }
             Back::Several(several) => several.try_fill(out),
-            Back::ByStore(_) => Err((0, nothing_at_hand("mint", &self.name))),
+            Back::ByStore(_) => Err((0, nothing_at_hand(&self.name))),
             Back::Counter(_) => Err((0, self.no_key())),
-            Back::Afar(source) => Err((0, source.at_once("mint"))),
-            Back::Uuid(_) | Back::Ulid(_) => Err((0, self.not_number("mint"))),
+            Back::Afar(source) => Err((0, source.at_once())),
+            Back::Uuid(_) | Back::Ulid(_) => Err((0, self.not_number())),
         }
     }
 

@@ -190,8 +190,11 @@ impl Surroundings {
         let (wall, ahead_ms) = guard.vet(seen);
         let limit_ms = guard.tolerance_ms();
         let jumped = (ahead_ms > 0).then(|| {
-            let compared_with = "the time that has passed".into();
-            Error::new("read clock", ErrorKind::ClockAhead { ahead_ms, limit_ms, compared_with })
+            let message = format!(
+                "clock jumped ahead by {ahead_ms} ms more than time passed, limit {limit_ms} ms; \
+                 check the clock"
+            );
+            Error::clock_ahead(ahead_ms, limit_ms, message)
         });
         (Now { wall, ..seen }, jumped)
     }
@@ -259,9 +262,8 @@ impl Surroundings {
         let theirs = self.store_call(Verb::Now, self.store.now()).await?;
         let Some(theirs) = theirs else { return self.time_not_ahead().await };
         let ours = self.clock.unix_ms();
-        compare_clocks(ours, theirs, self.clock_skew_max_ms, "the store's clock")
-            .map(|()| ours)
-            .map_err(Error::from)
+        compare_clocks(ours, theirs, self.clock_skew_max_ms, "the store's clock")?;
+        Ok(ours)
     }
 
     /// Reserves numbers in the store. If the definition has changed meanwhile, the node reads the

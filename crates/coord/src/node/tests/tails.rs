@@ -190,7 +190,7 @@ async fn while_the_journal_hangs_few_numbers_are_wasted() {
         assert!(matches!(error.kind(), ErrorKind::Unavailable { .. }), "{error}");
         refused = error.to_string();
     }
-    assert!(refused.contains("whose disk has not answered for"), "{refused}");
+    assert!(refused.contains("journal disk did not respond for"), "{refused}");
     let wasted = mark().await - 101;
     assert!((1_000..=5_000).contains(&wasted), "{wasted}");
     disk.hangs.send_replace(false);

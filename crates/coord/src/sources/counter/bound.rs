@@ -22,12 +22,11 @@ impl CounterSource {
     pub(crate) async fn raise(&self, key: &[u8], highest: u64, within_ms: u64) -> Result<()> {
         let parsed = Key::new(key)?;
         if highest > BOUND_MAX {
-            let what = format!(
-                "a key of {} is raised to {BOUND_MAX} at most, not {highest}: the other keys of its section \
-                 go on above it, too, and need numbers",
+            return Err(Error::invalid(format!(
+                "bound {highest} of a key of source {:?} is above {BOUND_MAX}; \
+                 use a lower one (other keys of the section continue above it)",
                 self.name
-            );
-            return Err(Error::invalid_op("raise", what));
+            )));
         }
         let section = self.slots.of(key);
         let highest = highest.saturating_sub(self.above);

@@ -22,11 +22,10 @@ impl<'a> Key<'a> {
     /// `Invalid` for an empty key or one longer than [`KEY_BYTES_MAX`].
     pub(super) fn new(key: &'a [u8]) -> Result<Self> {
         if key.is_empty() || key.len() > KEY_BYTES_MAX {
-            let what = format!(
-                "a counter's key has 1 to {KEY_BYTES_MAX} bytes, not {}: name one, or a shorter one",
+            return Err(Error::invalid(format!(
+                "key has {} bytes, allowed are 1 to {KEY_BYTES_MAX}; correct it",
                 key.len()
-            );
-            return Err(Error::invalid_op("count", what));
+            )));
         }
         Ok(number(key).map_or(Self::Text(key), Self::Number))
     }

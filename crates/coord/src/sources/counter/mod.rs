@@ -29,7 +29,7 @@ pub(super) use self::table::Table;
 use super::Surroundings;
 use super::sections::{Absent, Lease, Sections, Want, Window};
 use super::shares::Server;
-use crate::error::{Error, ErrorKind, Result, Retry, Verb};
+use crate::error::{Error, Result, Retry, Verb};
 use crate::ordered::Take;
 use crate::pool::sections_pool;
 use crate::segment::NUMBER_MAX;
@@ -165,8 +165,10 @@ impl CounterSource {
     /// Takes `count` numbers of a key without waiting.
     pub(crate) fn take_now(&self, key: &[u8], count: u64) -> Result<Counted> {
         if self.confirm.load(Ordering::Acquire) {
-            let what = format!("an answer of source {} without the store", self.name);
-            return Err(Error::new("count", ErrorKind::Unavailable { what }));
+            return Err(Error::unavailable(format!(
+                "source {:?} confirms each count in the store; use a call that waits",
+                self.name
+            )));
         }
         let parsed = self.check(key, count)?;
         self.try_take(parsed, self.slots.of(key), count).map_err(|refused| match refused {
@@ -176,11 +178,14 @@ impl CounterSource {
 
     fn check<'a>(&self, key: &'a [u8], count: u64) -> Result<Key<'a>> {
         if count == 0 {
-            return Err(Error::invalid_op("count", "0 numbers were asked for: ask for at least 1"));
+            let message = "count 0 is below the minimum of 1; ask for at least one number";
+            return Err(Error::invalid(message));
         }
         if count > RUN_MAX {
-            let (what, wanted) = (format!("numbers of a key of {}", self.name), count);
-            return Err(Error::new("count", ErrorKind::TooMany { what, wanted, limit: RUN_MAX }));
+            return Err(Error::limit_exceeded(format!(
+                "count {count} of a key of source {:?} exceeds {RUN_MAX}; ask for fewer",
+                self.name
+            )));
         }
         Key::new(key)
     }
@@ -275,26 +280,29 @@ impl CounterSource {
     }
 
     fn lapsed(&self) -> Error {
-        let what = format!("our lease on the sections of source {}", self.name);
-        Error::new("count", ErrorKind::Unavailable { what })
+        Error::unavailable(format!(
+            "lease on the sections of source {:?} expired; retry while it is renewed",
+            self.name
+        ))
     }
 
     #[cold]
     fn spent(&self, section: u16, last: u64) -> Refused {
         if last >= self.end() {
-            let what = format!("source {}", self.name);
-            return Refused::Error(Error::new(
-                "count",
-                ErrorKind::Exhausted { what, limit: NUMBER_MAX },
-            ));
+            return Refused::Error(Error::exhausted(format!(
+                "source {:?} has no numbers left, maximum {NUMBER_MAX}; define another source",
+                self.name
+            )));
         }
         self.sections().want(section, self.want(last));
         Refused::Wait(self.not_yet(section))
     }
 
     fn not_yet(&self, section: u16) -> Error {
-        let what = format!("section {section} of source {}", self.name);
-        Error::new("count", ErrorKind::Unavailable { what })
+        Error::unavailable(format!(
+            "section {section} of source {:?} is being acquired; retry",
+            self.name
+        ))
     }
 
     /// Reports that this process does not own the section: its owner, or that it is being acquired.
@@ -307,10 +315,10 @@ impl CounterSource {
                 Refused::Wait(elsewhere(section, server).with_retry(later))
             }
             Absent::With(server) => Refused::Error(elsewhere(section, server)),
-            Absent::Closed => {
-                let what = format!("source {}", self.name);
-                Refused::Error(Error::new("count", ErrorKind::Closed { what }))
-            }
+            Absent::Closed => Refused::Error(Error::closed(format!(
+                "source {:?} is closed; open it again",
+                self.name
+            ))),
         }
     }
 
@@ -383,7 +391,7 @@ impl CounterSource {
 }
 
 fn elsewhere(section: u16, server: Server) -> Error {
-    Error::new("count", ErrorKind::Elsewhere { section, address: server.address })
+    Error::not_owner(section, server.address)
 }
 
 impl fmt::Debug for CounterSource {

@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 
 use super::asked::{self, Asks, nothing_at_hand};
 use super::{Patience, Row, Surroundings};
-use crate::error::{Error, ErrorKind, Result, Retry};
+use crate::error::{Error, Result, Retry};
 use crate::home::Home;
 use crate::segment::{NUMBER_MAX, Segment};
 use crate::spec::{SegmentPlan, Stripe};
@@ -249,7 +249,7 @@ impl SegmentSource {
     pub(crate) async fn row(self: &Arc<Self>, length: u64, within_ms: u64) -> Result<Row> {
         let stock = self.stock_now();
         if stock.closed {
-            return Err(self.closed("reserve"));
+            return Err(self.closed());
         }
         let mut run = None;
         if length <= stock.left / 2 {
@@ -266,7 +266,7 @@ impl SegmentSource {
             }
         };
         let stripe = self.plan.load().stripe;
-        let id_of = |number| stripe.id_of_any(number).ok_or_else(|| self.spent("reserve"));
+        let id_of = |number| stripe.id_of_any(number).ok_or_else(|| self.spent());
         Ok(Row { first: id_of(first)?, last: id_of(last)?, increment: stripe.increment() })
     }
 
@@ -290,24 +290,28 @@ impl SegmentSource {
     /// gives no longer range.
     fn short(&self, segment: &Segment, wanted: u64) -> Error {
         if segment.last >= self.plan.load().stripe.number_max() {
-            return self.spent("reserve");
+            return self.spent();
         }
         let limit = segment.last.saturating_sub(segment.first).saturating_add(1);
-        let what = format!("numbers in a row of source {}", self.name);
-        Error::new("reserve", ErrorKind::TooMany { what, wanted, limit })
+        Error::limit_exceeded(format!(
+            "source {:?} has at most {limit} consecutive numbers, {wanted} requested; \
+             ask for fewer",
+            self.name
+        ))
     }
 
-    fn spent(&self, op: &'static str) -> Error {
+    fn spent(&self) -> Error {
         if let Some(until) = self.plan.load().stripe.until() {
-            let what = format!(
-                "source {}, which ends below {until} until its restripe is finished (give the command \
-                 again if it was cut off): a number",
+            return Error::unavailable(format!(
+                "source {:?} ends below {until} until its restripe is finished; \
+                 run source restripe again if it was interrupted",
                 self.name
-            );
-            return Error::new(op, ErrorKind::Unavailable { what });
+            ));
         }
-        let what = format!("source {}", self.name);
-        Error::new(op, ErrorKind::Exhausted { what, limit: NUMBER_MAX })
+        Error::exhausted(format!(
+            "source {:?} has no numbers left, maximum {NUMBER_MAX}; define another source",
+            self.name
+        ))
     }
 
     /// Requests more numbers; returns the error for fewer than `wanted`.
@@ -316,16 +320,16 @@ impl SegmentSource {
         self.look_ahead(wanted);
         let refill = self.refill();
         if refill.closed {
-            self.closed("mint")
+            self.closed()
         } else if self.keeps_none {
-            nothing_at_hand("mint", &self.name)
+            nothing_at_hand(&self.name)
         } else {
             refill.dry()
         }
     }
 
-    fn closed(&self, op: &'static str) -> Error {
-        Error::new(op, ErrorKind::Closed { what: format!("source {}", self.name) })
+    fn closed(&self) -> Error {
+        Error::closed(format!("source {:?} is closed; open it again", self.name))
     }
 
     /// Stops calling the store: the source is about to be closed.
@@ -407,7 +411,7 @@ impl Asks for SegmentSource {
 
     async fn ask(&self, count: u64) -> Result<Segment> {
         if self.refill().closed {
-            return Err(self.closed("mint"));
+            return Err(self.closed());
         }
         self.reserve(count).await
     }

@@ -57,7 +57,10 @@ impl SegmentSource {
         let plan = self.plan.load();
         let Some(serial) = &plan.serial else { return Ok(None) };
         let now = serial.at(self.around.clock.unix_ms()).map_err(|why| {
-            Error::invalid_op("mint", format!("source {}, by this clock: {why}", self.name))
+            Error::invalid(format!(
+                "source {:?} has no period at this clock's time: {why}; check the clock",
+                self.name
+            ))
         })?;
         let elsewhere = self.newest_elsewhere.load(Ordering::Relaxed);
         let newest = serial.of(self.refill().newest_id.max(elsewhere));
@@ -97,16 +100,23 @@ impl SegmentSource {
         let plan = self.plan.load();
         match (error.kind(), &plan.serial, period) {
             (ErrorKind::MarkMoved { .. }, Some(serial), Some(period)) => {
-                Error::new("reserve", self.used_up(serial, period))
+                self.used_up(serial, period)
             }
             _ => error,
         }
     }
 
-    fn used_up(&self, serial: &SerialPlan, period: Period) -> ErrorKind {
-        let date = serial.parts_of(period.first).period;
-        let date = date.map_or_else(String::new, |date| format!(" in {date}"));
-        let what = format!("source {}{date} (serial.width)", self.name);
-        ErrorKind::Exhausted { what, limit: serial.number_max() }
+    fn used_up(&self, serial: &SerialPlan, period: Period) -> Error {
+        let (name, number_max) = (&self.name, serial.number_max());
+        Error::exhausted(match serial.parts_of(period.first).period {
+            Some(date) => format!(
+                "source {name:?} has used up period {date}, maximum {number_max} (serial.width); \
+                 wait for the next period or define a wider source"
+            ),
+            None => format!(
+                "source {name:?} has used up its numbers, maximum {number_max} (serial.width); \
+                 define a wider source"
+            ),
+        })
     }
 }

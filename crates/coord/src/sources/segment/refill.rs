@@ -161,7 +161,7 @@ impl Refill {
             Some(error) if !self.fetching || error.retry() != Retry::Never => error.clone(),
             _ => {
                 let mark = crate::lease::Mark::new(self.seen_end);
-                Error::new("mint", ErrorKind::WindowSpent { mark }).with_retry(Retry::AfterMs(5))
+                Error::window_spent(mark).with_retry(Retry::AfterMs(5))
             }
         }
     }
@@ -195,12 +195,8 @@ pub(crate) fn check_forward(name: &str, segment: &Segment, seen_end: u64) -> Res
     if segment.first >= seen_end && segment.last >= segment.first {
         return Ok(());
     }
-    let kind = ErrorKind::StoreWentBack {
-        witness: format!("the next number of source {name}"),
-        seen: seen_end,
-        found: segment.first,
-    };
-    Err(Error::new("reserve", kind))
+    let evidence = format!("next number of source {name:?}");
+    Err(Error::store_rolled_back(evidence, seen_end, segment.first))
 }
 
 impl SegmentSource {
@@ -319,9 +315,9 @@ impl SegmentSource {
             self.around.remember(&self.name, &segment, self.stripe).await?;
             Ok(segment)
         };
-        let answer = self.around.doubts.in_one_history("reserve", taken).await;
+        let answer = self.around.doubts.in_one_history(taken).await;
         let segment = answer.map_err(|error| match error.kind() {
-            ErrorKind::MarkMoved { .. } if below_end != within => self.spent("reserve"),
+            ErrorKind::MarkMoved { .. } if below_end != within => self.spent(),
             // The store may have reserved these numbers: they are never used.
             ErrorKind::Unavailable { .. } if !error.is_nothing_done() => {
                 self.refill().burn(length);
@@ -330,7 +326,7 @@ impl SegmentSource {
             _ => error,
         })?;
         if segment.first > self.plan.load().stripe.number_max() {
-            return Err(self.spent("reserve"));
+            return Err(self.spent());
         }
         Ok(segment)
     }

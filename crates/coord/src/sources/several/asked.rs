@@ -71,7 +71,7 @@ impl Several {
                 failures = 0;
                 continue;
             }
-            let why = why.unwrap_or_else(|| self.none("mint"));
+            let why = why.unwrap_or_else(|| self.none());
             let left_ms = deadline.since(timer.elapsed());
             let Some(wait_ms) = patience.rest_ms(&why, left_ms) else { return Err(why) };
             let wait_ms = match why.kind() {
@@ -134,7 +134,7 @@ impl Several {
             }
             left = left.saturating_sub(1);
         }
-        Err(last.unwrap_or_else(|| self.none("reserve")))
+        Err(last.unwrap_or_else(|| self.none()))
     }
 
     /// Has failed stores called again: without requests for numbers, no other code would notice

@@ -16,7 +16,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 
 use super::{Back, Block, NumberStats, Patience, Source, SourceStats, Surroundings};
-use crate::error::{Error, ErrorKind, Result, Retry};
+use crate::error::{Error, Result, Retry};
 use crate::spec::{Plan, SegmentPlan};
 use asked::Refused;
 pub(crate) use share::Share;
@@ -100,7 +100,7 @@ impl Several {
     }
 
     fn gone(&self) -> Error {
-        Error::new("mint", ErrorKind::Closed { what: format!("source {}", self.name) })
+        Error::closed(format!("source {:?} is closed; open it again", self.name))
     }
 
     /// Records that every store was asked whether it can serve.
@@ -124,7 +124,7 @@ impl Several {
             }
             let left_ms = deadline.since(self.around.timer.elapsed());
             if self.asked.load(Ordering::Acquire) || left_ms == 0 {
-                return Err(self.none("open source"));
+                return Err(self.none());
             }
             tokio::select! {
                 biased;
@@ -137,7 +137,7 @@ impl Several {
     /// Returns the error for no serving store. An error that an operator must fix takes precedence
     /// over a passing one.
     #[cold]
-    fn none(&self, op: &'static str) -> Error {
+    fn none(&self) -> Error {
         if self.is_closed() {
             return self.gone();
         }
@@ -159,8 +159,9 @@ impl Several {
                 format!("{}: {}", share.store, why.unwrap_or_else(|| "no numbers yet".into()))
             })
             .collect();
-        let what = format!("a store of source {} ({})", self.name, said.join("; "));
-        Error::new(op, ErrorKind::Unavailable { what }).with_retry(Retry::AfterMs(LOOK_AGAIN_MS))
+        let said = said.join("; ");
+        let message = format!("no store of source {:?} has numbers ({said}); retry", self.name);
+        Error::unavailable(message).with_retry(Retry::AfterMs(LOOK_AGAIN_MS))
     }
 
     /// Calls the serving stores, beginning with the next in turn, until one gives a result.
@@ -178,7 +179,7 @@ impl Several {
                 None => refused.by_one(None),
             }
         }
-        Err(refused.for_good().unwrap_or_else(|| self.none("mint")))
+        Err(refused.for_good().unwrap_or_else(|| self.none()))
     }
 
     pub(super) fn try_mint(&self) -> Result<u64> {

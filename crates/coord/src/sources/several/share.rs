@@ -117,12 +117,12 @@ mod tests {
     #[test]
     fn reason_of_another_kind_is_news() {
         let share = Share::new("a");
-        let away = |ms: u64| ErrorKind::Unavailable { what: format!("an answer in {ms} ms") };
-        let full = || ErrorKind::StorageFull { what: "the disk".into() };
-        let kinds = [away(4_000), away(4_001), full(), full(), away(4_002)];
-        let news = kinds.map(|kind| share.suspend(kind.into()));
+        let away = |ms: u64| Error::unavailable(format!("store did not respond within {ms} ms"));
+        let full = || Error::storage_full("no space left for the store");
+        let reasons = [away(4_000), away(4_001), full(), full(), away(4_002)];
+        let news = reasons.map(|why| share.suspend(why));
         assert_eq!(news, [true, false, true, false, true]);
         share.say(None);
-        assert!(share.suspend(away(4_000).into()));
+        assert!(share.suspend(away(4_000)));
     }
 }
