@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::Recovery;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::history::JournalInfo;
 
 /// State of a journal in a recovery.
@@ -46,13 +46,10 @@ impl Recovery {
         let is_known = |id: &String| self.standing.journals.iter().any(|known| known.id == *id);
         match self.without.iter().find(|id| !is_known(id)) {
             None => Ok(()),
-            Some(id) => {
-                let what = format!(
-                    "neither the store nor a journal that was read knows a journal of the ID {id}, which is to be left \
-                     out (--without)"
-                );
-                Err(Error::new("recover", ErrorKind::Invalid { what }))
-            }
+            Some(id) => Err(Error::invalid(format!(
+                "journal {id:?} (--without) is unknown to the store and to the journals read; \
+                 check the ID"
+            ))),
         }
     }
 

@@ -203,26 +203,23 @@ impl Recovery {
     /// `Invalid` for an unconfirmed time more than a day ahead; `NotFound` for an unknown source: a
     /// misspelled name would leave the intended source unmoved.
     pub fn plan(&self, request: &RecoveryRequest) -> Result<FastForward> {
-        let refused = |kind| Error::new("recover", kind);
-        check_near(request, self.now).map_err(refused)?;
-        self.check_named(&request.segments).map_err(refused)?;
+        check_near(request, self.now)?;
+        self.check_named(&request.segments)?;
         let forward =
             plan::plan(&self.known(), request.mark, &request.segments, &self.going, self.reached);
         let forget_journals = self.without.clone();
         Ok(FastForward { forget_journals, planned_on: self.planned_on.clone(), ..forward })
     }
 
-    fn check_named(&self, named: &[(String, Mark)]) -> Result<(), ErrorKind> {
+    fn check_named(&self, named: &[(String, Mark)]) -> Result<()> {
         let known = self.known();
         let is_seen = |name: &String| known.ends.contains_key(name) || self.has(name);
         match named.iter().find(|(name, _)| !is_seen(name)) {
             None => Ok(()),
-            Some((name, mark)) => Err(ErrorKind::NotFound {
-                what: format!(
-                    "source {name:?}, to go on at {mark}, neither in the store nor in the configuration or a \
-                     journal: define it in a file as it was ([sources.{name}])"
-                ),
-            }),
+            Some((name, mark)) => Err(Error::not_found(format!(
+                "source {name:?} (to continue at {mark}) is in no store, configuration or journal; \
+                 define it in a file as it was ([sources.{name}])"
+            ))),
         }
     }
 
@@ -281,18 +278,15 @@ fn snowflake(spec: &SourceSpec) -> Option<SnowflakePlan> {
 }
 
 /// Rejects a mistyped year: nothing lowers a mark again.
-fn check_near(request: &RecoveryRequest, now: UnixMillis) -> Result<(), ErrorKind> {
+fn check_near(request: &RecoveryRequest, now: UnixMillis) -> Result<()> {
     let Some(mark) = request.mark else { return Ok(()) };
     let ahead_ms = mark.since(now);
     if request.far_ahead || ahead_ms <= DAY_MS {
         return Ok(());
     }
     let (mark, days) = (Rfc3339(mark), ahead_ms / DAY_MS);
-    Err(ErrorKind::Invalid {
-        what: format!(
-            "the mark {mark} is {days} days ahead of this clock, where one is the most that is taken for meant: no worker \
-             number mints before that time, and nothing lowers a mark again. Set the clock right, name an earlier \
-             time, or say that it is meant (--far-ahead, \"far_ahead\": true)"
-        ),
-    })
+    Err(Error::invalid(format!(
+        "mark {mark} is {days} days ahead of this clock, maximum 1; correct the clock or the time, \
+         or confirm it (--far-ahead, \"far_ahead\": true): nothing lowers a mark"
+    )))
 }
