@@ -281,7 +281,7 @@ async fn numbers_of_one_source_come_from_two_stores() {
     // A program that does not know the stores does not mint.
     let stranger = within(open(&at("ids"))).await.unwrap();
     let refused = within(stranger.segment("bills")).await.unwrap_err();
-    assert!(refused.to_string().contains("name it under [stores]"), "{refused}");
+    assert!(refused.to_string().contains("add it under [stores]"), "{refused}");
 }
 
 #[tokio::test]

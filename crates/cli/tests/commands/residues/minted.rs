@@ -155,7 +155,7 @@ fn two_stores_with_one_worker_number_are_refused_with_both_shown() {
     wait_until("they were looked at", || share(&server, "b")["trouble"].is_string());
     let refused = server.mint(&["orders"]);
     assert_ne!(refused.code, 0, "{refused:?}");
-    for said in ["a: worker 3", "b: worker 3"] {
+    for said in ["stores \"a\" and \"b\"", "worker number 3"] {
         assert!(refused.err.contains(said), "{said}: {}", refused.err);
     }
     drop(server);

@@ -102,7 +102,7 @@ fn residues_that_do_not_agree_are_refused_with_both_shown() {
         let server = place.start(&[("a", &a), ("b", &b)]);
         let refused = server.mint(&["orders"]);
         assert_ne!(refused.code, 0, "{index}: {refused:?}");
-        for said in ["a: offset 1 of 2", "b: offset", "in common"] {
+        for said in ["\"a\" (offset 1 of 2", "\"b\" (offset", "the same numbers"] {
             assert!(refused.err.contains(said), "{index}: {said}: {}", refused.err);
         }
     }
@@ -114,7 +114,7 @@ fn residues_that_do_not_agree_are_refused_with_both_shown() {
     let ids = drawn(&server, 3);
     assert!(ids.iter().all(|id| id % 2 == 0), "{ids:?}");
     let refused = share(&server, "a");
-    assert!(refused["trouble"].as_str().unwrap().contains("defined otherwise"), "{refused}");
+    assert!(refused["trouble"].as_str().unwrap().contains("correct the definition"), "{refused}");
 }
 
 #[test]

@@ -132,19 +132,16 @@ fn refuse_shared(
     for (place, (one, stripe, info)) in stripes.iter().enumerate() {
         for (other, other_stripe, other_info) in &stripes[place.saturating_add(1)..] {
             if share_numbers((stripe, info.next), (other_stripe, other_info.next)) {
-                let shown = |index: usize, stripe: &Stripe| {
-                    format!("{}: {}", stores[index].0, said(*stripe))
-                };
-                let kind = ErrorKind::Conflict {
-                    what: format!(
-                        "two stores of source {source} have numbers in common: no number may come from both; \
-                         give each a stripe of its own (source restripe)"
-                    ),
-                    stored: shown(*one, stripe),
-                    wanted: shown(*other, other_stripe),
-                };
+                let error = Error::conflict(format!(
+                    "stores {:?} ({}) and {:?} ({}) of source {source:?} would issue the same \
+                     numbers; give each its own stripe (source restripe)",
+                    stores[*one].0,
+                    said(*stripe),
+                    stores[*other].0,
+                    said(*other_stripe)
+                ));
                 for index in [*one, *other] {
-                    errors[index] = Some(Error::new("open source", kind.clone()));
+                    errors[index] = Some(error.clone());
                 }
             }
         }
@@ -153,15 +150,17 @@ fn refuse_shared(
 
 /// Returns the reason why a store without the source gets no stripe.
 fn left_out(source: &str, store: &str, too_late: bool) -> Error {
-    let what = if too_late {
+    Error::unavailable(if too_late {
         format!(
-            "source {source} in store {store}, where others have handed out numbers already: give it a stripe \
-             with all of them (source restripe)"
+            "source {source:?} is not in store {store:?}, and its other stores have issued \
+             numbers; give it a stripe with all of them (source restripe)"
         )
     } else {
-        format!("source {source} in store {store} before all of its stores were reached once")
-    };
-    Error::new("open source", ErrorKind::Unavailable { what })
+        format!(
+            "source {source:?} is not in store {store:?} until all its stores have been reached \
+             once; retry"
+        )
+    })
 }
 
 /// Returns the stripe of a store, if its definition otherwise matches `wanted`.
@@ -176,7 +175,7 @@ fn stripe_of(
         Ok(Plan::Segment(SegmentPlan { stripe, .. })) if shown(&info.spec) == shown(wanted) => {
             Ok(stripe)
         }
-        _ => Err(otherwise(source, store, identity_of(&info.spec), shown(wanted))),
+        _ => Err(otherwise(source, store, &identity_of(&info.spec), &shown(wanted))),
     }
 }
 
@@ -185,9 +184,11 @@ pub(super) fn identity_of(spec: &SourceSpec) -> String {
     spec.identity().unwrap_or_else(|error| error.to_string())
 }
 
-pub(super) fn otherwise(source: &str, store: &str, stored: String, wanted: String) -> Error {
-    let what = format!("source {source} is defined otherwise in store {store}");
-    Error::new("open source", ErrorKind::Conflict { what, stored, wanted })
+pub(super) fn otherwise(source: &str, store: &str, stored: &str, wanted: &str) -> Error {
+    Error::conflict(format!(
+        "source {source:?} has {stored} in store {store:?}, expected {wanted}; correct the \
+         definition, or use another name"
+    ))
 }
 
 fn said(stripe: Stripe) -> String {
@@ -309,7 +310,9 @@ mod tests {
         );
         let errors = judged(vec![residue(1, 2, 7), residue(1, 2, 9)]).errors;
         let said = errors[0].as_ref().unwrap().to_string();
-        assert!(said.contains("a: offset 1 of 2") && said.contains("b: offset 1 of 2"), "{said}");
+        for part in ["\"a\" (offset 1 of 2", "\"b\" (offset 1 of 2"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
         let otherwise = has(r#""disguise":{"mode":"full","key":1}"#, 0);
         assert_eq!(serving(vec![residue(1, 2, 0), otherwise]), [true, false]);
     }

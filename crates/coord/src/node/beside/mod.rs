@@ -19,7 +19,7 @@ use snowmint_core::ElapsedMillis;
 use super::{Node, NodeSettings, Parts};
 use crate::beside::{StorePlace, StorePlaces};
 use crate::catalog::check_name;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::sources::{Several, Surroundings};
 use crate::spec::{Plan, SourceSpec};
 use crate::store::Store;
@@ -117,11 +117,9 @@ impl Beside {
         else {
             return Ok(());
         };
-        let what = format!(
-            "source {source} is served by the store {name:?}, which this process does not know: name it under \
-             [stores]"
-        );
-        Err(Error::new("open source", ErrorKind::Unsupported { what }))
+        Err(Error::unsupported(format!(
+            "source {source:?} uses store {name:?}, unknown here; add it under [stores]"
+        )))
     }
 
     /// Adds a store under the name that sources use.
@@ -133,12 +131,9 @@ impl Beside {
         let added = self.neighbour_at(name, place);
         let mut all = self.all();
         if all.contains_key(name) {
-            let kind = ErrorKind::Conflict {
-                what: format!("store {name} is in use: another place for it takes a restart"),
-                stored: "the place that it has".into(),
-                wanted: "another".into(),
-            };
-            return Err(Error::new("add store", kind));
+            return Err(Error::conflict(format!(
+                "store {name:?} is in use at another URL; restart to change it"
+            )));
         }
         all.insert(name.into(), added);
         Ok(())
@@ -172,8 +167,11 @@ impl Beside {
         }
         let mut outcome = Ok(());
         while let Some(closed) = closing.join_next().await {
-            let failed =
-                |error: tokio::task::JoinError| Error::internal_op("close", error.to_string());
+            let failed = |error: tokio::task::JoinError| {
+                Error::internal(format!(
+                    "internal error: task that closes a store ended: {error}; please report it"
+                ))
+            };
             outcome = outcome.and(closed.map_err(failed).and_then(|closed| closed));
         }
         outcome
@@ -196,8 +194,7 @@ impl Node {
     /// Those of [`store_beside`](Self::store_beside).
     pub async fn secondary(&self, name: &str) -> Result<Self> {
         let neighbour = self.core().beside.neighbour(name).ok_or_else(|| {
-            let what = format!("store {name:?}: it is not named under [stores]");
-            Error::new("open store", ErrorKind::NotFound { what })
+            Error::not_found(format!("store {name:?} is not configured; add it under [stores]"))
         })?;
         neighbour.node().await
     }
@@ -229,13 +226,13 @@ fn open(neighbour: Arc<Neighbour>) -> Pin<Box<dyn Future<Output = Result<Node>> 
     Box::pin(async move {
         let store = neighbour.place.open().await?;
         if store.namespace() != neighbour.namespace {
-            let what = format!(
-                "store {} was opened in namespace {}, not {}",
+            return Err(Error::internal(format!(
+                "internal error: store {:?} opened in namespace {:?}, expected {:?}; please report \
+                 it",
                 neighbour.name,
                 store.namespace(),
                 neighbour.namespace
-            );
-            return Err(Error::internal_op("open store", what));
+            )));
         }
         Node::open(store, neighbour.settings.clone(), neighbour.parts.clone()).await
     })
@@ -270,13 +267,18 @@ impl Neighbour {
         let mut opening = tokio::spawn(open(Arc::clone(self)));
         let node = tokio::select! {
             biased;
-            opened = &mut opening => {
-                opened.map_err(|error| Error::internal_op("open store", error.to_string()))??
-            }
+            opened = &mut opening => opened.map_err(|error| {
+                Error::internal(format!(
+                    "internal error: task that opens store {:?} ended: {error}; please report it",
+                    self.name
+                ))
+            })??,
             () = self.parts.timer.sleep_ms(self.settings.store_call_ms) => {
                 opening.abort();
-                let what = format!("store {} within {} ms", self.name, self.settings.store_call_ms);
-                return Err(Error::new("open store", ErrorKind::Unavailable { what }));
+                return Err(Error::unavailable(format!(
+                    "store {:?} did not open within {} ms; check that it runs and is reachable",
+                    self.name, self.settings.store_call_ms
+                )));
             }
         };
         let mut state = self.state();
@@ -299,7 +301,7 @@ impl Neighbour {
     }
 
     fn gone(&self) -> Error {
-        Error::new("open store", ErrorKind::Closed { what: format!("store {}", self.name) })
+        Error::closed(format!("store {:?} is closed; open the node again", self.name))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -215,7 +215,7 @@ impl Supply {
 }
 
 fn lost() -> Error {
-    Error::internal_op("open source", "a store was not asked")
+    Error::internal("internal error: store was not read; please report it")
 }
 
 impl Reached {

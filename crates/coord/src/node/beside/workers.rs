@@ -5,7 +5,7 @@
 //! store with the number of another is detected when it is reached.
 
 use super::agree::{Has, Verdict, identity_of, otherwise};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::spec::SourceSpec;
 
 /// Compares the stores of a source, which come with their names, with the definition that each
@@ -17,7 +17,7 @@ pub(super) fn judge(source: &str, wanted: &[SourceSpec], stores: &[(&str, Has)])
         let Has::Source(info) = has else { continue };
         let (stored, wanted) = (identity_of(&info.spec), identity_of(wanted));
         if let Some(error) = errors.get_mut(index).filter(|_| stored != wanted) {
-            *error = Some(otherwise(source, store, stored, wanted));
+            *error = Some(otherwise(source, store, &stored, &wanted));
         }
     }
     // A store's own definition counts; for a store without one, the wanted definition counts.
@@ -30,17 +30,13 @@ pub(super) fn judge(source: &str, wanted: &[SourceSpec], stores: &[(&str, Has)])
     for (one, (store, number)) in numbers.iter().enumerate() {
         for (other, (other_store, other_number)) in numbers.iter().enumerate().skip(one + 1) {
             let Some(worker) = number.filter(|_| number == other_number) else { continue };
-            let kind = ErrorKind::Conflict {
-                what: format!(
-                    "two stores of source {source} have one worker number, under which both would make the same \
-                     ID; what a store mints under never changes: give the source another name in one of them"
-                ),
-                stored: format!("{store}: worker {worker}"),
-                wanted: format!("{other_store}: worker {worker}"),
-            };
+            let conflict = Error::conflict(format!(
+                "stores {store:?} and {other_store:?} of source {source:?} both have worker number \
+                 {worker}, which makes equal IDs; give the source another name in one of them"
+            ));
             for index in [one, other] {
                 if let Some(error) = errors.get_mut(index) {
-                    *error = Some(Error::new("open source", kind.clone()));
+                    *error = Some(conflict.clone());
                 }
             }
         }
@@ -116,13 +112,17 @@ mod tests {
             let serving: Vec<_> = verdict.errors.iter().map(Option::is_none).collect();
             assert_eq!(serving, [false, false, true]);
             let said = verdict.errors[1].as_ref().unwrap().to_string();
-            assert!(said.contains("a: worker 3") && said.contains("b: worker 3"), "{said}");
+            for part in ["stores \"a\" and \"b\"", "worker number 3"] {
+                assert!(said.contains(part), "{part}: {said}");
+            }
         }
         // A number of its own, but not the wanted one.
         let verdict = judged(vec![has(3), has(9), has(7)]);
         let serving: Vec<_> = verdict.errors.iter().map(Option::is_none).collect();
         assert_eq!(serving, [true, false, true]);
         let said = verdict.errors[1].as_ref().unwrap().to_string();
-        assert!(said.contains("store b") && said.contains("9") && said.contains("4"), "{said}");
+        for part in ["store \"b\"", "9", "4"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
     }
 }
