@@ -239,5 +239,5 @@ fn one_number_is_not_enough_for_two_that_mint_apart() {
     let more = ["--store", &store, "--config", &file];
     let refused: Ran = serve(&place.data_dir(0), &more).output().unwrap().into();
     assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{}", refused.err);
-    assert!(refused.err.contains("worker number of their own"), "{}", refused.err);
+    assert!(refused.err.contains("a number of their own"), "{}", refused.err);
 }

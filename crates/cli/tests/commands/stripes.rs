@@ -256,7 +256,7 @@ fn a_stripe_begins_where_it_is_told_to() {
     assert_eq!(minted(&one, "1"), [6005]);
     let refused = from("1", "1", "6000");
     assert_eq!(refused.code, 2, "{refused:?}");
-    assert!(refused.err.contains("first = 6000 is not possible"), "{refused:?}");
+    assert!(refused.err.contains("first = 6000 is below "), "{refused:?}");
 }
 
 #[test]

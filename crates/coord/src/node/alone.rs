@@ -11,7 +11,7 @@ use snowmint_core::UnixMillis;
 
 use super::entry::JOURNAL_LEAD_MS_MAX;
 use super::lease::Held;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::journal::JournalLease;
 use crate::lease::{Lease, Mark};
 use crate::machine::{Granted, Now, WindowAction, WindowMachine};
@@ -141,8 +141,8 @@ impl Held {
     /// member held in between, begins at the end of what was taken. Returns what is known of the
     /// old slots from here on.
     pub(super) fn take_over(&mut self, granted: &mut [Granted]) -> Vec<JournalLease> {
-        let what = "the worker number, which is being claimed again,".into();
-        let ends = self.close_groups(&Error::new("mint", ErrorKind::Unavailable { what }));
+        let why = Error::unavailable("worker number is being claimed again; retry");
+        let ends = self.close_groups(&why);
         let known = self.known(&ends);
         self.alone.clear();
         for granted in granted {

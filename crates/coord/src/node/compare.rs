@@ -148,7 +148,6 @@ fn compared(
     let signed = |ms| i64::try_from(ms).unwrap_or(i64::MAX);
     around.watch.compared(Some(signed(ahead_ms) - signed(behind_ms)));
     let limit_ms = settings.clock_skew_max_ms.saturating_add(other.slack_ms);
-    compare_clocks(wall, other.time, limit_ms, &other.whose)
-        .map(|()| Compared::Agrees)
-        .map_err(Error::from)
+    compare_clocks(wall, other.time, limit_ms, &other.whose)?;
+    Ok(Compared::Agrees)
 }

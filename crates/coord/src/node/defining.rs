@@ -3,7 +3,7 @@
 use super::definitions::read_spec;
 use super::{Listed, Node, SourceInfo};
 use crate::catalog::SourceState;
-use crate::error::{Error, ErrorKind, Result, Verb};
+use crate::error::{Error, Result, Verb};
 use crate::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
 
 impl Node {
@@ -14,10 +14,10 @@ impl Node {
     /// `Invalid` for keys that make no source; `Conflict` when it is defined differently.
     pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo> {
         let around = &self.core().around;
-        let spec = &self.core().with_disguise_version("define", name, spec).await?;
-        let new = self.core().new_definition("define", name, spec)?;
+        let spec = &self.core().with_disguise_version(name, spec).await?;
+        let new = self.core().new_definition(name, spec)?;
         self.core().check_new_namespace_unique(name, spec).await?;
-        self.check_stores("define", name, spec).await?;
+        self.check_stores(name, spec).await?;
         let history = self.core().history();
         let defined = around.store_call(Verb::Define, around.store.define(&new)).await?;
         self.core().changed(&defined, history)
@@ -35,10 +35,10 @@ impl Node {
         if_version: Option<u64>,
     ) -> Result<SourceInfo> {
         let around = &self.core().around;
-        let spec = &self.core().with_disguise_version("alter", name, spec).await?;
-        let new = self.core().new_definition("alter", name, spec)?;
+        let spec = &self.core().with_disguise_version(name, spec).await?;
+        let new = self.core().new_definition(name, spec)?;
         self.core().check_new_namespace_unique(name, spec).await?;
-        let looked_at = self.check_stores("alter", name, spec).await?;
+        let looked_at = self.check_stores(name, spec).await?;
         let history = self.core().history();
         let alter = around.store.alter(&new, if_version.or(looked_at));
         let defined = around.store_call(Verb::Alter, alter).await?;
@@ -52,24 +52,14 @@ impl Node {
     ///
     /// # Errors
     /// `Conflict`; any error of the stores.
-    pub async fn check_written(
-        &self,
-        op: &'static str,
-        name: &str,
-        spec: &SourceSpec,
-    ) -> Result<Option<u64>> {
+    pub async fn check_written(&self, name: &str, spec: &SourceSpec) -> Result<Option<u64>> {
         self.core().check_new_namespace_unique(name, spec).await?;
-        self.check_stores(op, name, spec).await
+        self.check_stores(name, spec).await
     }
 
     /// Rejects a changed list of stores by which one store's numbers could become another's.
     /// Returns the version that was checked, if the list changes.
-    async fn check_stores(
-        &self,
-        op: &'static str,
-        name: &str,
-        spec: &SourceSpec,
-    ) -> Result<Option<u64>> {
+    async fn check_stores(&self, name: &str, spec: &SourceSpec) -> Result<Option<u64>> {
         if spec.stores.is_none() {
             return Ok(None);
         }
@@ -80,8 +70,8 @@ impl Node {
             return Ok(None);
         };
         let now = read_spec(stored)?;
-        check_workers(op, name, (&now, spec))?;
-        self.core().beside.check_leaving(op, name, (&now, spec)).await?;
+        check_workers(name, (&now, spec))?;
+        self.core().beside.check_leaving(name, (&now, spec)).await?;
         Ok((now.stores != spec.stores).then_some(stored.version))
     }
 
@@ -120,11 +110,7 @@ impl Node {
 /// Checks that a worker number of one store is not given to another: IDs minted under it may lie
 /// ahead of the other store's clock. When a store is removed, its number must therefore stay with
 /// it.
-fn check_workers(
-    op: &'static str,
-    name: &str,
-    (stored, wanted): (&SourceSpec, &SourceSpec),
-) -> Result<()> {
+fn check_workers(name: &str, (stored, wanted): (&SourceSpec, &SourceSpec)) -> Result<()> {
     let stores = |spec: &SourceSpec| match spec.check() {
         Ok(Plan::Snowflake(SnowflakePlan { minted: Minted::Stores(stores), .. })) => stores,
         _ => Vec::new(),
@@ -135,23 +121,22 @@ fn check_workers(
     }
     for (store, worker) in stores(stored) {
         let heir = wanted.iter().find(|(_, number)| *number == worker);
-        let way_out = match heir {
+        let owner = match store.as_str() {
+            "" => "a removed store".to_owned(),
+            store => format!("store {store:?}"),
+        };
+        let message = match heir {
             Some((heir, _)) if heir.is_empty() || *heir == store => continue,
-            Some((heir, _)) => format!("give {heir} one that no store has had"),
-            None => format!("without that store, write ={worker} in its place"),
-        };
-        let shown = |stores: &[(String, u64)]| {
-            let each = stores.iter().map(|(store, worker)| format!("{store}={worker}"));
-            each.collect::<Vec<_>>().join(",")
-        };
-        let kind = ErrorKind::Conflict {
-            what: format!(
-                "worker number {worker} of source {name} stays that of the store that has had it; {way_out}"
+            Some((heir, _)) => format!(
+                "worker number {worker} of source {name:?} belongs to {owner}, requested for \
+                 {heir:?}; give {heir:?} a number that no store has had"
             ),
-            stored: shown(&[(store, worker)]),
-            wanted: shown(&wanted),
+            None => format!(
+                "worker number {worker} of source {name:?} belongs to {owner}, which the request \
+                 drops; write ={worker} in its place"
+            ),
         };
-        return Err(Error::new(op, kind));
+        return Err(Error::conflict(message));
     }
     Ok(())
 }

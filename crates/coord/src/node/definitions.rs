@@ -7,18 +7,20 @@ use snowmint_core::Rfc3339;
 
 use super::{Core, Reason, SourceInfo};
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
-use crate::error::{Error, ErrorKind, Result, Verb, chain};
+use crate::error::{Error, Result, Verb, chain};
 use crate::forecast::check_life;
 use crate::origin::origin_of;
 use crate::pool::{check_group, pool_of};
 use crate::sources::{Back, Defined, Form, Make, SourceInner, Unused, check_value, compare_check};
-use crate::spec::{Minted, Plan, SegmentPlan, SourceSpec, Unique};
+use crate::spec::{Minted, Plan, SegmentPlan, SnowflakePlan, SourceSpec, SpecError, Unique};
 
 pub(super) fn read_spec(definition: &Definition) -> Result<SourceSpec> {
     SourceSpec::from_json(&definition.spec).map_err(|error| {
-        let what =
-            format!("source {} in the catalog is not for this version: {error}", definition.name);
-        Error::new("read catalog", ErrorKind::Unsupported { what })
+        Error::unsupported(format!(
+            "source {:?} in the catalog has a definition for another version: {error}; update this \
+             program",
+            definition.name
+        ))
     })
 }
 
@@ -51,15 +53,8 @@ impl Core {
     }
 
     /// Returns the canonical form that the catalog keeps, and whether the source is to be enabled.
-    pub(super) fn new_definition(
-        &self,
-        op: &'static str,
-        name: &str,
-        spec: &SourceSpec,
-    ) -> Result<NewDefinition> {
-        let invalid = |error: crate::spec::SpecError| {
-            Error::invalid_op(op, format!("source {name}: {error}"))
-        };
+    pub(super) fn new_definition(&self, name: &str, spec: &SourceSpec) -> Result<NewDefinition> {
+        let invalid = |error: SpecError| Error::invalid(format!("source {name:?}: {error}"));
         let plan = spec.check().map_err(invalid)?;
         self.check_origin(name, &plan)?;
         check_life(name, &plan, self.around.clock.unix_ms())?;
@@ -94,8 +89,11 @@ impl Core {
     pub(super) fn defined(&self, definition: &Definition) -> Result<Defined> {
         let spec = read_spec(definition)?;
         let plan = spec.check().map_err(|error| {
-            let what = format!("source {} in the catalog: {error}", definition.name);
-            Error::new("read catalog", ErrorKind::Unsupported { what })
+            Error::unsupported(format!(
+                "source {:?} in the catalog has an invalid definition: {error}; update this \
+                 program or alter the source",
+                definition.name
+            ))
         })?;
         self.check_origin(&definition.name, &plan)?;
         let keys = &self.settings.keyrings;
@@ -124,8 +122,9 @@ impl Core {
         let name = definition.name.clone();
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         if self.history() != history {
-            let what = format!("source {name}: the store was recovered meanwhile, and its catalog");
-            return Err(Error::new("open source", ErrorKind::Unavailable { what }));
+            return Err(Error::unavailable(format!(
+                "source {name:?} cannot open: the store was recovered meanwhile; retry"
+            )));
         }
         if let Some(known) = sources.get(&name) {
             let version = known.defined.load().version;
@@ -292,11 +291,7 @@ impl Core {
 
     /// Checks that the sources that share one generator agree on it. When two disagree, both are
     /// rejected: it is not certain which one was first.
-    pub(super) async fn check_agrees(
-        &self,
-        name: &str,
-        plan: &crate::spec::SnowflakePlan,
-    ) -> Result<()> {
+    pub(super) async fn check_agrees(&self, name: &str, plan: &SnowflakePlan) -> Result<()> {
         let catalog = self.around.store_call(Verb::List, self.reads.list()).await?;
         for other in &catalog.definitions {
             if other.name == name || other.state == SourceState::Deleted {
@@ -305,17 +300,12 @@ impl Core {
             let Ok(Plan::Snowflake(theirs)) = read_spec(other)?.check() else { continue };
             let shares = theirs.unique == Unique::Namespace;
             if shares && (Make::of(&theirs) != Make::of(plan) || theirs.disguise != plan.disguise) {
-                let kind = ErrorKind::Conflict {
-                    what: format!(
-                        "sources {name} and {} are unique in the namespace, so they share one \
-                         generator and must agree on layout, on_rollback, burst, sequence_start and \
-                         disguise",
-                        other.name
-                    ),
-                    stored: other.spec.clone(),
-                    wanted: format!("{:?}", plan.layout),
-                };
-                return Err(Error::new("define", kind));
+                return Err(Error::conflict(format!(
+                    "sources {name:?} and {:?} share the namespace's generator, but differ in {}; \
+                     give both the same values",
+                    other.name,
+                    differing_keys(&theirs, plan)
+                )));
             }
         }
         Ok(())
@@ -353,4 +343,17 @@ impl Core {
         };
         self.known_sources().into_iter().filter_map(close).collect()
     }
+}
+
+/// Returns the keys by which two sources need different generators, or have different disguises.
+fn differing_keys(one: &SnowflakePlan, other: &SnowflakePlan) -> String {
+    let keys = [
+        ("layout", one.layout != other.layout),
+        ("on_rollback", one.clockwork != other.clockwork),
+        ("burst", one.burst_ms != other.burst_ms),
+        ("sequence_start", one.start != other.start),
+        ("disguise", one.disguise != other.disguise),
+    ];
+    let differ = keys.into_iter().filter_map(|(key, differs)| differs.then_some(key));
+    differ.collect::<Vec<_>>().join(", ")
 }

@@ -10,7 +10,6 @@ impl Core {
     /// Returns the keys for checking, with a version of the disguise filled in where it is open.
     pub(super) async fn with_disguise_version(
         &self,
-        op: &'static str,
         name: &str,
         spec: &SourceSpec,
     ) -> Result<SourceSpec> {
@@ -19,7 +18,7 @@ impl Core {
         }
         // Includes deleted sources: their IDs keep their disguise.
         let catalog = self.around.store_call(Verb::List, self.reads.list()).await?;
-        let version = version_in(&catalog, op, name, spec)?;
+        let version = version_in(&catalog, name, spec)?;
         let mut spec = spec.clone();
         if let Some(disguise) = &mut spec.disguise {
             disguise.version = Some(version.number());
@@ -41,20 +40,14 @@ fn is_open(spec: &SourceSpec) -> bool {
 /// Returns the version for a source. A source keeps its version, also after it was deleted. Sources
 /// with IDs that are unique together share one permutation: a new one gets the version of the
 /// existing ones.
-fn version_in(
-    catalog: &Catalog,
-    op: &'static str,
-    name: &str,
-    spec: &SourceSpec,
-) -> Result<DisguiseVersion> {
+fn version_in(catalog: &Catalog, name: &str, spec: &SourceSpec) -> Result<DisguiseVersion> {
     let own = catalog.definitions.iter().find(|stored| stored.name == name);
     if own.is_some_and(Definition::is_lost) {
         // Another version would make old IDs again.
-        let what = format!(
-            "source {name} was defined before, and the store has lost how: say disguise.version = 1 if 0.1.0 defined \
-             it first, else 2"
-        );
-        return Err(Error::invalid_op(op, what));
+        return Err(Error::invalid(format!(
+            "source {name:?} was defined before and its definition is lost; set disguise.version = \
+             1 if 0.1.0 defined it first, else 2"
+        )));
     }
     let own = own.and_then(disguise_of).map(|(disguise, _)| disguise.version);
     let group = || (spec.unique == Some(Unique::Namespace)).then(|| version_of_all(catalog));

@@ -1,7 +1,7 @@
 //! End of a node, and of the resources that it used.
 
 use super::Node;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// Default time within which an ending process gives everything back.
 pub const END_MS: u64 = 10_000;
@@ -16,11 +16,10 @@ impl Node {
         let timer = &self.core().around.timer;
         let begun = timer.elapsed();
         let late = || {
-            let what = format!(
-                "the store or the disk, which did not take back within {within_ms} ms what this process held (its worker \
-                 numbers are free once its presence has expired),"
-            );
-            Error::new("close", ErrorKind::Unavailable { what })
+            Error::unavailable(format!(
+                "release did not finish within {within_ms} ms; worker numbers become free when \
+                 this member's presence expires"
+            ))
         };
         let closed = tokio::select! {
             biased;

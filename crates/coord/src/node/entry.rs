@@ -171,18 +171,18 @@ pub(super) async fn claim(
     };
     let leases = around.store_call(Verb::Claim, around.store.claim(&request, wall)).await?;
     let ahead_ms = leases.iter().map(|lease| lease.mark.unix_millis().since(wall)).min();
-    if settings.after_crash == AfterCrash::Refuse && ahead_ms.is_some_and(|ms| ms > 0) {
+    if settings.after_crash == AfterCrash::Refuse
+        && let Some(ahead_ms @ 1..) = ahead_ms
+    {
         give_up(around, &leases, left, wall).await;
-        let kind = ErrorKind::ClockBehind {
-            behind_ms: ahead_ms.unwrap_or(0),
-            limit_ms: 0,
-            compared_with: "the mark that a crash left (after_crash = refuse)".into(),
-        };
-        return Err(Error::new("claim", kind));
+        let message = format!(
+            "clock is {ahead_ms} ms behind the mark that a crash left (after_crash = refuse); \
+             wait, correct the clock or choose another worker.after_crash"
+        );
+        return Err(Error::clock_behind(ahead_ms, 0, message));
     }
     if claim.owes(&leases) {
-        let what = "an answer to the release of the number that was claimed".into();
-        return Err(Error::new("claim", ErrorKind::Unavailable { what }));
+        return Err(Error::unavailable("release of the claimed number is not acknowledged; retry"));
     }
     let grant = |lease: Lease| Granted { floor: lease.floor.unix_millis(), lease };
     Ok(leases.into_iter().map(grant).collect())

@@ -11,9 +11,7 @@ use snowmint_core::UnixMillis;
 use super::{Core, Node};
 use crate::error::{Error, ErrorKind, Result, Verb, chain};
 use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, Term, Wish};
-use crate::lend::{
-    Borrower, KEEP_MS_MAX, Lent, Loan, is_lent, is_lent_in, lent_pool, lent_with, too_many_lent,
-};
+use crate::lend::{Borrower, KEEP_MS_MAX, Lent, Loan, is_lent, is_lent_in, lent_pool, lent_with};
 use crate::member::Incarnation;
 use crate::ordered::LetGo;
 use crate::pool::Pool;
@@ -139,7 +137,7 @@ impl Node {
                 lent => return lent,
             }
         }
-        Err(overtaken("lend"))
+        Err(overtaken(borrower))
     }
 
     /// Extends a client's external lease by another period.
@@ -168,7 +166,7 @@ impl Node {
                 return Ok(Loan::Held);
             }
         }
-        Err(overtaken("keep lent"))
+        Err(overtaken(borrower))
     }
 
     /// Takes back a client's external lease. Other clients can have the number once all clocks of
@@ -193,7 +191,7 @@ impl Node {
                 return Ok(had_one);
             }
         }
-        Err(overtaken("take back"))
+        Err(overtaken(borrower))
     }
 
     /// Returns the member under which this node grants external leases. Waits for a node that has
@@ -207,8 +205,7 @@ impl Node {
                 return Ok(own);
             }
             if timer.elapsed() >= until {
-                let what = "the store, which is not joined,".into();
-                return Err(Error::new("lend", ErrorKind::Unavailable { what }));
+                return Err(Error::unavailable("store is not joined yet; retry"));
             }
             timer.sleep_ms(JOIN_LOOK_MS).await;
         }
@@ -233,7 +230,9 @@ impl Core {
         tokio::select! {
             biased;
             turn = self.lendings.turn.lock() => Ok(turn),
-            () = self.around.timer.sleep_ms(self.around.store_call_ms) => Err(overtaken("lend")),
+            () = self.around.timer.sleep_ms(self.around.store_call_ms) => {
+                Err(Error::unavailable("external leases are busy with other calls; retry"))
+            }
         }
     }
 
@@ -317,11 +316,11 @@ impl Core {
             request: random::request()?,
         };
         let leases = around.store_call(Verb::Claim, around.store.claim(&request, now)).await?;
-        let lease = leases.into_iter().next().ok_or_else(|| overtaken("lend"))?;
+        let lease = leases.into_iter().next().ok_or_else(|| overtaken(borrower))?;
         let (number, after) = (lease.slot, lease.floor.unix_millis());
         let term = lease.term;
         let held = self.moved(vec![Held::from(lease)], now, until).await?;
-        let Some(mut held) = held else { return Err(overtaken("lend")) };
+        let Some(mut held) = held else { return Err(overtaken(borrower)) };
         // The mark protects it from here on. If the store does not confirm the relinquish, the next
         // read of the scope repeats it, or the end of this node does. Until then the term is not
         // known here, and is read when the client calls again.
@@ -435,15 +434,16 @@ fn wish(
     };
     match space.iter().filter(is_free).min_by_key(|slot| slot.mark) {
         Some(slot) => Ok(Wish::Exactly(slot.slot)),
-        None => {
-            let what = too_many_lent(&borrower.space);
-            let wanted = lent.saturating_add(1);
-            Err(Error::new("lend", ErrorKind::TooMany { what, wanted, limit: most }))
-        }
+        None => Err(Error::limit_exceeded(format!(
+            "one more external lease in scope {:?} makes {}, limit {most} \
+             (compat.cosid.machines_max, counted over all namespaces of the token); raise it, or \
+             grant reserve over fewer namespaces",
+            borrower.space,
+            lent.saturating_add(1)
+        ))),
     }
 }
 
-fn overtaken(op: &'static str) -> Error {
-    let what = "the number: others were faster, ask again; it".into();
-    Error::new(op, ErrorKind::Unavailable { what })
+fn overtaken(Borrower { label, .. }: &Borrower) -> Error {
+    Error::unavailable(format!("other servers changed the external lease of {label:?}; retry"))
 }

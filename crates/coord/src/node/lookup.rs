@@ -90,11 +90,11 @@ impl Lookup {
             }
         }
         let Some(found) = read.as_ref().and_then(|read| read.found.as_ref()) else {
-            let what = "the catalog: the store did not answer just now".into();
-            return Err(Error::new("open source", ErrorKind::Unavailable { what }));
+            let message = "catalog could not be read: the store did not respond; retry";
+            return Err(Error::unavailable(message));
         };
         found.get(name).cloned().ok_or_else(|| {
-            Error::new("open source", ErrorKind::NotFound { what: format!("source {name:?}") })
+            Error::not_found(format!("source {name:?} does not exist; define it"))
         })
     }
 

@@ -59,7 +59,7 @@ pub use settings::{AfterCrash, NodeSettings, Parts};
 
 use crate::catalog::{SourceState, check_name};
 pub use crate::clock_witness::ClockWitness;
-use crate::error::{Error, ErrorKind, Result, Verb};
+use crate::error::{Error, Result, Verb};
 use crate::forecast::{Forecast, forecast};
 use crate::history::Recalled;
 use crate::journal::{JournalTail, disk};
@@ -131,9 +131,9 @@ impl Node {
     /// first, so the store must be available.
     ///
     /// # Errors
-    /// [`ErrorKind::Locked`], [`ErrorKind::JournalRefused`] and others for the data directory;
-    /// [`ErrorKind::StoreWentBack`] and [`ErrorKind::OtherStore`] for a store that is not the one
-    /// that the journal knows; [`ErrorKind::Unsupported`] outside a runtime.
+    /// `Locked`, `JournalRefused` and others for the data directory; `StoreWentBack` and
+    /// `OtherStore` for a store that is not the one that the journal knows; `Unsupported` outside a
+    /// runtime.
     pub fn open(
         store: Arc<dyn Store>,
         settings: NodeSettings,
@@ -141,8 +141,8 @@ impl Node {
     ) -> BoxFuture<'static, Result<Self>> {
         Box::pin(async move {
             let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
-                let what = "a node needs a Tokio runtime to run on".into();
-                Error::new("open node", ErrorKind::Unsupported { what }).with_source(error)
+                Error::unsupported("node needs a Tokio runtime; open it inside one")
+                    .with_source(error)
             })?;
             let beside = Beside::new(&store, &settings, &parts);
             let Parts { timer, clock, observer, disk } = parts;
@@ -270,8 +270,9 @@ impl Node {
             }),
             () = self.core().around.timer.sleep_ms(wait_ms) => {
                 let reasons = self.readiness().why();
-                let what = format!("a window for source {name} within {wait_ms} ms ({reasons})");
-                Err(Error::new("open source", ErrorKind::Unavailable { what }))
+                Err(Error::unavailable(format!(
+                    "source {name:?} has no window after {wait_ms} ms ({reasons}); retry"
+                )))
             }
         }
     }
@@ -441,5 +442,5 @@ impl Node {
 }
 
 fn node_closed() -> Error {
-    Error::new("use node", ErrorKind::Closed { what: "the node".into() })
+    Error::closed("node is closed; open it again")
 }

@@ -10,7 +10,7 @@ use super::definitions::read_spec;
 use super::settings::{NodeSettings, PRESENCE_TTL_MS};
 use super::{Core, Node};
 use crate::catalog::{Definition, SourceState};
-use crate::error::{ErrorKind, Result, Verb};
+use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::lease::Mark;
 use crate::lend::{KEEP_MS_MAX, is_lent};
 use crate::machine::Pace;
@@ -73,26 +73,26 @@ impl Shapes {
     ///
     /// # Errors
     /// `Invalid` when the pool or its shape is unknown.
-    pub fn check(&self, pool: &Pool) -> Result<(), ErrorKind> {
+    pub fn check(&self, pool: &Pool) -> Result<()> {
         let shown = |pool: &Pool| {
             let Pool { slots, group, reuse, .. } = pool;
             format!("{slots} numbers in groups of {group}, reuse {reuse:?}")
         };
-        let what = match self.pools.get(&pool.name) {
+        let message = match self.pools.get(&pool.name) {
             Some(shape) if shape.pool == *pool => return Ok(()),
             Some(shape) => format!(
-                "pool {} has {} here (worker.reuse, and the layout), not {}",
+                "pool {:?} has {} here (worker.reuse and layout), requested {}; use the same \
+                 settings",
                 pool.name,
                 shown(&shape.pool),
                 shown(pool)
             ),
             None => format!(
-                "no source takes worker numbers from pool {}: define one with such a layout first, which takes the \
-                 right admin over it",
+                "pool {:?} belongs to no source; define one with this layout first (right admin)",
                 pool.name
             ),
         };
-        Err(ErrorKind::Invalid { what })
+        Err(Error::invalid(message))
     }
 
     /// Returns how many numbers of a pool belong to one worker.
@@ -204,7 +204,7 @@ mod tests {
         let shapes = shapes(&settings, &["{}", clocked, segment, by_store, "{\"of\":\"later\"}"]);
         let pool =
             |name: &str, slots, group, reuse| Pool { name: name.into(), slots, group, reuse };
-        let check = |pool: &Pool| shapes.check(pool).map_err(|kind| kind.to_string());
+        let check = |pool: &Pool| shapes.check(pool).map_err(|error| error.to_string());
         let right = pool("workers-10", 1024, 1, Reuse::Recycle);
         let right_too = pool("workers-7-clock-3", 1024, 8, Reuse::Recycle);
         assert_eq!((check(&right), check(&right_too)), (Ok(()), Ok(())));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Node;
-use crate::error::{Error, ErrorKind, Result, Verb};
+use crate::error::{Error, Result, Verb};
 use crate::recovery::{Configured, Recovery};
 use crate::spec::SourceSpec;
 use crate::store::{FastForward, StoreIdentity};
@@ -61,10 +61,9 @@ impl Node {
         let begun = timer.elapsed();
         while self.incarnation().is_some() || around.doubts.went_back().is_none() {
             if timer.elapsed().since(begun) > wait_ms {
-                let what = format!(
-                    "a recovery here: this server has not noticed within {wait_ms} ms that the store is in doubt; ask again"
-                );
-                return Err(Error::new("recover", ErrorKind::Unavailable { what }));
+                return Err(Error::unavailable(format!(
+                    "server has not seen within {wait_ms} ms that its store is in doubt; retry"
+                )));
             }
             timer.sleep_ms(LOOK_MS).await;
         }

@@ -6,6 +6,7 @@ use crate::catalog::{Definition, Restripe, check_name, check_version};
 use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::lease::Mark;
 use crate::origin::OriginPlan;
+use crate::segment::NUMBER_MAX;
 use crate::spec::{Plan, SegmentPlan, SourceSpec, Stripe};
 
 /// Attempts to choose a mark while other writers move it. The distance doubles each time.
@@ -116,29 +117,28 @@ impl Node {
         let mark = mark_for(stored, plan.stripe, wanted.first, ahead, change);
         let lowest = lowest_from(&stored.name, plan.stripe, mark, wanted.first, change)?;
         let stripe = Stripe::new(wanted.offset, wanted.increment, lowest, mark)
-            .map_err(|error| invalid(error.to_string()))?;
+            .map_err(|error| Error::invalid(error.to_string()))?;
         let origin = spec.origin.clone().filter(|_| change == Change::BeginCutOver);
         let spec = stripe.to_spec(SourceSpec { until: None, origin, ..spec });
-        let new = self.core().new_definition("restripe", &stored.name, &spec)?;
+        let new = self.core().new_definition(&stored.name, &spec)?;
         Ok(Restripe { new, if_version: stored.version, mark: Mark::new(mark) })
     }
-}
-
-fn invalid(what: String) -> Error {
-    Error::invalid_op("restripe", what)
 }
 
 /// Returns the definition of a segment source with a stripe of its own.
 fn read_segment(stored: &Definition) -> Result<(SourceSpec, SegmentPlan)> {
     let spec = read_spec(stored)?;
     let Ok(Plan::Segment(plan)) = spec.check() else {
-        let what = format!("source {} is no segment source, which have stripes", stored.name);
-        return Err(invalid(what));
+        return Err(Error::invalid(format!(
+            "source {:?} has kind {}; stripes need kind segment",
+            stored.name,
+            spec.kind()
+        )));
     };
     if !plan.stores.is_empty() {
-        return Err(invalid(format!(
-            "the numbers of source {} come from the stores {}, which have the stripes: name each \
-             (source restripe --stripe J=STORE)",
+        return Err(Error::invalid(format!(
+            "source {:?} has a stripe per store ({}); restripe each (source restripe --stripe \
+             J=STORE)",
             stored.name,
             plan.stores.join(", ")
         )));
@@ -150,12 +150,13 @@ fn read_segment(stored: &Definition) -> Result<(SourceSpec, SegmentPlan)> {
 /// a source begins a cut-over.
 fn check_change(name: &str, origin: Option<&OriginPlan>, change: Change) -> Result<()> {
     match (change, origin) {
-        (Change::Stripe, Some(origin)) => Err(invalid(format!(
-            "source {name} draws its numbers from {origin}: cut it over first (import --cut-over)"
+        (Change::Stripe, Some(origin)) => Err(Error::invalid(format!(
+            "source {name:?} allocates from upstream {origin}; cut it over first (import \
+             --cut-over)"
         ))),
-        (Change::BeginCutOver, None) => {
-            Err(invalid(format!("source {name} draws its numbers from nowhere")))
-        }
+        (Change::BeginCutOver, None) => Err(Error::invalid(format!(
+            "source {name:?} has no upstream; a cut-over needs one"
+        ))),
         _ => Ok(()),
     }
 }
@@ -193,9 +194,9 @@ fn lowest_from(
     change: Change,
 ) -> Result<u64> {
     let next = stripe.next(mark).ok_or_else(|| {
-        let what = format!("source {name}");
-        let kind = ErrorKind::Exhausted { what, limit: crate::segment::NUMBER_MAX };
-        Error::new("restripe", kind)
+        Error::exhausted(format!(
+            "source {name:?} has no numbers left, maximum {NUMBER_MAX}; define another source"
+        ))
     })?;
     // Ignores `until`: another operator may have lifted it, and a store that was restored may not
     // know this.
@@ -205,9 +206,9 @@ fn lowest_from(
         Change::BeginCutOver | Change::CutOver => next,
     };
     if lowest < free {
-        return Err(invalid(format!(
-            "first = {lowest} is not possible: numbers below {free} of source {name} were handed out; take {free} \
-             or more"
+        return Err(Error::invalid(format!(
+            "first = {lowest} is below {free}, the end of issued numbers of source {name:?}; use \
+             {free} or more"
         )));
     }
     Ok(lowest)

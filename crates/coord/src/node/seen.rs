@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::settings::NodeSettings;
+use crate::catalog::Catalog;
 use crate::error::{Error, ErrorKind, Result, Verb, chain};
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing, check_ends};
 use crate::lease::Term;
@@ -87,17 +88,9 @@ impl Memory {
         }
         let ground = around.store_call(Verb::Ground, around.store.ground()).await?;
         let catalog = around.store_call(Verb::List, around.store.list()).await?;
-        // A recovered store must lie above all known ends; the same store, above those that are
-        // sure and were not given back since.
-        let ends = match recalled {
-            Recalled::Recovered => &self.known.ends,
-            Recalled::Same => &self.ends,
-        };
-        let ends = check_ends(who, ends, &catalog.definitions);
-        let ends = ends.map_err(Error::from);
         let covered = match recalled {
-            Recalled::Recovered => ends.and_then(|()| self.check_ground(ground)),
-            Recalled::Same => ends,
+            Recalled::Recovered => self.check_recovered(ground, &catalog),
+            Recalled::Same => self.check_same(&catalog),
         };
         Ok((recalled, covered.err()))
     }
@@ -157,17 +150,24 @@ impl Memory {
         Ok(standing)
     }
 
-    /// Rejects a store that was recovered without this node, and lies below its marks.
-    fn check_ground(&self, ground: Ground) -> Result<()> {
+    /// Rejects a store with sources below the ends that are sure and were not given back since.
+    fn check_same(&self, catalog: &Catalog) -> Result<()> {
+        check_ends(&self.witness.who, &self.ends, &catalog.definitions)?;
+        Ok(())
+    }
+
+    /// Rejects a store that was recovered without this node, and lies below what it knows: the ends
+    /// of sources, and the marks.
+    fn check_recovered(&self, ground: Ground, catalog: &Catalog) -> Result<()> {
+        check_ends(&self.witness.who, &self.known.ends, &catalog.definitions)?;
         if ground.mark.get() >= self.known.mark {
             return Ok(());
         }
-        let witness = format!(
-            "a worker number's mark, as {} has seen it (the store was recovered without it),",
+        let evidence = format!(
+            "worker mark seen by {} (the store was recovered without it)",
             self.witness.who
         );
-        let (seen, found) = (self.known.mark, ground.mark.get());
-        Err(Error::new("join", ErrorKind::StoreWentBack { witness, seen, found }))
+        Err(Error::store_rolled_back(evidence, self.known.mark, ground.mark.get()))
     }
 }
 

@@ -188,11 +188,10 @@ impl Service {
     /// definitions. Returns the version that the check read, if the definition must replace it.
     pub(crate) async fn agrees(
         &self,
-        op: &'static str,
         (name, text): (&str, &str),
     ) -> snowmint_coord::Result<Option<u64>> {
         match SourceSpec::from_json(text) {
-            Ok(spec) => self.node.check_written(op, name, &spec).await,
+            Ok(spec) => self.node.check_written(name, &spec).await,
             Err(_) => Ok(None),
         }
     }

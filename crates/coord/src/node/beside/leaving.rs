@@ -9,7 +9,7 @@
 use super::Beside;
 use super::agree::{Has, shows_use};
 use super::supply::reach;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
 
 impl Beside {
@@ -21,7 +21,6 @@ impl Beside {
     /// when a store that was not reached might prevent this.
     pub(in crate::node) async fn check_leaving(
         &self,
-        op: &'static str,
         source: &str,
         (stored, wanted): (&SourceSpec, &SourceSpec),
     ) -> Result<()> {
@@ -40,17 +39,14 @@ impl Beside {
         }
         let leaves: Vec<_> = leaves.into_iter().map(String::as_str).collect();
         Err(away.unwrap_or_else(|| {
-            let kind = ErrorKind::Conflict {
-                what: format!(
-                    "a store of source {source} cannot leave it while those that stay have handed out nothing: its \
-                     numbers would be given to the next that joins; give it no stripe first (source restripe \
-                     --leaves {})",
-                    leaves.join(" --leaves ")
-                ),
-                stored: before.join(","),
-                wanted: after.join(","),
-            };
-            Error::new(op, kind)
+            Error::conflict(format!(
+                "stores {} cannot leave source {source:?} ({} to {}) before the others issued a \
+                 number; remove their stripes first (source restripe --leaves {})",
+                leaves.join(", "),
+                before.join(","),
+                after.join(","),
+                leaves.join(" --leaves ")
+            ))
         }))
     }
 }

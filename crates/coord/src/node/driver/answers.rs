@@ -26,8 +26,7 @@ impl Driver {
                 presence.renewed(now, &answer);
                 let gone = presence.gone().map(|error| match error.kind() {
                     ErrorKind::NotFound { .. } => {
-                        let what = "this member: the store has forgotten it".into();
-                        Error::new("renew", ErrorKind::NotFound { what })
+                        Error::not_found("this member is unknown to the store; it rejoins")
                     }
                     _ => error.clone(),
                 });
@@ -277,8 +276,8 @@ impl Driver {
         tracing::error!(error = %chain(error), "the right to mint was lost: joining anew");
         self.core.around.watch.right_lost();
         self.end_sections();
-        let what = "the worker number was lost, another one".into();
-        let why = Error::new("mint", ErrorKind::Unavailable { what }).with_source(error.clone());
+        let why = Error::unavailable("worker number was lost, another is being claimed; retry")
+            .with_source(error.clone());
         self.shut_all(&why);
         self.keeper.want();
         if let Stage::In { member, .. } = &self.stage {

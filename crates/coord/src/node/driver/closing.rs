@@ -6,12 +6,12 @@ use snowmint_core::{Clock, UnixMillis};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::{Command, Done, Driver, Stage, closed};
+use super::{Command, Done, Driver, Stage};
 use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::lease::Release;
 use crate::member::Incarnation;
 use crate::node::tails::Sorted;
-use crate::node::{Readiness, Reason};
+use crate::node::{Readiness, Reason, node_closed};
 use crate::sources::Surroundings;
 
 /// Longest wait at the end for numbers in flight.
@@ -53,7 +53,7 @@ impl Driver {
 
     /// Closes the node in this order: generators, journal, store.
     pub(super) async fn close(&mut self) -> Result<()> {
-        let why = closed();
+        let why = node_closed();
         let reasons = vec![Reason::new(why.kind().code(), why.message())];
         *self.core.readiness.lock().unwrap_or_else(PoisonError::into_inner) =
             Readiness { ready: false, reasons, without_store_until: None };
@@ -143,8 +143,11 @@ async fn release_all(
     }
     let mut outcome = Ok(());
     while let Some(answer) = sent.join_next().await {
-        let answer =
-            answer.unwrap_or_else(|error| Err(Error::internal_op("release", error.to_string())));
+        let answer = answer.unwrap_or_else(|error| {
+            Err(Error::internal(format!(
+                "internal error: release task ended: {error}; please report it"
+            )))
+        });
         match answer.as_ref().map_err(Error::kind) {
             Ok(()) | Err(ErrorKind::Fenced { .. }) => {}
             Err(_) => outcome = outcome.and(answer),

@@ -72,7 +72,14 @@ impl Driver {
                 Ok(answers) => answers,
                 Err(error) => vec![Err(error); items.len()],
             };
-            let missing = || Err(Error::internal_op("extend", "the store answered too few items"));
+            let returned = answers.len();
+            let missing = || {
+                Err(Error::internal(format!(
+                    "internal error: store returned {returned} extend results, expected {}; \
+                     please report it",
+                    items.len()
+                )))
+            };
             answers.resize_with(items.len(), missing);
             Done::Extended { member, items, answers }
         });

@@ -3,7 +3,7 @@
 use super::super::seen::Memory;
 use super::Driver;
 use crate::catalog::Catalog;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::history::{History, Known};
 use crate::lease::Mark;
 use crate::machine::WindowMachine;
@@ -49,13 +49,12 @@ impl Driver {
         if known.store != found.store || found.recoveries <= known.recoveries {
             return false;
         }
-        let witness = format!("the number of writes that {} has seen", self.witness.who);
-        let (seen, found) = (self.witness.writes, seen.writes);
-        let kind = ErrorKind::StoreWentBack { witness, seen, found };
+        let evidence = format!("write count seen by {}", self.witness.who);
+        let error = Error::store_rolled_back(evidence, self.witness.writes, seen.writes);
         if self.core.around.doubts.went_back().is_none() {
             self.witness.ground = None;
         }
-        self.core.around.doubt(&Error::new("look at history", kind));
+        self.core.around.doubt(&error);
         true
     }
 

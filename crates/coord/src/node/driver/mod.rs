@@ -26,7 +26,6 @@ use self::ordered::OrderedSources;
 use self::owed::Owed;
 use self::sections::SectionsDone;
 use self::strays::Strays;
-use super::Core;
 use super::compare::{self, Compared};
 use super::entry::{self, Entered, Left};
 use super::journal_write::Written;
@@ -34,8 +33,9 @@ use super::lease::{Held, LeaseKey};
 use super::record::Keeper;
 use super::seen::Witness;
 use super::settings::NodeSettings;
+use super::{Core, node_closed};
 use crate::catalog::Catalog;
-use crate::error::{Error, ErrorKind, Result, Verb};
+use crate::error::{Error, Result, Verb};
 use crate::history::Standing;
 use crate::journal::{Disk, JournalLease, disk};
 use crate::lease::{Extend, Extended, Mark, Release};
@@ -215,7 +215,7 @@ impl Driver {
                     None => {
                         // Dropped without close: generators stop, and slots stay held until this
                         // member's presence expires.
-                        self.shut_all(&closed());
+                        self.shut_all(&node_closed());
                         self.close_sections();
                         self.core.close_stocks();
                         return;
@@ -413,7 +413,7 @@ impl Drop for Driver {
     /// process that this one has ended.
     fn drop(&mut self) {
         self.core.around.reports.end();
-        self.shut_all(&closed());
+        self.shut_all(&node_closed());
         self.close_sections();
         self.core.close_stocks();
     }
@@ -423,8 +423,4 @@ impl Drop for Driver {
 /// fill the journal, a little with each start.
 fn uses_again(settings: &NodeSettings) -> bool {
     settings.reuse != Reuse::Never
-}
-
-fn closed() -> Error {
-    Error::new("mint", ErrorKind::Closed { what: "the node".into() })
 }

@@ -130,7 +130,11 @@ impl Held {
         let around = &core.around;
         let (clock, observer) = (Arc::clone(&around.clock), Arc::clone(&around.observer));
         let minter = Minter::new(&make, &slots, clock, observer, random::number()?)
-            .map_err(|error| Error::internal_op("make generator", error.to_string()))?;
+            .map_err(|error| {
+                Error::internal(format!(
+                    "internal error: generator cannot be made: {error}; please report it"
+                ))
+            })?;
         self.makes.insert(source.name.clone(), make);
         back.serve(Arc::new(minter));
         Ok(())

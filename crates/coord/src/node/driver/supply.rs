@@ -5,10 +5,11 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::super::lease::{Group, GroupKey, Held, LeaseKey, group_key, place};
-use super::{Driver, closed};
+use super::Driver;
 use crate::catalog::{Catalog, SourceState};
-use crate::error::{Error, ErrorKind, Result, chain};
+use crate::error::{Error, Result, chain};
 use crate::machine::Pace;
+use crate::node::node_closed;
 use crate::sources::{Defined, SourceInner};
 use crate::spec::{Minted, Order, Plan, SnowflakePlan};
 use crate::waiters::Waiters;
@@ -136,7 +137,7 @@ impl Driver {
         for key in unused {
             let Some(mut held) = self.leases.remove(&key) else { continue };
             tracing::info!(pool = %key.pool, "no source needs this worker number any more");
-            let releases = self.shut(&mut held, &closed());
+            let releases = self.shut(&mut held, &node_closed());
             self.owe(releases);
         }
     }
@@ -189,10 +190,8 @@ fn needs_number(defined: &Defined) -> bool {
 
 /// Returns the error for two leases with one number, which cannot be claimed twice.
 fn needs_two(source: &str, pool: &str, worker: u64) -> Error {
-    let what = format!(
-        "source {source} cannot mint beside the others of pool {pool}: sources that borrow or use clock \
-         values have a worker number of their own, and {worker} is the only one allowed \
-         (worker.number)"
-    );
-    Error::new("open source", ErrorKind::Unsupported { what })
+    Error::unsupported(format!(
+        "source {source:?} cannot share worker number {worker} of pool {pool:?} (worker.number): \
+         on_rollback borrow and clock-sequence need a number of their own; set worker.number = any"
+    ))
 }

@@ -95,15 +95,12 @@ impl Keeper {
             record.namespace = namespace.into();
         }
         if record.namespace != namespace {
-            let kind = crate::error::ErrorKind::Conflict {
-                what: format!(
-                    "the data directory {} belongs to another namespace; use one for each",
-                    journal.dir().display()
-                ),
-                stored: format!("namespace {}", record.namespace),
-                wanted: format!("namespace {namespace}"),
-            };
-            return Err(Error::new("open journal", kind));
+            return Err(Error::conflict(format!(
+                "data directory {:?} belongs to namespace {:?}, expected {namespace:?}; use a \
+                 directory for each namespace",
+                journal.dir(),
+                record.namespace
+            )));
         }
         let is_sure = past.as_ref().is_none_or(|past| past.marks_are_sure);
         let unsure = if is_sure { BTreeMap::new() } else { std::mem::take(&mut record.segments) };
@@ -435,8 +432,9 @@ impl Keeper {
     async fn write(&mut self, disk: &dyn Disk) -> Result<Result<()>> {
         let Some(kept) = self.kept.as_mut() else { return Ok(Ok(())) };
         let Some(journal) = kept.journal.take() else {
-            let what = "a write of the journal that never ended, so what it holds is not known";
-            return Err(Error::internal_op("write journal", what));
+            let message = "internal error: journal write never ended, so its content is unknown; \
+                           please report it";
+            return Err(Error::internal(message));
         };
         let (record, marks) = (kept.whole(), Vec::new());
         let write = Write { number: kept.begun, journal, record, marks, told: Waiters::default() };

@@ -28,8 +28,7 @@ impl Away {
         Arc::new(LateStore::new("default", move || {
             let (store, up) = (Arc::clone(&store), up.load(Ordering::SeqCst));
             Box::pin(async move {
-                let away = ErrorKind::Unavailable { what: "the store".into() };
-                if up { Ok(store) } else { Err(Error::new("open store", away)) }
+                if up { Ok(store) } else { Err(Error::unavailable("store is unavailable")) }
             })
         }))
     }

@@ -91,8 +91,7 @@ impl Faults {
         }
         drop(meanwhile);
         if is_among(&self.astray, op) {
-            let (witness, expected, found) = ("this process".into(), "one".into(), "two".into());
-            return Err(Error::new(op, ErrorKind::OtherStore { witness, expected, found }));
+            return Err(Error::store_mismatch("store is two, expected one"));
         }
         if is_among(&self.losing, op) {
             return Err(set_to_lose("the memory store", Self::LOSING, "sync on"));
@@ -117,11 +116,7 @@ impl Faults {
         if !self.outlived.load(Ordering::SeqCst) {
             return answers;
         }
-        let newer = |_| {
-            let witness = "the term of a slot".into();
-            let kind = ErrorKind::StoreWentBack { witness, seen: 2, found: 1 };
-            Err(Error::new("extend", kind))
-        };
+        let newer = |_| Err(Error::store_rolled_back("the term of a slot", 2, 1));
         answers.into_iter().map(newer).collect()
     }
 
@@ -140,7 +135,7 @@ fn fails(verb: &Mutex<Option<&'static str>>, op: &'static str) -> Result<()> {
     if failing != Some(op) && failing != Some(Faults::EVERY_VERB) {
         return Ok(());
     }
-    Err(Error::new(op, ErrorKind::Unavailable { what: "the memory store".into() }))
+    Err(Error::unavailable("memory store is unavailable"))
 }
 
 /// Handle with these faults.

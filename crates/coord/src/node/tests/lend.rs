@@ -176,7 +176,7 @@ async fn spaces_that_count_together_take_no_more_room_than_one_may() {
     }
     let refused = lend("tmp-4").await.unwrap_err();
     assert_eq!(refused.kind().code(), "too_many", "{refused}");
-    for part in ["4 numbers lent in tmp-4", "3 are allowed", "compat.cosid.machines_max"] {
+    for part in ["scope \"tmp-4\" makes 4, limit 3", "compat.cosid.machines_max"] {
         assert!(refused.to_string().contains(part), "{part}: {refused}");
     }
     assert_eq!(node.workers().await.unwrap().len(), 3);
@@ -201,7 +201,7 @@ async fn a_space_takes_no_more_room_than_it_may_and_serves_on() {
     for (node, width) in [(&one, 10), (&two, 10), (&one, 20)] {
         let refused = lend(node, "d", width).await.unwrap_err();
         assert_eq!(refused.kind().code(), "too_many", "{refused}");
-        for part in ["4 numbers lent in shop", "3 are allowed", "compat.cosid.machines_max"] {
+        for part in ["scope \"shop\" makes 4, limit 3", "compat.cosid.machines_max"] {
             assert!(refused.to_string().contains(part), "{part}: {refused}");
         }
     }

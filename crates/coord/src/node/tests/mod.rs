@@ -42,6 +42,7 @@ use std::collections::HashSet;
 use snowmint_core::{ManualClock, Observer, UnixMillis};
 
 use super::*;
+use crate::error::ErrorKind;
 use crate::memory::MemoryStore;
 use crate::sources::{Decoded, PrefillHooks, Values};
 use crate::spec::{SourceSpec, Span};

@@ -192,8 +192,7 @@ async fn with_a_slow_journal(world: &World, dir: &Scratch, source: &str) -> (Nod
 /// Recovers the store while the journal does not have the numbers yet.
 async fn recovered_meanwhile(world: &World, node: &Node, disk: &Hanging) {
     let doubts = &node.core().around.doubts;
-    let (witness, seen, found) = ("told".into(), 2, 1);
-    let error = Error::new("renew", ErrorKind::StoreWentBack { witness, seen, found });
+    let error = Error::store_rolled_back("write count", 2, 1);
     world.pass(100).await;
     node.core().around.doubt(&error);
     let raised = doubts.raised();
@@ -260,9 +259,7 @@ async fn a_node_that_is_told_of_a_recovery_while_it_joins_goes_on() {
     .await;
     let around = Arc::clone(&node.core().around);
     let told = move || {
-        let (witness, seen, found) = ("this process".into(), 2, 1);
-        let kind = ErrorKind::StoreWentBack { witness, seen, found };
-        around.doubt(&Error::new("list", kind));
+        around.doubt(&Error::store_rolled_back("write count", 2, 1));
     };
     *meanwhile.lock().unwrap() = Some(("join", Meanwhile(Box::new(told))));
     let forward = past_bills();
@@ -306,9 +303,7 @@ async fn a_late_answer_from_before_a_recovery_is_no_doubt_about_the_store() {
     let forward = past_bills();
     world.handle().fast_forward(&forward).await.unwrap();
     joined(&world, &node).await;
-    let (witness, seen, found) = ("this process".into(), 2, 1);
-    let back = Error::new("list", ErrorKind::StoreWentBack { witness, seen, found });
-    answer.send(back).unwrap();
+    answer.send(Error::store_rolled_back("write count", 2, 1)).unwrap();
     assert_eq!(late.await.unwrap_err().kind().code(), "store_went_back");
     assert_eq!(drawn(&world, &node, 1).await, [1_000]);
     in_time(&world, node.close()).await.unwrap();

@@ -365,7 +365,7 @@ async fn who_comes_back_after_a_recovery_without_his_journal_goes_on_if_all_of_i
     for (marks, numbers_at, refused) in [
         (u64::MAX, 1_000, None),
         (u64::MAX, 30, Some("bills")),
-        (1, 1_000, Some("worker number's mark")),
+        (1, 1_000, Some("worker mark seen by")),
     ] {
         let (world, dir) = (World::new(), Scratch::new());
         let node = open(&world, Some(&dir)).await;

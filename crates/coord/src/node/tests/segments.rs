@@ -251,7 +251,7 @@ async fn a_stripe_goes_on_where_the_one_before_ended() {
     let info = node.definition("bills").await.unwrap();
     assert_eq!(info.next, Some(22));
     for (wanted, word) in [
-        (NewStripe { first: Some(20), ..stripe(1, 3) }, "were handed out"),
+        (NewStripe { first: Some(20), ..stripe(1, 3) }, "the end of issued numbers"),
         (stripe(4, 3), "offset"),
         (stripe(0, 3), "offset"),
         (stripe(1, 0), "increment"),
@@ -370,7 +370,7 @@ async fn a_source_that_is_told_to_end_takes_nothing_from_there_on() {
     let first = |first| NewStripe { first: Some(first), ..stripe(1, 3) };
     let refused = node.restripe("bills", first(100)).await.unwrap_err();
     assert!(matches!(refused.kind(), ErrorKind::Invalid { .. }), "{refused}");
-    assert!(refused.to_string().contains("were handed out"), "{refused}");
+    assert!(refused.to_string().contains("the end of issued numbers"), "{refused}");
     node.restripe("bills", stripe(1, 3)).await.unwrap();
     assert!(drawn(&world, &source, 1).await[0] > 3 * (last + 499));
 }

@@ -20,12 +20,12 @@ pub(super) enum Writing {
 }
 
 impl Writing {
-    /// Returns its name, and its word in the audit trail.
-    const fn names(self) -> (&'static str, &'static str) {
+    /// Returns its word in the audit trail.
+    const fn name(self) -> &'static str {
         match self {
-            Self::Define => ("define", "defined"),
-            Self::Alter { .. } => ("alter", "altered"),
-            Self::Restripe { .. } => ("restripe", "restriped"),
+            Self::Define => "defined",
+            Self::Alter { .. } => "altered",
+            Self::Restripe { .. } => "restriped",
         }
     }
 
@@ -60,13 +60,13 @@ impl At {
             Ok(room) => room,
             Err(why) => return why.told(write::defined),
         };
-        let (op, how) = writing.names();
+        let how = writing.name();
         let change = async {
             let kept = new.kept()?;
             // A definition that this server cannot read may come only from an operator of the
             // store.
             let new = kept.unwrap_or_else(|| new.clone());
-            let looked_at = self.agrees(service, op, &new).await?;
+            let looked_at = self.agrees(service, &new).await?;
             writing.write(&*self.store, new, looked_at).await
         };
         told(self.change((service, how, new.name.as_str()), change).await, write::defined)
@@ -93,11 +93,10 @@ impl At {
     async fn agrees(
         &self,
         service: &Service,
-        op: &'static str,
         new: &NewDefinition,
     ) -> snowmint_coord::Result<Option<u64>> {
         match self.beside.as_str() {
-            "" => service.agrees(op, (&new.name, &new.spec)).await,
+            "" => service.agrees((&new.name, &new.spec)).await,
             _ => Ok(None),
         }
     }

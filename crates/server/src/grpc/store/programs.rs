@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use snowmint_coord::lend::{check_lent, space_of, too_many_lent};
 use snowmint_coord::{
-    ClaimRequest, Error as StoreError, ErrorKind, Extend, Extended, Lease, Result as StoreResult,
-    Shapes, SlotInfo, Wish, is_worker_pool,
+    ClaimRequest, Error as StoreError, ErrorKind, Extend, Extended, Lease, Pool,
+    Result as StoreResult, Shapes, SlotInfo, Wish, is_worker_pool,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
@@ -125,11 +125,7 @@ impl Programs {
         };
         let shapes = self.shapes(at, service, std::iter::once(claim.pool.name.as_str())).await?;
         let is_lent = space_of(&claim.pool.name).is_some();
-        if is_lent {
-            check_lent(&claim.pool)?;
-        } else {
-            shapes.check(&claim.pool).map_err(StoreError::from)?;
-        }
+        check_pool(&claim.pool, &shapes)?;
         let claims = Arc::clone(self.claims().entry(token).or_default());
         let mut claims = claims.lock().await;
         let slots = at.store.workers(now).await?;
@@ -231,6 +227,16 @@ fn held(at: &At, token: u32, slots: &[SlotInfo], shapes: &Shapes) -> HashSet<Num
         (at.beside.clone(), slot.pool.clone(), slot.slot / shapes.group(&slot.pool))
     };
     slots.iter().filter(is_its).map(number).collect()
+}
+
+/// Checks the shape of a pool: by its name, or by the definitions.
+fn check_pool(pool: &Pool, shapes: &Shapes) -> StoreResult<()> {
+    if space_of(&pool.name).is_some() {
+        check_lent(pool)?;
+    } else {
+        shapes.check(pool)?;
+    }
+    Ok(())
 }
 
 /// Rejects more external leases than all scopes of the token may have, like the CosId API: then the
