@@ -29,13 +29,14 @@
 use std::sync::Arc;
 
 use snowmint_coord::catalog::check_name;
-use snowmint_coord::{BoxFuture, Error, ErrorKind, MemoryStore, Result, Store};
+use snowmint_coord::{BoxFuture, Error, MemoryStore, Result, Store};
 
 use product::Product;
 pub use product::{is_url, schemes};
 
 #[cfg(feature = "etcd")]
 pub mod etcd;
+mod failure;
 #[cfg(feature = "foreign")]
 pub mod foreign;
 #[cfg(feature = "keyed")]
@@ -117,13 +118,10 @@ pub fn open_with<'a>(
                 check_namespace(namespace)?;
                 Ok(Arc::new(MemoryStore::new(namespace)?) as _)
             }
-            Some(Product::Memory) => Err(Error::invalid_op(
-                OPEN,
-                format!(
-                    "the store in memory has no name or path: memory: is its URL, not {:?}",
-                    shown(url)
-                ),
-            )),
+            Some(Product::Memory) => Err(Error::invalid(format!(
+                "memory store URL {:?} has a name or path; write memory:",
+                shown(url)
+            ))),
             #[cfg(not(all(
                 feature = "postgres",
                 feature = "mysql",
@@ -132,17 +130,17 @@ pub fn open_with<'a>(
                 feature = "zookeeper"
             )))]
             Some(product) => Err(not_built_in(product)),
-            None => Err(Error::invalid_op(OPEN, unknown_scheme(url))),
+            None => Err(unknown_scheme(url)),
         }
     })
 }
 
-const OPEN: &str = "open store";
 /// More bytes than any known scheme has.
 const SCHEME_BYTES_MAX: usize = 20;
 
 fn check_namespace(namespace: &str) -> Result<()> {
-    check_name("namespace", namespace).map_err(Error::from)
+    check_name("namespace", namespace)?;
+    Ok(())
 }
 
 /// Returns the URL without user, password and parameters, with or without slashes after the scheme.
@@ -171,8 +169,8 @@ fn label(product: &str, url: &str) -> String {
 }
 
 /// Returns the error for a store that does not exist yet and must not be made.
-fn not_made(label: &str) -> ErrorKind {
-    ErrorKind::NotFound { what: format!("store in {label} yet: the first start makes it") }
+fn not_made(label: &str) -> Error {
+    Error::not_found(format!("{label} has no store yet; start a server once to create it"))
 }
 
 #[cfg(feature = "sqlite")]
@@ -181,10 +179,9 @@ async fn open_sqlite(path: &str, namespace: &str, settings: Settings) -> Result<
     let path = path.strip_prefix("//").unwrap_or(path);
     // Other programs read parameters there; here they would be a part of the file's name.
     if path.contains('?') {
-        let what = format!(
-            "sqlite:{path} has a question mark: this URL has no parameters, and no file such a name"
-        );
-        return Err(Error::invalid_op(OPEN, what));
+        return Err(Error::invalid(format!(
+            "URL sqlite:{path} has a question mark, but takes no parameters; remove it"
+        )));
     }
     sqlite::open(path.as_ref(), namespace, settings).await
 }
@@ -204,20 +201,22 @@ async fn open_sqlite(_: &str, _: &str, _: Settings) -> Result<Arc<dyn Store>> {
 )))]
 fn not_built_in(product: Product) -> Error {
     let feature = product.feature().unwrap_or_default();
-    let what =
-        format!("this program was built without feature `{feature}`, which {feature}: needs");
-    Error::new(OPEN, ErrorKind::Unsupported { what })
+    Error::unsupported(format!("{feature}: needs feature `{feature}`; build with it"))
 }
 
-/// Quotes at most the scheme of the URL: a text without a scheme may be a password.
-fn unknown_scheme(url: &str) -> String {
+/// Returns the error for an unknown URL, with at most its scheme: a text without a scheme may be a
+/// password.
+fn unknown_scheme(url: &str) -> Error {
     let is_scheme = |text: &str| {
         text.len() <= SCHEME_BYTES_MAX
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte))
     };
     let scheme = url.split_once("://").map(|(scheme, _)| scheme).filter(|text| is_scheme(text));
-    let given = scheme.map_or_else(|| "this".to_owned(), |scheme| format!("{scheme}://"));
-    format!("{given} is no store URL; known are {}", product::known())
+    let known = product::known();
+    Error::invalid(match scheme {
+        Some(scheme) => format!("unknown store URL {scheme}://; use one of {known}"),
+        None => format!("store URL without a known scheme; use one of {known}"),
+    })
 }
 
 #[cfg(test)]
@@ -287,7 +286,7 @@ mod tests {
     async fn a_store_that_is_not_built_in_says_so() {
         let error = refused("sqlite:ids.db", "default").await;
         assert_eq!(error.kind().code(), "unsupported");
-        assert!(error.to_string().contains("built without feature `sqlite`"), "{error}");
+        assert!(error.to_string().contains("sqlite: needs feature `sqlite`"), "{error}");
     }
 
     #[tokio::test]

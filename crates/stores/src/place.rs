@@ -1,6 +1,6 @@
 //! Parsing of the URL of a store with several servers.
 
-use snowmint_coord::ErrorKind;
+use snowmint_coord::{Error, Result};
 
 /// Addresses of servers, and the user. It has no `Debug`, which would show a password.
 #[derive(Default, PartialEq, Eq)]
@@ -21,10 +21,10 @@ impl Place {
     ///
     /// # Errors
     /// `Invalid`, with the right `form`, and without text that may be a password.
-    pub(crate) fn parse(url: &str, port: u16, label: &str, form: &str) -> Result<Self, ErrorKind> {
-        let refused =
-            |what: &str| ErrorKind::Invalid { what: format!("{label}: {what}; a URL is {form}") };
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| refused("no ://"))?;
+    pub(crate) fn parse(url: &str, port: u16, label: &str, form: &str) -> Result<Self> {
+        let (scheme, rest) = url
+            .split_once("://")
+            .ok_or_else(|| Error::invalid(format!("{label}: URL has no ://; write {form}")))?;
         let mut place = Self { scheme: scheme.into(), ..Self::default() };
         let (rest, parameters) = rest.split_once('?').unwrap_or((rest, ""));
         let (user, rest) = match rest.rsplit_once('@') {
@@ -32,8 +32,9 @@ impl Place {
             None => (None, rest),
         };
         if let Some(user) = user {
-            let (name, password) =
-                user.split_once(':').ok_or_else(|| refused("a user without a password"))?;
+            let (name, password) = user.split_once(':').ok_or_else(|| {
+                Error::invalid(format!("{label}: user without a password in the URL; write {form}"))
+            })?;
             place.user = Some((name.into(), password.into()));
         }
         let servers = match rest.split_once('/') {
@@ -46,15 +47,20 @@ impl Place {
         };
         for server in servers.split(',') {
             if server.is_empty() || server.contains(' ') {
-                return Err(refused("a server without a name"));
+                return Err(Error::invalid(format!(
+                    "{label}: server without a name in the URL; write {form}"
+                )));
             }
             let has_port = server.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
             let server = if has_port { server.into() } else { format!("{server}:{port}") };
             place.servers.push(server);
         }
         for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
-            let (name, value) =
-                parameter.split_once('=').ok_or_else(|| refused("a parameter without a value"))?;
+            let (name, value) = parameter.split_once('=').ok_or_else(|| {
+                Error::invalid(format!(
+                    "{label}: parameter without a value in the URL; write {form}"
+                ))
+            })?;
             place.parameters.push((name.into(), value.into()));
         }
         Ok(place)
@@ -65,7 +71,7 @@ impl Place {
 mod tests {
     use super::*;
 
-    fn parse(url: &str) -> Result<Place, ErrorKind> {
+    fn parse(url: &str) -> Result<Place> {
         Place::parse(url, 2379, "the store", "x://HOST")
     }
 

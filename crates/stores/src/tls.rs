@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use snowmint_coord::ErrorKind;
+use snowmint_coord::{Error, Result};
 
 /// Contents of the files, as PEM. There is no `Debug`, which would show a key.
 #[derive(Default)]
@@ -22,8 +22,7 @@ impl Files {
     pub(crate) fn read<'a>(
         scheme: &str,
         parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Result<Self, ErrorKind> {
-        let invalid = |what: String| ErrorKind::Invalid { what };
+    ) -> Result<Self> {
         let (mut ca, mut certificate, mut key) = (None, None, None);
         for (name, file) in parameters {
             let place = match name {
@@ -31,16 +30,16 @@ impl Files {
                 "cert" => &mut certificate,
                 "key" => &mut key,
                 _ => {
-                    let what =
-                        format!("{scheme}: knows the parameters ca, cert and key, not {name}");
-                    return Err(invalid(what));
+                    return Err(Error::invalid(format!(
+                        "unknown parameter {name:?} in {scheme}: URL; use ca, cert or key"
+                    )));
                 }
             };
             let path = Path::new(file);
             *place = Some(std::fs::read(path).map_err(|error| {
-                invalid(format!(
-                    "the file {} of the URL {scheme}: cannot be read: {error}",
-                    path.display()
+                Error::invalid(format!(
+                    "file {path:?} in {scheme}: URL cannot be read: {error}; check path and \
+                     permissions"
                 ))
             })?);
         }
@@ -48,7 +47,9 @@ impl Files {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (None, None) => None,
             _ => {
-                return Err(invalid(format!("of cert and key of {scheme}:, each needs the other")));
+                return Err(Error::invalid(format!(
+                    "{scheme}: URL has only one of cert and key; give both"
+                )));
             }
         };
         Ok(Self { ca, identity })
@@ -69,10 +70,10 @@ mod tests {
         let files = read(&[("key", here), ("cert", here)]);
         assert!(files.is_ok_and(|files| files.ca.is_none() && files.identity.is_some()));
         for (parameters, part) in [
-            (&[("cert", here)][..], "each needs the other"),
-            (&[("key", here)], "each needs the other"),
+            (&[("cert", here)][..], "give both"),
+            (&[("key", here)], "give both"),
             (&[("ca", "/nonexistent.pem")], "/nonexistent.pem"),
-            (&[("insecure", "1")], "not insecure"),
+            (&[("insecure", "1")], "\"insecure\""),
         ] {
             let Err(refused) = read(parameters) else { panic!("{parameters:?} are taken") };
             assert!(refused.to_string().contains(part), "{refused}");

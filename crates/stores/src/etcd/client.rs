@@ -3,7 +3,7 @@
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-use snowmint_coord::ErrorKind;
+use snowmint_coord::Error;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::metadata::{Ascii, MetadataValue};
@@ -36,16 +36,18 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(place: Place) -> Result<Self, ErrorKind> {
+    pub(super) fn new(place: Place) -> Result<Self, Error> {
         let tls = if place.scheme == "etcds" { Some(tls(&place)?) } else { None };
         let scheme = if tls.is_some() { "https" } else { "http" };
         if tls.is_none() && !place.parameters.is_empty() {
-            return Err(ErrorKind::Invalid { what: "files are for etcds:, which is TLS".into() });
+            return Err(Error::invalid("etcd: URL has TLS parameters; write etcds:"));
         }
         let mut endpoints = Vec::with_capacity(place.servers.len());
         for server in &place.servers {
-            let invalid = |error: &dyn std::fmt::Display| ErrorKind::Invalid {
-                what: format!("etcd at {server} cannot be reached as the URL says: {error}"),
+            let invalid = |error: &dyn std::fmt::Display| {
+                Error::invalid(format!(
+                    "etcd server {server} cannot be used: {error}; correct the URL"
+                ))
             };
             let endpoint = Endpoint::from_shared(format!("{scheme}://{server}"))
                 .map_err(|error| invalid(&error))?
@@ -128,7 +130,7 @@ impl Client {
     }
 }
 
-fn tls(place: &Place) -> Result<ClientTlsConfig, ErrorKind> {
+fn tls(place: &Place) -> Result<ClientTlsConfig, Error> {
     let parameters = place.parameters.iter().map(|(name, file)| (name.as_str(), file.as_str()));
     let Files { ca, identity } = Files::read(&place.scheme, parameters)?;
     let tls = match ca {

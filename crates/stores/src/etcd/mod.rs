@@ -38,10 +38,11 @@ use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use snowmint_coord::verbs::{Failure, StoreOver};
-use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
+use snowmint_coord::{Capabilities, ClockOf, Error, PresenceBy, Result, Store};
 use tonic::{Code, Status};
 
 use crate::Settings;
+use crate::failure::Class;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::place::Place;
 use client::Client;
@@ -109,13 +110,13 @@ impl Etcd {
     }
 
     fn entry(&self, stored: KeyValue) -> Answer<Entry> {
-        let text = |bytes| {
-            String::from_utf8(bytes).map_err(|_| Failure::Damaged("a key that is no text".into()))
-        };
-        let key = text(stored.key)?;
+        let key = String::from_utf8(stored.key)
+            .map_err(|_| Failure::Damaged("a key is not UTF-8".into()))?;
         let key = key.strip_prefix(&self.prefix).unwrap_or(&key).to_owned();
+        let value = String::from_utf8(stored.value)
+            .map_err(|_| Failure::Damaged(format!("value of key {key:?} is not UTF-8")))?;
         let version = number(stored.mod_revision)?;
-        Ok(Entry { key, value: text(stored.value)?, version, written: version })
+        Ok(Entry { key, value, version, written: version })
     }
 
     async fn range(&self, range: RangeRequest) -> Answer<Vec<Entry>> {
@@ -131,7 +132,7 @@ impl Etcd {
     async fn transact(&self, request: &TxnRequest) -> Answer<(TxnResponse, u64, u64)> {
         self.check_open()?;
         let answer = self.client.transact(request).await.map_err(Failure::Backend)?;
-        let header = answer.header.ok_or_else(|| Failure::Damaged("a reply of no state".into()))?;
+        let header = answer.header.ok_or_else(|| Failure::Damaged("reply has no header".into()))?;
         Ok((answer, number(header.revision)?, header.cluster_id))
     }
 }
@@ -142,7 +143,8 @@ fn cluster(id: u64) -> String {
 }
 
 fn number(revision: i64) -> Answer<u64> {
-    u64::try_from(revision).map_err(|_| Failure::Damaged(format!("the revision {revision}")))
+    u64::try_from(revision)
+        .map_err(|_| Failure::Damaged(format!("revision is {revision}, expected 0 or more")))
 }
 
 fn revision(number: u64) -> i64 {
@@ -188,7 +190,7 @@ impl Keys for Etcd {
             found.push(first.map(|stored| self.entry(stored)).transpose()?);
         }
         let [store, namespace, last] = <[Option<Entry>; 3]>::try_from(found)
-            .map_err(|_| Failure::Damaged("a reply of another length".into()))?;
+            .map_err(|_| Failure::Damaged("reply has an unexpected length".into()))?;
         let server = Some(self::cluster(cluster));
         let writes = last.map_or(0, |entry| entry.version);
         let last_write = Some(writes);
@@ -244,18 +246,18 @@ impl Keys for Etcd {
         let found = self::cluster(cluster);
         match &batch.server {
             // The transaction may have moved marks on that cluster, but the error grants nothing.
-            Some(expected) if *expected != found => Err(Failure::from(ErrorKind::OtherStore {
-                witness: format!("what {} keeps", self.label),
-                expected: format!("server {expected}"),
-                found: format!("server {found}"),
-            })),
+            Some(expected) if *expected != found => Err(Failure::from(Error::store_mismatch(format!(
+                "{} is {found}, but its data belongs to {expected}; to use it, move it forward \
+                 (snowmint worker fast-forward)",
+                self.label
+            )))),
             _ if answer.succeeded => Ok(Outcome::Done(writes)),
             _ => Ok(Outcome::Lost),
         }
     }
 
     fn explain(&self, error: Status) -> Error {
-        explain("", &self.label, error)
+        explain(&self.label, error)
     }
 
     fn closed(&self) -> &AtomicBool {
@@ -265,30 +267,34 @@ impl Keys for Etcd {
 
 /// Maps etcd's error to an error of the domain, by its code:
 /// <https://github.com/etcd-io/etcd/blob/main/api/v3rpc/rpctypes/error.go>.
-fn explain(op: &'static str, label: &str, status: Status) -> Error {
-    let what = label.to_owned();
-    let kind = match status.code() {
+fn explain(label: &str, status: Status) -> Error {
+    let is_anonymous =
+        status.code() == Code::InvalidArgument && status.message().contains("user name is empty");
+    let error = if is_anonymous {
+        Error::invalid(format!("{label} needs a user and a password; add them to the URL"))
+    } else {
+        class(&status).of_store(label)
+    };
+    error.with_source(status)
+}
+
+fn class(status: &Status) -> Class {
+    match status.code() {
         Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
-            ErrorKind::Unavailable { what }
+            Class::Unavailable
         }
         Code::ResourceExhausted if status.message().contains("database space") => {
-            ErrorKind::StorageFull { what }
+            Class::StorageFull
         }
-        Code::ResourceExhausted => ErrorKind::Unavailable { what },
-        Code::PermissionDenied => ErrorKind::NoRight { what },
-        Code::Unauthenticated => {
-            ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
-        }
+        Code::ResourceExhausted => Class::Unavailable,
+        Code::PermissionDenied => Class::PermissionDenied,
+        Code::Unauthenticated => Class::Credentials,
         Code::InvalidArgument if status.message().contains("authentication failed") => {
-            ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
+            Class::Credentials
         }
-        Code::InvalidArgument if status.message().contains("user name is empty") => {
-            ErrorKind::Invalid { what: format!("{label} asks for a user and a password") }
-        }
-        Code::DataLoss => ErrorKind::Corrupt { what },
-        _ => ErrorKind::Internal { what: format!("{label} refused a request") },
-    };
-    Error::new(op, kind).with_source(status)
+        Code::DataLoss => Class::Corrupt,
+        _ => Class::Internal,
+    }
 }
 
 #[cfg(test)]

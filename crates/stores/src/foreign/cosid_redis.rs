@@ -9,10 +9,10 @@
 use std::collections::BTreeMap;
 
 use redis::cmd;
-use snowmint_coord::{Error, ErrorKind, Result};
+use snowmint_coord::{Error, Result};
 
 use super::numbers::{Numbers, Sequence, Standing, number};
-use super::redis::{CounterAt, Counters, OP};
+use super::redis::{CounterAt, Counters};
 use super::workers::Worker;
 
 /// Start of every key.
@@ -74,8 +74,10 @@ async fn named(counters: &Counters, end: &str) -> Result<Vec<(Vec<u8>, String)>>
 }
 
 fn none(counters: &Counters, end: &str) -> Error {
-    let what = format!("key {BEGIN}…{end} in {}", counters.label);
-    Error::new(OP, ErrorKind::NotFound { what })
+    Error::not_found(format!(
+        "no key {BEGIN}…{end} in legacy database {}; check the URL's database number",
+        counters.label
+    ))
 }
 
 async fn fields(counters: &Counters, key: &[u8]) -> Result<BTreeMap<String, String>> {

@@ -197,11 +197,10 @@ impl Foreign {
     }
 
     fn has_no_tables(&self) -> Error {
-        let what = format!(
-            "{}: this system keeps its tables in MySQL or PostgreSQL: name \
-             mysql://USER:PASSWORD@HOST/DATABASE or postgres://…",
+        Error::invalid(format!(
+            "{}: this system uses MySQL or PostgreSQL; write mysql://USER:PASSWORD@HOST/DATABASE \
+             or postgres://…",
             self.label()
-        );
-        Error::invalid_op(redis::OP, what)
+        ))
     }
 }

@@ -6,16 +6,15 @@
 //! cut off.
 
 use redis::{Script, Value, cmd, from_redis_value};
-use snowmint_coord::{BoxFuture, Error, ErrorKind, Result};
+use snowmint_coord::{BoxFuture, Error, Result};
 
 use super::numbers::HIGHEST_MAX;
+use crate::failure::Class;
 use crate::product::Product;
 use crate::redis::{Address, Link, explain};
 
 /// Prefix of a moved counter; its last number follows.
 const MOVED: &str = "moved:snowmint:";
-
-pub(super) const OP: &str = "read the other system";
 /// Keys that a server scans for one reply.
 const SCAN_COUNT: u32 = 1_000;
 
@@ -66,14 +65,13 @@ impl Counters {
         Box::pin(async move {
             let label = crate::label("Redis", url);
             if Product::of(url) != Some(Product::Redis) {
-                let what = format!(
-                    "{label}: name one server by redis://USER:PASSWORD@HOST:PORT/DATABASE, or some of a cluster's \
-                     by redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT"
-                );
-                return Err(Error::invalid_op(OP, what));
+                return Err(Error::invalid(format!(
+                    "{label}: not a Redis URL; write redis://USER:PASSWORD@HOST:PORT/DATABASE or \
+                     redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT"
+                )));
             }
             let address = Address::read(url, &label)?;
-            let explained = |error| explain(OP, &label, error);
+            let explained = |error| explain(&label, error, Class::of_legacy);
             let mut link = Link::open(address.clone()).await.map_err(explained)?;
             let servers = link.each(&address).await.map_err(explained)?;
             Ok(Self { link, servers, label })
@@ -133,19 +131,19 @@ impl Counters {
 
     fn read(&self, answer: redis::RedisResult<Value>) -> Result<CounterAt> {
         let value = match answer {
+            // Before Redis 7, the code of an error within a script is part of its text only.
             Err(error) if error.to_string().contains("WRONGTYPE") => {
                 return Ok(CounterAt::Senseless("it is no string".into()));
             }
             answer => answer.map_err(|error| self.explain(error))?,
         };
-        let text: Option<Vec<u8>> = from_redis_value(value).map_err(|error| {
-            Error::new(OP, ErrorKind::Corrupt { what: self.label.clone() }).with_source(error)
-        })?;
+        let text: Option<Vec<u8>> = from_redis_value(value)
+            .map_err(|error| Class::Corrupt.of_legacy(&self.label).with_source(error))?;
         Ok(text.map_or_else(|| CounterAt::Senseless("it is gone".into()), |text| stands(&text)))
     }
 
     pub(super) fn explain(&self, error: redis::RedisError) -> Error {
-        explain(OP, &self.label, error)
+        explain(&self.label, error, Class::of_legacy)
     }
 }
 

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use snowmint_coord::verbs::Access;
-use snowmint_coord::{Error, ErrorKind, Result};
+use snowmint_coord::{Error, Result};
 use sqlx::mysql::MySqlPool;
 
+use crate::failure::Class;
 use crate::label;
 use crate::mysql::{self, MySqlSession};
 use crate::postgres::{self, Connections, PostgresSession};
@@ -39,16 +40,15 @@ enum Session {
 /// A row, each column as text, since a column may contain anything.
 pub(super) type Texts = Vec<Option<String>>;
 
-const OP: &str = "read the other system";
-
 impl Tables {
     /// Returns the database without connecting.
     pub(super) fn open(url: &str) -> Result<Self> {
         if tokio::runtime::Handle::try_current().is_err() {
-            let what = "a database needs a Tokio runtime to be reached on".into();
-            return Err(Error::new(OP, ErrorKind::Unsupported { what }));
+            return Err(Error::unsupported(
+                "legacy database needs a Tokio runtime; call inside one",
+            ));
         }
-        let opened = match Product::of(url) {
+        match Product::of(url) {
             Some(Product::MySql) => {
                 let label = label("MySQL", url);
                 mysql::pool(url, &label).map(|pool| Self { pool: Pool::MySql(pool), label })
@@ -57,15 +57,12 @@ impl Tables {
                 let label = label("PostgreSQL", url);
                 Connections::to(url, &label).map(|pool| Self { pool: Pool::Postgres(pool), label })
             }
-            _ => Err(ErrorKind::Invalid {
-                what: format!(
-                    "{}: these tables lie in MySQL or PostgreSQL: name mysql://USER:PASSWORD@HOST/DATABASE \
-                     or postgres://…",
-                    crate::shown(url)
-                ),
-            }),
-        };
-        opened.map_err(Error::from)
+            _ => Err(Error::invalid(format!(
+                "{}: these tables need MySQL or PostgreSQL; write \
+                 mysql://USER:PASSWORD@HOST/DATABASE or postgres://…",
+                crate::shown(url)
+            ))),
+        }
     }
 
     /// Returns the location of the database, whatever the user.
@@ -117,8 +114,8 @@ impl Tables {
 
     fn explain(&self, error: sqlx::Error) -> Error {
         match &self.pool {
-            Pool::MySql(_) => mysql::explain(OP, &self.label, error),
-            Pool::Postgres(_) => postgres::explain(OP, &self.label, error),
+            Pool::MySql(_) => of_mysql(&self.label, error),
+            Pool::Postgres(_) => of_postgres(&self.label, error),
         }
     }
 }
@@ -185,11 +182,10 @@ impl Step<'_> {
         };
         match touched.map_err(|error| self.explain(error))? {
             1 => Ok(()),
-            touched => {
-                let what =
-                    format!("{}, where {touched} rows were changed instead of one,", self.label);
-                Err(Error::new(OP, ErrorKind::Unavailable { what }))
-            }
+            touched => Err(Error::unavailable(format!(
+                "legacy database {} changed {touched} rows, expected 1; retry",
+                self.label
+            ))),
         }
     }
 
@@ -198,10 +194,10 @@ impl Step<'_> {
         let label = self.label;
         match self.session {
             Session::MySql(session) => {
-                session.commit().await.map_err(|error| mysql::explain(OP, label, error))
+                session.commit().await.map_err(|error| of_mysql(label, error))
             }
             Session::Postgres(session) => {
-                session.commit().await.map_err(|error| postgres::explain(OP, label, error))
+                session.commit().await.map_err(|error| of_postgres(label, error))
             }
         }
     }
@@ -211,10 +207,10 @@ impl Step<'_> {
         let label = self.label;
         match self.session {
             Session::MySql(session) => {
-                session.roll_back().await.map_err(|error| mysql::explain(OP, label, error))
+                session.roll_back().await.map_err(|error| of_mysql(label, error))
             }
             Session::Postgres(session) => {
-                session.roll_back().await.map_err(|error| postgres::explain(OP, label, error))
+                session.roll_back().await.map_err(|error| of_postgres(label, error))
             }
         }
     }
@@ -223,14 +219,25 @@ impl Step<'_> {
         let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
         // Codes for a missing table and a missing column.
         if matches!(code.as_ref(), "42S02" | "42P01" | "42S22" | "42703") {
-            let what = format!("table or column of this name in {}", self.label);
-            return Error::new(OP, ErrorKind::NotFound { what }).with_source(error);
+            return Error::not_found(format!(
+                "legacy database {} lacks this table or column; check system and URL",
+                self.label
+            ))
+            .with_source(error);
         }
         match self.session {
-            Session::MySql(_) => mysql::explain(OP, self.label, error),
-            Session::Postgres(_) => postgres::explain(OP, self.label, error),
+            Session::MySql(_) => of_mysql(self.label, error),
+            Session::Postgres(_) => of_postgres(self.label, error),
         }
     }
+}
+
+fn of_mysql(label: &str, error: sqlx::Error) -> Error {
+    mysql::explain(label, error, Class::of_legacy)
+}
+
+fn of_postgres(label: &str, error: sqlx::Error) -> Error {
+    postgres::explain(label, error, Class::of_legacy)
 }
 
 /// Parses the next number from the statement that makes a table. The options are on one line, where

@@ -6,14 +6,14 @@
 //! | article 002 | `servers/IP:PORT_7` | the digits at the end |
 //! | article 002 | `instances/7` | the name, while the process exists |
 
-use snowmint_coord::{BoxFuture, Error, ErrorKind, Result};
+use snowmint_coord::{BoxFuture, Error, Result};
 use zookeeper_client::{Client, Error as ZooError};
 
 use super::workers::{Worker, deleted};
+use crate::failure::Class;
 use crate::place::Place;
 use crate::zookeeper::{FORM, Link, PORT, within};
 
-const OP: &str = "read the other system";
 /// Default path of both systems' trees.
 const USUAL: &str = "/snowflake";
 /// Count of worker numbers that Leaf has: 10 bits.
@@ -28,10 +28,7 @@ pub fn tree_workers(url: &str) -> BoxFuture<'_, Result<Vec<Worker>>> {
     Box::pin(async move {
         let label = crate::label("ZooKeeper", url);
         if !url.starts_with("zookeeper://") {
-            return Err(Error::invalid_op(
-                OP,
-                format!("{label}: this tree lies in ZooKeeper: {FORM}"),
-            ));
+            return Err(Error::invalid(format!("{label}: not a ZooKeeper URL; write {FORM}")));
         }
         let place = Place::parse(url, PORT, &label, FORM)?;
         let path = if place.path.is_empty() { USUAL } else { &place.path };
@@ -39,14 +36,17 @@ pub fn tree_workers(url: &str) -> BoxFuture<'_, Result<Vec<Worker>>> {
         let found = read(&link, path).await;
         link.close().await;
         found.map_err(|error| {
-            let what = match error {
-                ZooError::NoNode => ErrorKind::NotFound { what: format!("{path} in {label}") },
-                ZooError::NoAuth | ZooError::AuthFailed => ErrorKind::Invalid {
-                    what: format!("{label} does not let this user read {path}"),
-                },
-                _ => ErrorKind::Unavailable { what: label },
+            let explained = match error {
+                ZooError::NoNode => Error::not_found(format!(
+                    "path {path:?} does not exist in legacy {label}; correct the URL"
+                )),
+                ZooError::NoAuth | ZooError::AuthFailed => Error::invalid(format!(
+                    "user of legacy {label} may not read {path:?}; grant it, or name another user \
+                     in the URL"
+                )),
+                _ => Class::Unavailable.of_legacy(&label),
             };
-            Error::new(OP, what).with_source(error)
+            explained.with_source(error)
         })
     })
 }

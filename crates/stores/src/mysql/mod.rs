@@ -48,18 +48,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{Access, Backend, Failure, Seen, StoreOver, emptied};
-use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, Extend, PresenceBy, Result, Store};
+use snowmint_coord::verbs::{Access, Backend, Failure, Seen, StoreOver};
+use snowmint_coord::{Capabilities, ClockOf, Error, Extend, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 use sqlx::Executor as _;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPool, MySqlPoolOptions};
 
+use crate::failure::Class;
+use crate::sql::making::tables_lost;
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_KEPT_MS};
 use crate::sql::own::Own;
 use crate::sql::parameters;
 use crate::sql::server::Failover;
 use crate::sql::{Opening, Session as _, Tx};
-use crate::{OPEN, Settings, label};
+use crate::{Settings, label};
 use extend::Message;
 pub(crate) use failure::explain;
 use failure::{NO_SUCH_TABLE, is_lost, number};
@@ -138,21 +140,21 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     let label = label("MySQL", url);
     let (failover, url) = Failover::of_url(url, &label)?;
     let pool = pool(&url, &label)?;
+    let explained = |error| explain(&label, error, Class::of_store);
     let prepared = schema::prepare(&pool, &label, settings.make).await;
-    let message = prepared
-        .map_err(|failure| failure.into_error(&label, |error| explain(OPEN, &label, error)))?;
+    let message = prepared.map_err(|failure| failure.into_error(&label, explained))?;
     let own = own(&url, &label, message)?;
     let namespace = namespace.into();
     Ok(Arc::new(StoreOver::over(MySql { pool, own, namespace, label, failover, message })))
 }
 
 /// Returns connections to a database, opened on first use.
-pub(crate) fn pool(url: &str, label: &str) -> Result<MySqlPool, ErrorKind> {
+pub(crate) fn pool(url: &str, label: &str) -> Result<MySqlPool> {
     connections(url, label, SETTINGS)
 }
 
 /// Returns the connections for extensions in this form.
-fn own(url: &str, label: &str, message: Message) -> Result<Own<sqlx::MySql>, ErrorKind> {
+fn own(url: &str, label: &str, message: Message) -> Result<Own<sqlx::MySql>> {
     Ok(Own::made_by(connections(url, label, message.settings())?))
 }
 
@@ -161,14 +163,13 @@ fn connections(
     url: &str,
     label: &str,
     settings: &'static [&'static str],
-) -> Result<MySqlPool, ErrorKind> {
+) -> Result<MySqlPool> {
     parameters::check::<MySqlConnectOptions>(url, label, PARAMETERS)?;
     // The parser's message may contain the password.
     let options = MySqlConnectOptions::from_str(url)
-        .map_err(|_| ErrorKind::Invalid { what: format!("{label}: no URL of the form {FORM}") })?;
+        .map_err(|_| Error::invalid(format!("{label}: URL cannot be parsed; write {FORM}")))?;
     if options.get_database().is_none_or(str::is_empty) {
-        let what = format!("{label}: the URL names no database; write {FORM}");
-        return Err(ErrorKind::Invalid { what });
+        return Err(Error::invalid(format!("{label}: URL names no database; write {FORM}")));
     }
     let pool = MySqlPoolOptions::new()
         .max_connections(CONNECTIONS_MAX)
@@ -233,9 +234,9 @@ impl Backend for MySql {
 
     fn explain(&self, error: sqlx::Error) -> Error {
         if number(&error) == Some(NO_SUCH_TABLE) {
-            return emptied(&self.label, "its tables are gone").with_source(error);
+            return tables_lost(&self.label).with_source(error);
         }
-        explain("", &self.label, error)
+        explain(&self.label, error, Class::of_store)
     }
 
     async fn close(&self) -> Result<()> {

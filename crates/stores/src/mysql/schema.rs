@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use snowmint_coord::ErrorKind;
-use snowmint_coord::verbs::{Access, Failure, set_to_lose};
+use snowmint_coord::Error;
+use snowmint_coord::verbs::{Access, Failure};
 use sqlx::mysql::MySqlPool;
 
 use super::extend::Message;
@@ -105,14 +105,21 @@ const STEPS: Steps = &[
     ],
 ];
 
-/// Waits up to half a minute for other processes that make the tables of this database. MySQL
-/// limits names of locks to 64 characters, like those of databases. Two databases with an equal
-/// prefix wait for each other, which is harmless.
-const LOCK: &str = "SELECT CAST(GET_LOCK(LEFT(CONCAT('snowmint.', DATABASE()), 64), 30) AS SIGNED)";
+/// Longest wait for other processes that make the tables of this database, in seconds.
+const LOCK_WAIT_S: u32 = 30;
 const UNLOCK: &str = "DO RELEASE_LOCK(LEFT(CONCAT('snowmint.', DATABASE()), 64))";
 
 const TABLES: &str = "SELECT COUNT(*) FROM information_schema.tables
     WHERE table_schema = DATABASE() AND table_name = 'snowmint_schema'";
+
+/// Returns the query that takes the lock for making tables. MySQL limits names of locks to 64
+/// characters, like those of databases. Two databases with an equal prefix wait for each other,
+/// which is harmless.
+fn lock() -> String {
+    format!(
+        "SELECT CAST(GET_LOCK(LEFT(CONCAT('snowmint.', DATABASE()), 64), {LOCK_WAIT_S}) AS SIGNED)"
+    )
+}
 
 /// Checks the server's settings, and brings the tables to the newest version. Another process may
 /// do the same at the same time. Without `make_them` the tables are only checked. Returns the
@@ -134,9 +141,10 @@ pub(super) async fn prepare(
         session.roll_back().await.map_err(Failure::Backend)?;
         return Err(Failure::from(not_brought(label, found, STEPS)));
     }
-    if number(&mut session, LOCK).await? != 1 {
-        let what = format!("{label}, where another process has been making tables for long,");
-        return Err(Failure::from(ErrorKind::Unavailable { what }));
+    if number(&mut session, &lock()).await? != 1 {
+        return Err(Failure::from(Error::unavailable(format!(
+            "another process has held the table lock of {label} for {LOCK_WAIT_S} s; retry"
+        ))));
     }
     let made = make(&mut session, label).await;
     session.run(UNLOCK.into(), Vec::new()).await.map_err(Failure::Backend)?;
@@ -182,8 +190,11 @@ pub(super) async fn check_settings(
     }
     match wrong_setting(&found) {
         Some((name, value, right)) => {
-            let value = if value.is_empty() { "not told" } else { value };
-            Err(Failure::from(set_to_lose(label, &format!("{name} = {value}"), right)))
+            let value = if value.is_empty() { "not reported" } else { value };
+            Err(Failure::from(Error::unsafe_store(format!(
+                "{label} has {name} = {value}, which can lose acknowledged writes; set it to \
+                 {right}"
+            ))))
         }
         None => Ok(()),
     }

@@ -4,13 +4,16 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use snowmint_coord::ErrorKind;
 use snowmint_coord::verbs::Access;
+use snowmint_coord::{Error, Result};
 use sqlx::Executor as _;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_MS, LOCK_WAIT_MS};
 use crate::sql::parameters;
+
+/// Form of a URL.
+pub(super) const FORM: &str = "postgres://USER@HOST:PORT/DATABASE";
 
 /// URL parameters that the driver accepts, and Snowmint's own, which are removed before.
 const PARAMETERS: &[&str] = &[
@@ -81,21 +84,21 @@ impl Connections {
     ///
     /// # Errors
     /// `Invalid` for an impossible URL.
-    pub(crate) fn to(url: &str, label: &str) -> Result<Self, ErrorKind> {
+    pub(crate) fn to(url: &str, label: &str) -> Result<Self> {
         parameters::check::<PgConnectOptions>(url, label, PARAMETERS)?;
         let (pooler, url) = parameters::take(url, POOLER);
         let by_transaction = match pooler.as_deref() {
             None => false,
             Some(TRANSACTION) => true,
-            Some(_) => {
-                let what = format!("{label}: {POOLER} is {TRANSACTION}, or not there");
-                return Err(ErrorKind::Invalid { what });
+            Some(value) => {
+                return Err(Error::invalid(format!(
+                    "{label}: {POOLER} = {value:?} is unknown; write {TRANSACTION} or leave it out"
+                )));
             }
         };
         // The parser's message may contain the password.
-        let options = PgConnectOptions::from_str(&url).map_err(|_| ErrorKind::Invalid {
-            what: format!("{label}: no URL of the form postgres://USER@HOST:PORT/DATABASE"),
-        })?;
+        let options = PgConnectOptions::from_str(&url)
+            .map_err(|_| Error::invalid(format!("{label}: URL cannot be parsed; write {FORM}")))?;
         let options = options.application_name("snowmint");
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS_MAX)
@@ -168,7 +171,7 @@ mod tests {
         assert!(!to("").unwrap().by_transaction);
         assert!(to("?pooler=transaction&sslmode=disable").unwrap().by_transaction);
         for wrong in ["?pooler=session", "?pooler=", "?pooler"] {
-            assert_eq!(to(wrong).unwrap_err().code(), "invalid", "{wrong}");
+            assert_eq!(to(wrong).unwrap_err().kind().code(), "invalid", "{wrong}");
         }
     }
 }

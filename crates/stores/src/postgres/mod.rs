@@ -51,16 +51,18 @@ mod session;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{Access, Backend, Failure, Seen, StoreOver, emptied};
-use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, Extend, PresenceBy, Result, Store};
+use snowmint_coord::verbs::{Access, Backend, Failure, Seen, StoreOver};
+use snowmint_coord::{Capabilities, ClockOf, Error, Extend, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 
+use crate::failure::{Class, Sentence};
+use crate::sql::making::tables_lost;
 use crate::sql::own::Own;
 use crate::sql::server::{Failover, mute};
 use crate::sql::{Opening, Session as _, Tx, network};
 use crate::{Settings, label};
 pub(crate) use connections::Connections;
-use connections::is_of_pooler;
+use connections::{FORM, is_of_pooler};
 pub(crate) use session::PostgresSession;
 
 /// Capabilities of PostgreSQL.
@@ -114,7 +116,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     crate::check_namespace(namespace)?;
     let label = label("PostgreSQL", url);
     let (failover, url) = Failover::of_url(url, &label)?;
-    let connections = || Connections::to(&url, &label).map_err(Error::from);
+    let connections = || Connections::to(&url, &label);
     let mut store = Postgres {
         connections: connections()?,
         own: Own::made_by(connections()?.pool),
@@ -213,9 +215,9 @@ impl Backend for Postgres {
     fn explain(&self, error: sqlx::Error) -> Error {
         let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
         if code == UNDEFINED_TABLE {
-            return emptied(&self.label, "its tables are gone").with_source(error);
+            return tables_lost(&self.label).with_source(error);
         }
-        explain("", &self.label, error)
+        explain(&self.label, error, Class::of_store)
     }
 
     async fn close(&self) -> Result<()> {
@@ -236,44 +238,49 @@ fn unreplicated(label: &str) -> String {
 
 /// SQLSTATE of a missing table.
 const UNDEFINED_TABLE: &str = "42P01";
+/// SQLSTATE of a text that the server cannot store: it has a zero byte.
+const BAD_CHARACTER: &str = "22021";
 
-/// Maps PostgreSQL's error to an error of the domain, by SQLSTATE:
-/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
-pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Error {
-    if is_of_pooler(&error) {
-        let what = format!(
-            "{label}: a pooler in front gives each transaction another session, as PgBouncer does in transaction mode; \
-             say ?pooler=transaction in the URL"
-        );
-        return Error::new(op, ErrorKind::Unsupported { what }).with_source(error);
-    }
+/// Maps PostgreSQL's error to an error of the domain.
+pub(crate) fn explain(label: &str, error: sqlx::Error, sentence: Sentence) -> Error {
     let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
-    let what = label.to_owned();
-    let kind = match code.as_ref() {
-        "" => return network::explain(op, label, error),
-        "53100" => ErrorKind::StorageFull { what },
+    let explained = if is_of_pooler(&error) {
+        Error::unsupported(format!(
+            "{label} is behind a pooler in transaction mode; add ?pooler=transaction to the URL"
+        ))
+    } else if code == BAD_CHARACTER {
+        Error::invalid("text with a zero byte cannot be stored; remove the byte")
+    } else if code.is_empty() {
+        sentence(network::class(&error, FORM), label)
+    } else {
+        sentence(class(&code), label)
+    };
+    explained.with_source(error)
+}
+
+/// Returns the class of an SQLSTATE:
+/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
+fn class(code: &str) -> Class {
+    match code {
+        "53100" => Class::StorageFull,
         // Read-only.
-        "25006" => ErrorKind::Unwritable { what },
-        "42501" => ErrorKind::NoRight { what },
-        "XX001" | "XX002" => ErrorKind::Corrupt { what },
-        "22021" => ErrorKind::Invalid { what: "a text with a zero byte cannot be kept".into() },
-        "3D000" => ErrorKind::Invalid { what: format!("{label} has no such database; make it") },
-        code if code.starts_with("28") => {
-            ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
-        }
+        "25006" => Class::ReadOnly,
+        "42501" => Class::PermissionDenied,
+        "XX001" | "XX002" => Class::Corrupt,
+        "3D000" => Class::NoDatabase,
+        code if code.starts_with("28") => Class::Credentials,
         // Tables are being dropped and recreated, as during the load of a dump: a plan is out of
         // date, or a key is still missing.
-        "0A000" | "42P10" => ErrorKind::Unavailable { what },
+        "0A000" | "42P10" => Class::Unavailable,
         // Connections, resources, deadlocks and other conflicts, locks, shutdowns.
         code if ["08", "53", "40", "55", "57", "25P03"]
             .iter()
             .any(|class| code.starts_with(class)) =>
         {
-            ErrorKind::Unavailable { what }
+            Class::Unavailable
         }
-        _ => ErrorKind::Internal { what: format!("{label} refused a statement") },
-    };
-    Error::new(op, kind).with_source(error)
+        _ => Class::Internal,
+    }
 }
 
 #[cfg(test)]

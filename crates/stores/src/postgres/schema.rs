@@ -1,6 +1,7 @@
 //! The tables, and the required settings of a server.
 
-use snowmint_coord::verbs::{Access, Failure, set_to_lose};
+use snowmint_coord::Error;
+use snowmint_coord::verbs::{Access, Failure};
 
 use super::connections::Connections;
 use super::session::PostgresSession;
@@ -140,8 +141,10 @@ pub(super) async fn check_settings(
     let query = "SELECT current_setting('fsync') || '/' || current_setting('full_page_writes')";
     let found = text(session, query).await?;
     if found != "on/on" {
-        let found = format!("fsync/full_page_writes = {found}");
-        return Err(Failure::from(set_to_lose(label, &found, "on, both of them")));
+        return Err(Failure::from(Error::unsafe_store(format!(
+            "{label} has fsync/full_page_writes = {found}, which can lose acknowledged writes; set \
+             both to on"
+        ))));
     }
     Ok(())
 }

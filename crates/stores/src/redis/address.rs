@@ -2,7 +2,7 @@
 
 use redis::{ClientTlsConfig, TlsCertificates};
 use rustls::crypto::CryptoProvider;
-use snowmint_coord::ErrorKind;
+use snowmint_coord::{Error, Result};
 
 use super::persistence;
 use crate::tls::Files;
@@ -31,7 +31,7 @@ impl Address {
     /// # Errors
     /// `Invalid`, without text that may be a password; `Unsupported` when this process has no
     /// cryptography provider for TLS.
-    pub(crate) fn read(url: &str, label: &str) -> Result<Self, ErrorKind> {
+    pub(crate) fn read(url: &str, label: &str) -> Result<Self> {
         let (place, parameters) = url.split_once('?').unwrap_or((url, ""));
         let (scheme, place) = place.split_once("://").unwrap_or((place, ""));
         let secure = scheme.starts_with("rediss");
@@ -41,11 +41,10 @@ impl Address {
                 _ if parameter == persistence::PARAMETER => by_run = true,
                 Some((name, file)) if secure && name != "persistence" => files.push((name, file)),
                 _ => {
-                    let what = format!(
-                        "{label}: the parameters of the URL are {}, and with rediss: ca, cert and key",
+                    return Err(Error::invalid(format!(
+                        "{label}: unknown URL parameter; use {}, and with rediss: ca, cert and key",
                         persistence::PARAMETER
-                    );
-                    return Err(ErrorKind::Invalid { what });
+                    )));
                 }
             }
         }
@@ -84,17 +83,15 @@ fn certificates(
     scheme: &str,
     files: &[(&str, &str)],
     label: &str,
-) -> Result<TlsCertificates, ErrorKind> {
+) -> Result<TlsCertificates> {
     let Files { ca, identity } = Files::read(scheme, files.iter().copied())?;
     // The driver uses the provider of the whole process. Without one it would set one, or panic if
     // it had two to choose from: the program must make that choice.
     if CryptoProvider::get_default().is_none() {
-        let what = format!(
-            "{label}: TLS to Redis needs rustls's provider of cryptography for the whole process, which a \
-             library must not choose: call \
-             rustls::crypto::ring::default_provider().install_default() when the program starts"
-        );
-        return Err(ErrorKind::Unsupported { what });
+        return Err(Error::unsupported(format!(
+            "{label}: TLS to Redis needs a process-wide rustls provider; call \
+             rustls::crypto::ring::default_provider().install_default() at start"
+        )));
     }
     let client_tls =
         identity.map(|(client_cert, client_key)| ClientTlsConfig { client_cert, client_key });

@@ -59,7 +59,7 @@ impl Redis {
 
 /// Parses the script's reply.
 fn counted(words: &[String]) -> Answer<Counted> {
-    let odd = || Failure::Damaged(format!("the script answered {words:?}"));
+    let odd = || Failure::Damaged(format!("script returned {words:?}"));
     let number = |index: usize| words.get(index)?.parse::<u64>().ok();
     let read = || {
         let row = SegmentRow {

@@ -49,11 +49,12 @@ use std::sync::atomic::AtomicBool;
 use async_trait::async_trait;
 use redis::{ErrorKind as Kind, RedisError, Script, ServerErrorKind};
 use snowmint_coord::verbs::{Failure, StoreOver};
-use snowmint_coord::{Capabilities, ClockOf, Error, ErrorKind, PresenceBy, Result, Store};
+use snowmint_coord::{Capabilities, ClockOf, Error, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 
+use crate::Settings;
+use crate::failure::{Class, Sentence};
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, name};
-use crate::{OPEN, Settings};
 pub(crate) use address::Address;
 pub(crate) use link::Link;
 
@@ -64,6 +65,10 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     safe_over_failover: false,
     presence: PresenceBy::Record,
 };
+
+/// Form of a URL.
+const FORM: &str =
+    "redis://USER@HOST:PORT/DATABASE, with TLS rediss://USER@HOST:PORT/DATABASE?ca=FILE";
 
 /// One namespace in a server or cluster.
 struct Redis {
@@ -110,13 +115,13 @@ async fn connect(url: &str, namespace: &str) -> Result<Redis> {
     let label = crate::label("Redis", url);
     let address = Address::read(url, &label)?;
     let by_run = address.by_run;
-    let mut link = Link::open(address).await.map_err(|error| explain(OPEN, &label, error))?;
+    let explained = |error| explain(&label, error, Class::of_store);
+    let mut link = Link::open(address).await.map_err(explained)?;
     let root = format!("snowmint:{{{namespace}}}");
     let unlogged = AtomicBool::new(false);
     if !by_run {
         let checked = persistence::check(&mut link, &root, &label, &unlogged).await;
-        checked
-            .map_err(|failure| failure.into_error(&label, |error| explain(OPEN, &label, error)))?;
+        checked.map_err(|failure| failure.into_error(&label, explained))?;
     }
     Ok(Redis {
         link,
@@ -153,7 +158,7 @@ fn entry(key: &str, stored: &str) -> Answer<Entry> {
         let version = version.parse().ok()?;
         Some(Entry { version, value: value.into(), key: key.into(), written: version })
     });
-    parts.ok_or_else(|| Failure::Damaged(format!("the value of key {key} has no version")))
+    parts.ok_or_else(|| Failure::Damaged(format!("value of key {key:?} has no version")))
 }
 
 /// Converts the reply to `TIME`.
@@ -279,7 +284,7 @@ impl Keys for Redis {
     }
 
     fn explain(&self, error: RedisError) -> Error {
-        explain("", &self.label, error)
+        explain(&self.label, error, Class::of_store)
     }
 
     fn closed(&self) -> &AtomicBool {
@@ -287,24 +292,21 @@ impl Keys for Redis {
     }
 }
 
-/// Maps Redis's error to an error of the domain, by its code:
+/// Maps Redis's error to an error of the domain.
+pub(crate) fn explain(label: &str, error: RedisError, sentence: Sentence) -> Error {
+    sentence(class(&error), label).with_source(error)
+}
+
+/// Returns the class of an error, by its code:
 /// <https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors>.
-pub(crate) fn explain(op: &'static str, label: &str, error: RedisError) -> Error {
-    let what = label.to_owned();
-    let kind = match (error.kind(), error.code().unwrap_or_default()) {
-        (_, "OOM" | "MISCONF") => ErrorKind::StorageFull { what },
-        (Kind::Server(ServerErrorKind::ReadOnly), _) => ErrorKind::Unwritable { what },
-        _ if lacks_right(&error) => ErrorKind::NoRight { what },
-        (Kind::AuthenticationFailed, _) | (_, "NOAUTH" | "WRONGPASS") => {
-            ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
-        }
-        (Kind::InvalidClientConfig, _) => ErrorKind::Invalid {
-            what: format!(
-                "{label} cannot be reached as the URL says, which is redis://USER@HOST:PORT/DATABASE, \
-                 or with TLS rediss://USER@HOST:PORT/DATABASE?ca=FILE"
-            ),
-        },
-        (Kind::Parse | Kind::UnexpectedReturnType, _) => ErrorKind::Corrupt { what },
+fn class(error: &RedisError) -> Class {
+    match (error.kind(), error.code().unwrap_or_default()) {
+        (_, "OOM" | "MISCONF") => Class::StorageFull,
+        (Kind::Server(ServerErrorKind::ReadOnly), _) => Class::ReadOnly,
+        _ if lacks_right(error) => Class::PermissionDenied,
+        (Kind::AuthenticationFailed, _) | (_, "NOAUTH" | "WRONGPASS") => Class::Credentials,
+        (Kind::InvalidClientConfig, _) => Class::BadUrl(FORM),
+        (Kind::Parse | Kind::UnexpectedReturnType, _) => Class::Corrupt,
         (Kind::Io | Kind::ClusterConnectionNotFound, _)
         | (
             Kind::Server(
@@ -317,10 +319,9 @@ pub(crate) fn explain(op: &'static str, label: &str, error: RedisError) -> Error
             ),
             _,
         )
-        | (_, "BUSY" | "NOREPLICAS") => ErrorKind::Unavailable { what },
-        _ => ErrorKind::Internal { what: format!("{label} refused a command") },
-    };
-    Error::new(op, kind).with_source(error)
+        | (_, "BUSY" | "NOREPLICAS") => Class::Unavailable,
+        _ => Class::Internal,
+    }
 }
 
 /// Returns whether a permission is missing. A script without permission fails with a text instead

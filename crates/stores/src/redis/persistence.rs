@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::{RedisResult, from_redis_value};
-use snowmint_coord::verbs::{Failure, set_to_lose};
-use snowmint_coord::{Error, ErrorKind};
+use snowmint_coord::Error;
+use snowmint_coord::verbs::Failure;
 
 use super::lacks_right;
 use super::link::Link;
@@ -27,20 +27,10 @@ pub(super) async fn check(
 ) -> Result<(), Failure<redis::RedisError>> {
     let found = settings(link, key).await.map_err(Failure::Backend)?;
     let is_replica = is_replica(link, key).await.map_err(Failure::Backend)?;
-    let refused = |error: Error| {
-        let what = format!(
-            "{}; or add ?{PARAMETER} to its URL, after which each restart of the server is taken for another \
-             store, which an operator must move forward",
-            error.message()
-        );
-        Err(Failure::from(ErrorKind::UnsafeStore { what }))
-    };
     if is_replica {
-        let what = format!(
-            "{label} is a replica, which takes back what was written to it when it follows its primary anew; name \
-             the primary in the URL"
-        );
-        return Err(Failure::from(ErrorKind::UnsafeStore { what }));
+        return Err(Failure::from(Error::unsafe_store(format!(
+            "{label} is a replica, which can lose acknowledged writes; name the primary in the URL"
+        ))));
     }
     for (name, right) in [
         (LOG, "yes"),
@@ -53,24 +43,27 @@ pub(super) async fn check(
             Some(value) if value == right => {}
             Some(value) => {
                 unlogged.fetch_or(name == LOG, Ordering::Relaxed);
-                return refused(set_to_lose(label, &format!("{name} {value}"), right));
+                return Err(Failure::from(Error::unsafe_store(format!(
+                    "{label} has {name} {value}, which can lose acknowledged writes; set it to \
+                     {right}, or add ?{PARAMETER} to the URL (each restart of the server then \
+                     needs snowmint worker fast-forward)"
+                ))));
             }
             None => {
-                let what = format!(
-                    "{label} does not say what {name} is, which must be {right}; let this user ask for it \
-                     (CONFIG GET)"
-                );
-                return refused(Error::unsafe_store(what));
+                return Err(Failure::from(Error::unsafe_store(format!(
+                    "{label} does not report {name}, which must be {right}; permit CONFIG GET, or \
+                     add ?{PARAMETER} to the URL (each restart of the server then needs snowmint \
+                     worker fast-forward)"
+                ))));
             }
         }
     }
     if unlogged.load(Ordering::Relaxed) {
         if is_rewriting(link, key).await.map_err(Failure::Backend)? {
-            let what = format!(
-                "{label} has been told {LOG} yes, and loses what it acknowledges until its log is first written \
-                 (INFO persistence: aof_rewrite_in_progress 0); wait for that"
-            );
-            return Err(Failure::from(ErrorKind::UnsafeStore { what }));
+            return Err(Failure::from(Error::unsafe_store(format!(
+                "{label} writes its first append-only file and can lose writes until then; wait \
+                 for aof_rewrite_in_progress 0 (INFO persistence)"
+            ))));
         }
         unlogged.store(false, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! Creation and upgrade of the tables of a server.
 
 use snowmint_coord::verbs::Failure;
-use snowmint_coord::{ErrorKind, random};
+use snowmint_coord::{Error, Result, random};
 
 use super::{Done, Session, Upsert, Value, Values, damaged};
 
@@ -11,14 +11,19 @@ pub(crate) type Steps = &'static [&'static [&'static str]];
 
 /// Returns the number that a query yields.
 pub(crate) async fn number<S: Session>(session: &mut S, query: &str) -> Done<u64> {
-    let mut rows = session.fetch(query.to_owned(), Vec::new()).await.map_err(Failure::Backend)?;
-    Values::of(rows.pop().ok_or_else(|| damaged("no answer"))?).number()
+    one(session, query).await?.number()
 }
 
 /// Returns the text that a query yields.
 pub(crate) async fn text<S: Session>(session: &mut S, query: &str) -> Done<String> {
+    one(session, query).await?.text()
+}
+
+/// Returns the row that a query yields.
+async fn one<S: Session>(session: &mut S, query: &str) -> Done<Values> {
     let mut rows = session.fetch(query.to_owned(), Vec::new()).await.map_err(Failure::Backend)?;
-    Values::of(rows.pop().ok_or_else(|| damaged("no answer"))?).text()
+    let row = rows.pop().ok_or_else(|| damaged("schema query returned 0 rows, expected 1"))?;
+    Ok(Values::of(row))
 }
 
 /// Returns the version of the tables; 0 when there are none. The query `tables` counts those named
@@ -38,31 +43,37 @@ pub(crate) fn newest(steps: Steps) -> u64 {
 }
 
 /// Returns the steps that tables of version `found` lack.
-pub(crate) fn missing(label: &str, found: u64, steps: Steps) -> Result<Steps, ErrorKind> {
+pub(crate) fn missing(label: &str, found: u64, steps: Steps) -> Result<Steps> {
     let known = usize::try_from(found).ok().and_then(|done| steps.get(done..));
     known.ok_or_else(|| too_new(label, found, newest(steps)))
 }
 
 /// Returns the error for tables that are not of the newest version, when none may be made or
 /// changed.
-pub(crate) fn not_brought(label: &str, found: u64, steps: Steps) -> ErrorKind {
+pub(crate) fn not_brought(label: &str, found: u64, steps: Steps) -> Error {
     let newest = newest(steps);
-    let what = match found {
-        0 => return crate::not_made(label),
-        found if found > newest => return too_new(label, found, newest),
-        found => format!(
-            "{label} has tables of version {found}; the next start brings them to version {newest}"
-        ),
-    };
-    ErrorKind::Unsupported { what }
+    match found {
+        0 => crate::not_made(label),
+        found if found > newest => too_new(label, found, newest),
+        found => Error::unsupported(format!(
+            "{label} has tables of version {found}, current {newest}; start a server once to \
+             upgrade them"
+        )),
+    }
 }
 
-fn too_new(label: &str, found: u64, newest: u64) -> ErrorKind {
-    let what = format!(
-        "{label} has tables of version {found}, made by a newer Snowmint; this one knows versions up \
-         to {newest}"
-    );
-    ErrorKind::Unsupported { what }
+fn too_new(label: &str, found: u64, newest: u64) -> Error {
+    Error::unsupported(format!(
+        "{label} has tables of version {found}, maximum {newest}; update this program"
+    ))
+}
+
+/// Returns the error for a database whose tables are gone.
+pub(crate) fn tables_lost(label: &str) -> Error {
+    Error::store_mismatch(format!(
+        "{label} has lost its tables; restore it, or move the new store forward (snowmint worker \
+         fast-forward)"
+    ))
 }
 
 /// Runs the missing steps. The caller excludes other processes meanwhile.
@@ -72,7 +83,7 @@ pub(crate) async fn bring_to_newest<S: Session>(
     steps: Steps,
     found: u64,
 ) -> Done<()> {
-    let missing = missing(label, found, steps).map_err(Failure::from)?;
+    let missing = missing(label, found, steps)?;
     let statements: Vec<String> =
         missing.iter().flat_map(|step| step.iter().map(|&statement| statement.into())).collect();
     for statement in statements {

@@ -1,6 +1,6 @@
 //! Rows of members.
 
-use snowmint_coord::member::MemberRow;
+use snowmint_coord::member::{MemberRow, MemberStatus};
 use snowmint_coord::{Incarnation, Member, Presence};
 
 use super::{Done, Session, Table, Tx, Value, Values, damaged};
@@ -75,6 +75,10 @@ fn member_row(mut row: Values) -> Done<MemberRow> {
         presence: Presence { sample: row.time()?, renewals: row.number()?, ttl_ms: row.number()? },
         joined_at: row.time()?,
         renewed_at: row.time()?,
-        status: row.text()?.parse().map_err(|_| damaged("a member's status"))?,
+        status: status(&row.text()?)?,
     })
+}
+
+fn status(text: &str) -> Done<MemberStatus> {
+    text.parse().map_err(|_| damaged(format!("member status is {text:?}, unknown")))
 }

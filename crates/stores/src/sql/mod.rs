@@ -37,8 +37,8 @@ mod sources;
 mod value;
 
 use async_trait::async_trait;
-use snowmint_coord::verbs::{Access, Failure, emptied};
-use snowmint_coord::{ErrorKind, StoreIdentity};
+use snowmint_coord::verbs::{Access, Failure};
+use snowmint_coord::{Error, StoreIdentity};
 use snowmint_core::UnixMillis;
 
 use server::{Failover, Server};
@@ -89,7 +89,7 @@ pub(crate) struct Tx<S> {
     server: Option<String>,
     /// Error that a write would get because another server has the marks; only in a step that
     /// reads.
-    misplaced: Option<ErrorKind>,
+    misplaced: Option<Error>,
 }
 
 /// Columns that the first query of a step reads from the store's row: always its identity and its
@@ -125,8 +125,12 @@ impl<S: Session> Tx<S> {
         let rows = session.fetch(opening.query.to_owned(), Vec::new()).await;
         let mut rows = rows.map_err(Failure::Backend)?;
         // Occurs during the load of a dump, which fills one table after the other.
-        let empty = || Failure::from(emptied("the database", "the store's row is missing"));
-        let row = rows.pop().ok_or_else(empty)?;
+        let row = rows.pop().ok_or_else(|| {
+            Error::store_mismatch(
+                "the store's row is missing from the database; restore it, or move the new store \
+                 forward (snowmint worker fast-forward)",
+            )
+        })?;
         let mut row = Values::of(row);
         let identity = StoreIdentity { id: row.text()?, writes: row.number()? };
         let clock = if opening.clock { Some(UnixMillis::new(row.number()?)) } else { None };

@@ -2,9 +2,11 @@
 
 use std::pin::Pin;
 
-use snowmint_coord::{BootTimer, Error, ErrorKind, Timer as _};
+use snowmint_coord::{BootTimer, Timer as _};
 use sqlx::pool::PoolConnection;
 use sqlx::{ConnectOptions as _, Database, Pool, Transaction};
+
+use crate::failure::Class;
 
 /// Most connections of one handle: a node sends little, and rarely two statements at once.
 pub(crate) const CONNECTIONS_MAX: u32 = 4;
@@ -104,23 +106,19 @@ pub(crate) fn is_lost(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Maps an error that has no code of the database.
-pub(crate) fn explain(op: &'static str, label: &str, error: sqlx::Error) -> Error {
-    let what = label.to_owned();
-    let kind = match &error {
+/// Returns the class of an error that has no code of the database; `form` is the form of a URL.
+pub(crate) const fn class(error: &sqlx::Error, form: &'static str) -> Class {
+    match error {
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::RowNotFound => {
-            ErrorKind::Corrupt { what }
+            Class::Corrupt
         }
-        sqlx::Error::PoolClosed => ErrorKind::Closed { what },
-        sqlx::Error::Configuration(_) => {
-            ErrorKind::Invalid { what: format!("{label} cannot be reached as the URL says") }
-        }
+        sqlx::Error::PoolClosed => Class::Closed,
+        sqlx::Error::Configuration(_) => Class::BadUrl(form),
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
         | sqlx::Error::Protocol(_)
         | sqlx::Error::PoolTimedOut
-        | sqlx::Error::WorkerCrashed => ErrorKind::Unavailable { what },
-        _ => ErrorKind::Internal { what: format!("{label} refused a statement") },
-    };
-    Error::new(op, kind).with_source(error)
+        | sqlx::Error::WorkerCrashed => Class::Unavailable,
+        _ => Class::Internal,
+    }
 }

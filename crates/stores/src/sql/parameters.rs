@@ -3,24 +3,24 @@
 
 use std::str::FromStr;
 
-use snowmint_coord::ErrorKind;
+use snowmint_coord::{Error, Result};
 
 /// Rejects an unknown parameter, and a value that the driver (`O`) cannot parse. Text that may be a
 /// part of a password is not shown.
 ///
 /// # Errors
 /// `Invalid`, with the parameter or the list of known ones.
-pub(crate) fn check<O: FromStr>(url: &str, label: &str, known: &[&str]) -> Result<(), ErrorKind> {
-    let invalid = |what: String| Err(ErrorKind::Invalid { what: format!("{label}: {what}") });
+pub(crate) fn check<O: FromStr>(url: &str, label: &str, known: &[&str]) -> Result<()> {
     if url.contains('#') {
-        return invalid("a # in the URL must be percent-encoded, as %23".into());
+        return Err(Error::invalid(format!(
+            "{label}: # in the URL must be percent-encoded; write %23"
+        )));
     }
     let Some((place, parameters)) = url.split_once('?') else { return Ok(()) };
     if parameters.contains('@') {
-        return invalid(
-            "a ? in a password must be percent-encoded, as %3F, and an @ in a parameter, as %40"
-                .into(),
-        );
+        return Err(Error::invalid(format!(
+            "{label}: ? in a password or @ in a parameter must be percent-encoded; write %3F or %40"
+        )));
     }
     let scheme = place.split(':').next().unwrap_or_default();
     for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
@@ -32,11 +32,15 @@ pub(crate) fn check<O: FromStr>(url: &str, label: &str, known: &[&str]) -> Resul
         };
         if !known.contains(&kind) {
             let known = known.join(", ");
-            return invalid(format!("the URL has no parameter {name}: there are {known}"));
+            return Err(Error::invalid(format!(
+                "{label}: unknown URL parameter {name:?}; use {known}"
+            )));
         }
         // Parsed alone, so that an error is due to this parameter.
         if value.is_empty() || O::from_str(&format!("{scheme}://localhost/?{parameter}")).is_err() {
-            return invalid(format!("the value of the URL's parameter {name} is not possible"));
+            return Err(Error::invalid(format!(
+                "{label}: invalid value of URL parameter {name:?}; correct it"
+            )));
         }
     }
     Ok(())

@@ -29,7 +29,7 @@ impl<S: Session> Rows for Tx<S> {
     }
 
     fn check_server(&self) -> Result<(), Error> {
-        self.misplaced.clone().map_or(Ok(()), |kind| Err(kind.into()))
+        self.misplaced.clone().map_or(Ok(()), Err)
     }
 
     async fn members(&mut self) -> Done<Vec<MemberRow>> {
@@ -155,7 +155,7 @@ impl<S: Session> Rows for Tx<S> {
 
     async fn accept(&mut self, identity: StoreIdentity) -> Done<()> {
         let counted = self.fetch_one(counted_changes(S::INTEGER), Vec::new()).await?;
-        let counted = counted.ok_or_else(|| damaged("no count of changes"))?.changes()?;
+        let counted = counted.ok_or_else(|| damaged("write count is missing"))?.changes()?;
         self.run("UPDATE snowmint_store SET row_changes = ?", vec![Value::Integer(counted)])
             .await?;
         self.row_changes = 0;

@@ -6,8 +6,8 @@
 //! ([`Failover::Synchronous`]), an equal system is enough, and the new value is stored from then
 //! on. A server that does not report its identity is not compared.
 
-use snowmint_coord::ErrorKind;
 use snowmint_coord::verbs::Access;
+use snowmint_coord::{Error, Result};
 
 use super::parameters;
 
@@ -29,14 +29,17 @@ impl Failover {
     ///
     /// # Errors
     /// `Invalid` for an unknown value.
-    pub(crate) fn of_url(url: &str, label: &str) -> Result<(Self, String), ErrorKind> {
+    pub(crate) fn of_url(url: &str, label: &str) -> Result<(Self, String)> {
         let (said, url) = parameters::take(url, PARAMETER);
         let failover = match said.as_deref() {
             None => Self::Lossy,
             Some(SYNCHRONOUS) => Self::Synchronous,
+            // The value is not checked yet, and may be the end of a password.
             Some(_) => {
-                let what = format!("{label}: {PARAMETER} is {SYNCHRONOUS}, or not there");
-                return Err(ErrorKind::Invalid { what });
+                return Err(Error::invalid(format!(
+                    "{label}: value of URL parameter {PARAMETER} is unknown; write {SYNCHRONOUS} \
+                     or leave it out"
+                )));
             }
         };
         Ok((failover, url))
@@ -63,7 +66,7 @@ impl Server {
         access: Access,
         failover: Failover,
         label: &str,
-    ) -> Result<Option<String>, ErrorKind> {
+    ) -> Result<Option<String>> {
         let Some(found) = self.found else { return Ok(None) };
         match self.kept {
             None => Ok(Some(found)),
@@ -72,11 +75,10 @@ impl Server {
             Some(kept) if failover == Failover::Synchronous && system(&kept) == system(&found) => {
                 Ok(Some(found))
             }
-            Some(kept) => Err(ErrorKind::OtherStore {
-                witness: format!("what {label} keeps"),
-                expected: format!("server {kept}"),
-                found: format!("server {found}"),
-            }),
+            Some(kept) => Err(Error::store_mismatch(format!(
+                "{label} is server {found}, but its data belongs to server {kept}; to use it, move \
+                 it forward (snowmint worker fast-forward)"
+            ))),
         }
     }
 }
@@ -125,7 +127,7 @@ mod tests {
             (Some("7/1"), Some("8/1"), Forward, Synchronous, keep("8/1")),
         ] {
             let checked = server(kept, found).check(access, failover, "the store");
-            let checked = checked.map_err(|kind| kind.code());
+            let checked = checked.map_err(|error| error.kind().code());
             assert_eq!(checked, expected, "{kept:?} {found:?} {access:?} {failover:?}");
         }
     }
@@ -145,6 +147,6 @@ mod tests {
             assert_eq!(Failover::of_url(url, "it").unwrap(), (failover, rest.to_owned()));
         }
         let refused = Failover::of_url("mysql://b/c?failover=never", "it").unwrap_err();
-        assert_eq!(refused.code(), "invalid");
+        assert_eq!(refused.kind().code(), "invalid");
     }
 }

@@ -47,7 +47,7 @@ impl<S: Session> Tx<S> {
             "never" => Reuse::Never,
             "recycle" => Reuse::Recycle,
             "ordered" => Reuse::Ordered,
-            other => return Err(damaged(format!("{other:?} as a reuse rule"))),
+            other => return Err(damaged(format!("reuse rule is {other:?}, unknown"))),
         };
         Ok(Some((Pool { name: name.into(), slots, group, reuse }, row.number()?)))
     }

@@ -55,7 +55,7 @@ fn definition(mut row: Values) -> Done<Definition> {
         "enabled" => SourceState::Enabled,
         "disabled" => SourceState::Disabled,
         "deleted" => SourceState::Deleted,
-        other => return Err(damaged(format!("{other:?} as the state of a source"))),
+        other => return Err(damaged(format!("source state is {other:?}, unknown"))),
     };
     let segment = SegmentRow { mark: row.mark()?, floor: row.mark()?, version: row.number()? };
     Ok(Definition { name, spec, identity, version, state, segment })

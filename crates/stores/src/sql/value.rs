@@ -1,7 +1,7 @@
 //! Conversion of values to and from rows.
 
 use snowmint_coord::verbs::Failure;
-use snowmint_coord::{ErrorKind, Incarnation, Mark, Term};
+use snowmint_coord::{Error, Incarnation, Mark, Term};
 use snowmint_core::UnixMillis;
 
 use sqlx::query::Query;
@@ -28,9 +28,10 @@ impl Value {
     /// Returns a number that must be stored exactly: columns have 63 bits and a sign.
     pub(crate) fn exact(what: &str, value: u64) -> Done<Self> {
         i64::try_from(value).map(Self::Integer).map_err(|_| {
-            Failure::from(ErrorKind::Invalid {
-                what: format!("{what} {value} is above {}, the highest that can be kept", i64::MAX),
-            })
+            Failure::from(Error::invalid(format!(
+                "{what} {value} is above {}, the maximum of this store; use a lower one",
+                i64::MAX
+            )))
         })
     }
 
@@ -57,14 +58,14 @@ impl Values {
     fn integer(&mut self) -> Done<i64> {
         match self.0.next() {
             Some(Value::Integer(value)) => Ok(value),
-            other => Err(damaged(format!("{other:?} where a number should be"))),
+            other => Err(damaged(format!("column has {other:?}, expected a number"))),
         }
     }
 
     pub(crate) fn text(&mut self) -> Done<String> {
         match self.0.next() {
             Some(Value::Text(text)) => Ok(text),
-            other => Err(damaged(format!("{other:?} where a text should be"))),
+            other => Err(damaged(format!("column has {other:?}, expected a text"))),
         }
     }
 
@@ -72,18 +73,19 @@ impl Values {
         match self.0.next() {
             Some(Value::Null) => Ok(None),
             Some(Value::Text(text)) => Ok(Some(text)),
-            other => Err(damaged(format!("{other:?} where a text should be"))),
+            other => Err(damaged(format!("column has {other:?}, expected a text"))),
         }
     }
 
     pub(crate) fn number(&mut self) -> Done<u64> {
         let value = self.integer()?;
-        u64::try_from(value).map_err(|_| damaged(format!("{value} where no sign can be")))
+        u64::try_from(value).map_err(|_| damaged(format!("column has {value}, expected 0 or more")))
     }
 
     pub(super) fn small(&mut self) -> Done<u32> {
         let value = self.integer()?;
-        u32::try_from(value).map_err(|_| damaged(format!("{value} where 32 bits should be")))
+        u32::try_from(value)
+            .map_err(|_| damaged(format!("column has {value}, maximum {}", u32::MAX)))
     }
 
     pub(super) fn bits(&mut self) -> Done<u64> {
@@ -117,7 +119,8 @@ impl Values {
 }
 
 fn parsed(text: &str) -> Done<Incarnation> {
-    text.parse().map_err(|_| damaged(format!("{text:?} where an incarnation should be")))
+    text.parse()
+        .map_err(|_| damaged(format!("column has {text:?}, expected 32 hexadecimal digits")))
 }
 
 /// Returns a statement with its values bound.

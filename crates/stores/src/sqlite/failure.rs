@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use snowmint_coord::{Error, ErrorKind, Retry};
+use snowmint_coord::{Error, Retry};
 
 use super::file::BUSY_TIMEOUT_MS;
+use crate::failure::Class;
 
 /// Time after which a caller that found the file busy may try again, in milliseconds.
 const BUSY_RETRY_MS: u64 = 20;
@@ -20,30 +21,34 @@ fn primary_code(error: &sqlx::Error) -> Option<u32> {
 }
 
 /// Maps SQLite's error to an error of the domain.
-pub(super) fn explain(op: &'static str, path: &Path, error: sqlx::Error) -> Error {
-    let what = path.display().to_string();
-    let kind = match (&error, primary_code(&error)) {
-        (_, Some(5 | 6)) => {
-            let what = format!("{what}, kept busy by other writers for {BUSY_TIMEOUT_MS} ms,");
-            return Error::new(op, ErrorKind::Unavailable { what })
-                .with_retry(Retry::AfterMs(BUSY_RETRY_MS))
-                .with_source(error);
-        }
+pub(super) fn explain(path: &Path, error: sqlx::Error) -> Error {
+    let explained = if is_busy(&error) {
+        Error::unavailable(format!(
+            "{path:?} was locked by other writers for {BUSY_TIMEOUT_MS} ms; retry"
+        ))
+        .with_retry(Retry::AfterMs(BUSY_RETRY_MS))
+    } else {
+        class(&error).of_store(&format!("{path:?}"))
+    };
+    explained.with_source(error)
+}
+
+fn class(error: &sqlx::Error) -> Class {
+    match (error, primary_code(error)) {
         // PERM, READONLY, CANTOPEN, AUTH.
-        (_, Some(3 | 8 | 14 | 23)) => ErrorKind::Unwritable { what },
-        (_, Some(13)) => ErrorKind::StorageFull { what },
+        (_, Some(3 | 8 | 14 | 23)) => Class::ReadOnly,
+        (_, Some(13)) => Class::StorageFull,
         // CORRUPT, NOTADB; and values of an unexpected type.
         (_, Some(11 | 26))
         | (
             sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::RowNotFound,
             _,
-        ) => ErrorKind::Corrupt { what },
+        ) => Class::Corrupt,
         // NOMEM, INTERRUPT, IOERR, PROTOCOL; and a lost connection.
         (_, Some(7 | 9 | 10 | 15))
         | (sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed | sqlx::Error::PoolClosed, _) => {
-            ErrorKind::Unavailable { what }
+            Class::Unavailable
         }
-        _ => ErrorKind::Internal { what: format!("SQLite refused a statement on {what}") },
-    };
-    Error::new(op, kind).with_source(error)
+        _ => Class::Internal,
+    }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use snowmint_coord::verbs::{Access, Backend, Failure, Seen};
 use snowmint_coord::{
-    BootTimer, Capabilities, Error, ErrorKind, Extend, Home, Incarnation, Presence, Result, Timer,
-    private, random,
+    BootTimer, Capabilities, Error, Extend, Home, Incarnation, Presence, Result, Timer, private,
+    random,
 };
 use snowmint_core::UnixMillis;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
@@ -19,7 +19,7 @@ use super::at_once::{EXTEND, RENEW};
 use super::failure::{explain, is_busy};
 use super::schema;
 use super::session::{Answer, SqliteSession, went_back};
-use crate::OPEN;
+use crate::failure::Class;
 use crate::sql::{Opening, Tx, Value, extending};
 
 /// Longest wait of one statement for the writers of other processes, in milliseconds.
@@ -63,9 +63,10 @@ fn refuse_forked() -> Result<()> {
     if FIRST.get_or_init(|| here).is_here() {
         return Ok(());
     }
-    let what = "SQLite in a process that was forked from one that has used it: start the child as a \
-                program (exec), or fork before a store is opened";
-    Err(Error::new(OPEN, ErrorKind::Unsupported { what: what.into() }))
+    Err(Error::unsupported(
+        "SQLite was used before a fork; start the child as a program (exec), or fork before \
+         opening a store",
+    ))
 }
 
 impl File {
@@ -89,7 +90,7 @@ impl File {
                 Err(error) => error.kind() == std::io::ErrorKind::NotFound,
             };
             if is_none {
-                return Err(Error::new(OPEN, crate::not_made(&path.display().to_string())));
+                return Err(crate::not_made(&path.display().to_string()));
             }
             How::Look
         };
@@ -104,7 +105,7 @@ impl File {
                 }
                 Err(failure) => {
                     let label = path.display().to_string();
-                    return Err(failure.into_error(&label, |error| explain(OPEN, &path, error)));
+                    return Err(failure.into_error(&label, |error| explain(&path, error)));
                 }
             }
         };
@@ -134,7 +135,7 @@ impl File {
         let mut state = Arc::clone(&self.state).lock_owned().await;
         match &*state {
             State::Closed => {
-                return Err(Failure::from(ErrorKind::Closed { what: self.label() }));
+                return Err(Failure::from(Class::Closed.of_store(&self.label())));
             }
             // A write now would be lost with a file that was replaced or removed. Stale rows are
             // read again, since an operator may have moved them forward.
@@ -148,8 +149,10 @@ impl File {
         if matches!(*state, State::Broken) {
             // Opening would return no better reason, and a new file would forget everything.
             if !self.path.exists() {
-                let what = format!("{} (the file is gone)", self.label());
-                return Err(Failure::from(ErrorKind::Unavailable { what }));
+                return Err(Failure::from(Error::unavailable(format!(
+                    "store file {:?} is gone; put it back (a new one would repeat IDs)",
+                    self.path
+                ))));
             }
             tracing::warn!(file = %self.path.display(), "opening the store's file again");
             *state = State::Open(Live::open(self.path.clone(), self.pages_max, How::Again).await?);
@@ -227,14 +230,14 @@ impl Backend for File {
     }
 
     fn explain(&self, error: sqlx::Error) -> Error {
-        explain("", &self.path, error)
+        explain(&self.path, error)
     }
 
     async fn close(&self) -> Result<()> {
         let mut state = self.state.lock().await;
         match std::mem::replace(&mut *state, State::Closed) {
             State::Open(live) => {
-                live.connection.close().await.map_err(|error| explain("close", &self.path, error))
+                live.connection.close().await.map_err(|error| explain(&self.path, error))
             }
             State::Broken | State::Closed => Ok(()),
         }
@@ -271,7 +274,9 @@ impl Live {
                 .map_err(Failure::Backend)?;
             match check.try_get(0).map_err(Failure::Backend)? {
                 "ok" => {}
-                found => return Err(Failure::Damaged(found.to_owned())),
+                found => {
+                    return Err(Failure::Damaged(format!("integrity check reports {found:?}")));
+                }
             }
             let label = path.display().to_string();
             match how {
@@ -331,17 +336,16 @@ impl FileId {
 
 /// Returns the path from the root, so that a change of the working directory has no effect.
 fn absolute(path: &Path) -> Result<PathBuf> {
-    let shown = path.display();
     if path.to_str().is_none_or(|text| text.is_empty() || text.contains('\0')) {
-        let what = format!("{shown:?} is no path of a SQLite file; write sqlite:PATH");
-        return Err(Error::invalid_op(OPEN, what));
+        return Err(Error::invalid(format!(
+            "SQLite path {path:?} is empty, not UTF-8, or has a zero byte; write sqlite:PATH"
+        )));
     }
     if path.as_os_str() == ":memory:" {
-        let what = "SQLite in memory keeps nothing; the URL of a store in memory is memory:";
-        return Err(Error::invalid_op(OPEN, what));
+        return Err(Error::invalid("SQLite :memory: stores nothing; write memory:"));
     }
     std::path::absolute(path).map_err(|error| {
-        let what = format!("{shown:?} is no path of a SQLite file");
-        Error::invalid_op(OPEN, what).with_source(error)
+        Error::invalid(format!("SQLite path {path:?} cannot be made absolute; write sqlite:PATH"))
+            .with_source(error)
     })
 }

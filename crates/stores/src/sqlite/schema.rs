@@ -105,7 +105,7 @@ pub(super) async fn prepare(
     // A connection that is dropped in the middle rolls back.
     sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await.map_err(Failure::Backend)?;
     let found = version(connection).await?;
-    for step in missing(path, found, steps).map_err(Failure::from)? {
+    for step in missing(path, found, steps)? {
         for statement in *step {
             sqlx::query(*statement).execute(&mut *connection).await.map_err(Failure::Backend)?;
         }

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use async_trait::async_trait;
-use snowmint_coord::ErrorKind;
+use snowmint_coord::Error;
 use snowmint_coord::verbs::Failure;
 use sqlx::Sqlite;
 use sqlx::query::Query;
@@ -102,9 +102,6 @@ impl Session for SqliteSession {
 
 /// Returns the error for a file with rows older than its store's row.
 pub(super) fn went_back(label: &str, (seen, found): (u64, u64)) -> Failure<sqlx::Error> {
-    Failure::from(ErrorKind::StoreWentBack {
-        witness: format!("the number of changes to rows of {label}"),
-        seen,
-        found,
-    })
+    let evidence = format!("change count of the rows of {label}");
+    Failure::from(Error::store_rolled_back(evidence, seen, found))
 }

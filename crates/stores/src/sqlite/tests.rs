@@ -215,7 +215,7 @@ async fn an_older_server_goes_on_while_a_newer_one_brings_the_file_forward() {
     // No older process can start any more; a running one continues until it is stopped.
     let refused = open(&folder.file(), "default", Settings::default()).await.unwrap_err();
     assert_eq!(refused.kind().code(), "unsupported");
-    for part in ["version 4", "newer Snowmint", "versions up to 3", "ids.db"] {
+    for part in ["version 4", "maximum 3", "update this program", "ids.db"] {
         assert!(refused.to_string().contains(part), "{part}: {refused}");
     }
     // The newer version's steps left the older version's rows unchanged.

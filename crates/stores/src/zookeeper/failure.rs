@@ -1,13 +1,25 @@
 //! Mapping of ZooKeeper's errors to errors of the domain.
 
-use snowmint_coord::verbs::emptied;
-use snowmint_coord::{Error as CoordError, ErrorKind};
+use snowmint_coord::Error as CoordError;
 use zookeeper_client::Error;
 
+use super::FORM;
+use crate::failure::Class;
+
 /// Maps ZooKeeper's error to an error of the domain.
-pub(super) fn explain(op: &'static str, label: &str, error: Error) -> CoordError {
-    let what = label.to_owned();
-    let kind = match &error {
+pub(super) fn explain(label: &str, error: Error) -> CoordError {
+    let explained = match &error {
+        Error::NoNode => CoordError::store_mismatch(format!(
+            "{label} has lost a node that always exists; restore it, or move the new store forward \
+             (snowmint worker fast-forward)"
+        )),
+        error => class(error).of_store(label),
+    };
+    explained.with_source(error)
+}
+
+const fn class(error: &Error) -> Class {
+    match error {
         Error::NoHosts
         | Error::Timeout
         | Error::ConnectionLoss
@@ -17,17 +29,12 @@ pub(super) fn explain(op: &'static str, label: &str, error: Error) -> CoordError
         | Error::Throttled
         | Error::NotReadOnly
         // The operating system's error of a connection.
-        | Error::Custom(_) => ErrorKind::Unavailable { what },
-        Error::NoAuth => ErrorKind::NoRight { what },
-        Error::AuthFailed => {
-            ErrorKind::Invalid { what: format!("{label} refuses this user or password") }
-        }
-        Error::QuotaExceeded => ErrorKind::StorageFull { what },
-        Error::BadArguments(why) => ErrorKind::Invalid { what: format!("{label}: {why}") },
-        Error::NoNode => {
-            return emptied(label, "a node that is always there is gone").with_source(error);
-        }
-        _ => ErrorKind::Internal { what: format!("{label} refused a request") },
-    };
-    CoordError::new(op, kind).with_source(error)
+        | Error::Custom(_) => Class::Unavailable,
+        Error::NoAuth => Class::PermissionDenied,
+        Error::AuthFailed => Class::Credentials,
+        Error::QuotaExceeded => Class::StorageFull,
+        // The source names the part of the URL.
+        Error::BadArguments(_) => Class::BadUrl(FORM),
+        _ => Class::Internal,
+    }
 }

@@ -41,18 +41,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use snowmint_coord::verbs::{Failure, StoreOver};
-use snowmint_coord::{
-    Capabilities, ClockOf, Error as CoordError, ErrorKind, PresenceBy, Result, Store,
-};
+use snowmint_coord::{Capabilities, ClockOf, Error as CoordError, PresenceBy, Result, Store};
 use zookeeper_client::{
     Acls, Client, CreateMode, CreateOptions, Error, MultiReadResult, MultiWriteError,
     MultiWriteResult, MultiWriter, Stat,
 };
 
+use crate::Settings;
 use crate::keyed::name::WRITES;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::place::Place;
-use crate::{OPEN, Settings};
 use failure::explain;
 pub(crate) use link::{Link, within};
 use path::path;
@@ -110,15 +108,10 @@ impl std::fmt::Debug for Zookeeper {
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
     let label = crate::label("ZooKeeper", url);
-    let place = Place::parse(url, PORT, &label, FORM).and_then(|place| {
-        if place.parameters.is_empty() {
-            return Ok(place);
-        }
-        Err(ErrorKind::Invalid {
-            what: format!("{label}: no parameters are known; a URL is {FORM}"),
-        })
-    });
-    let place = place?;
+    let place = Place::parse(url, PORT, &label, FORM)?;
+    if !place.parameters.is_empty() {
+        return Err(CoordError::invalid(format!("{label}: URL takes no parameters; write {FORM}")));
+    }
     let keys = Zookeeper {
         link: Link::new(&place),
         namespace: namespace.into(),
@@ -133,7 +126,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
             Error::Timeout | Error::NoHosts => Some(keys.link.why_none().await),
             _ => None,
         };
-        let refused = explain(OPEN, &keys.label, error);
+        let refused = explain(&keys.label, error);
         return Err(match why {
             Some(why) => refused.with_source(why),
             None => refused,
@@ -142,7 +135,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
     if settings.make {
         let prepared = keys.prepare().await;
         prepared.map_err(|failure| {
-            failure.into_error(&keys.label, |error| explain(OPEN, &keys.label, error))
+            failure.into_error(&keys.label, |error| explain(&keys.label, error))
         })?;
     }
     Ok(Arc::new(StoreOver::over(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
@@ -261,7 +254,7 @@ impl Zookeeper {
                 }
                 MultiReadResult::Error { err: Error::NoNode } => {}
                 MultiReadResult::Error { err } => return Err(Failure::Backend(err)),
-                _ => return Err(Failure::Damaged("a reply of another kind".into())),
+                _ => return Err(Failure::Damaged("reply has an unexpected kind".into())),
             }
         }
         Ok(entries)
@@ -270,7 +263,7 @@ impl Zookeeper {
 
 fn entry(key: &str, data: Vec<u8>, stat: Stat) -> Answer<Entry> {
     let value = String::from_utf8(data)
-        .map_err(|_| Failure::Damaged(format!("the value of key {key} is no text")))?;
+        .map_err(|_| Failure::Damaged(format!("value of key {key:?} is not UTF-8")))?;
     let version = entry_version(stat.version);
     Ok(Entry { key: key.into(), value, version, written: number(stat.mzxid)? })
 }
@@ -293,7 +286,8 @@ fn version(of_entry: u64) -> i32 {
 }
 
 fn number(zxid: i64) -> Answer<u64> {
-    u64::try_from(zxid).map_err(|_| Failure::Damaged(format!("the transaction {zxid}")))
+    u64::try_from(zxid)
+        .map_err(|_| Failure::Damaged(format!("transaction ID is {zxid}, expected 0 or more")))
 }
 
 /// Accepts a node that was deleted already.
@@ -432,7 +426,7 @@ impl Keys for Zookeeper {
     }
 
     fn explain(&self, error: Error) -> CoordError {
-        explain("", &self.label, error)
+        explain(&self.label, error)
     }
 
     fn closed(&self) -> &AtomicBool {

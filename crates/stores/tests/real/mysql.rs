@@ -156,6 +156,6 @@ async fn a_user_needs_a_password_and_little_else_with_and_without_tls() {
     let refused = snowmint_stores::open(&plain, "default").await.unwrap_err();
     assert_eq!(refused.kind().code(), "invalid", "{refused:?}");
     // MariaDB does not report the reason.
-    let told = refused.to_string().contains("without TLS");
+    let told = refused.to_string().contains("requires TLS");
     assert_eq!(told, server.name() == "MySQL", "{refused}");
 }

@@ -74,7 +74,7 @@ async fn a_log_that_redis_has_begun_counts_once_it_is_written() {
     // Simulates a large store: a second for each key.
     crate::redis::tell(&server, "CONFIG SET rdb-key-save-delay 1000000").await;
     crate::redis::tell(&server, "CONFIG SET appendonly yes").await;
-    unsafe_for("until its log is first written").await;
+    unsafe_for("first append-only file").await;
     let begun = BootTimer.elapsed();
     while let Err(refused) = store.renew(incarnation, presence, NOW).await {
         assert_eq!(refused.kind().code(), "unsafe_store", "{refused}");
