@@ -15,7 +15,6 @@ use super::numbers::{END, HIGHEST_MAX, RENAMED, Shape, Standing};
 use super::tables::{Step, Tables};
 use crate::sql::Value;
 
-const OP: &str = "draw";
 /// Prefixes of upstream names, as in `leaf+mysql://…`.
 const PEERS: [(&str, Peer); 3] =
     [("leaf", Peer::Leaf), ("tinyid", Peer::Tinyid), ("cosid", Peer::Cosid)];
@@ -60,9 +59,11 @@ impl Shared {
     pub fn named(text: &str) -> Result<Self> {
         let (system, url) = text.split_once('+').unwrap_or_default();
         let Some((_, peer)) = PEERS.into_iter().find(|(name, _)| *name == system) else {
-            let what = "an origin is SYSTEM+URL, and SYSTEM leaf, tinyid or cosid, such as \
-                        leaf+mysql://USER:PASSWORD@HOST/DATABASE";
-            return Err(Error::invalid_op("open origin", what));
+            // The text is not shown: a password may have a plus sign.
+            return Err(Error::invalid(
+                "upstream is not SYSTEM+URL; write leaf, tinyid or cosid, then +URL, as \
+                 leaf+mysql://USER:PASSWORD@HOST/DATABASE",
+            ));
         };
         Self::open(peer, url)
     }
@@ -87,7 +88,7 @@ impl Shared {
             let mut step = self.tables.begin(Access::Write).await?;
             let highest = match row(&mut step, shape, key).await? {
                 Standing::At(numbers) => Some(numbers.highest),
-                Standing::Senseless(why) => return Err(senseless(key, &why)),
+                Standing::Senseless(why) => return Err(unusable(key, &why)),
                 Standing::Moved => None,
             };
             Ok(Frozen { step, shape, key: key.to_owned(), highest })
@@ -128,28 +129,45 @@ impl<'t> Frozen<'t> {
 #[async_trait]
 impl Origin for Shared {
     async fn draw(&self, key: &str, length: u64) -> Result<Within> {
+        self.allocate(key, length).await.map_err(|error| match error.kind() {
+            ErrorKind::Conflict { .. }
+            | ErrorKind::Exhausted { .. }
+            | ErrorKind::Unavailable { .. } => error,
+            // Callers of a source can neither know nor change what is wrong with its upstream.
+            _ => Error::unavailable(error.message().into_owned())
+                .with_retry(error.retry())
+                .with_source(error),
+        })
+    }
+}
+
+impl Shared {
+    async fn allocate(&self, key: &str, length: u64) -> Result<Within> {
         let shape = self.peer.shape();
         let mut step = self.tables.begin(Access::Write).await?;
         let numbers = match row(&mut step, shape, key).await? {
             Standing::At(numbers) if numbers.increment == 1 => numbers,
             Standing::At(_) => {
-                return Err(senseless(key, "its numbers are a stripe, which cannot be drawn here"));
+                return Err(Error::invalid(format!(
+                    "key {key:?} of the legacy database has a stripe, which cannot be shared; cut \
+                     it over first"
+                )));
             }
-            Standing::Senseless(why) => return Err(senseless(key, &why)),
+            Standing::Senseless(why) => return Err(unusable(key, &why)),
             Standing::Moved => {
-                let kind = ErrorKind::Conflict {
-                    what: format!("key {key:?} was cut over; read the catalog again"),
-                    stored: "a source with numbers of its own".into(),
-                    wanted: "one that draws".into(),
-                };
-                return Err(Error::new(OP, kind));
+                return Err(Error::conflict(format!(
+                    "key {key:?} of the legacy database was cut over; read the catalog again"
+                )));
             }
         };
         let first = numbers.highest.saturating_add(1);
         let end = first.saturating_add(length);
         if end > HIGHEST_MAX {
-            let what = format!("key {key:?} of {}", self.tables.label);
-            return Err(Error::new(OP, ErrorKind::Exhausted { what, limit: HIGHEST_MAX }));
+            return Err(Error::exhausted(format!(
+                "key {key:?} of legacy database {} has no numbers left, maximum {HIGHEST_MAX}; \
+                 define another source",
+                self.tables.label
+            )));
         }
         let after = if shape.mark_is_taken { end.saturating_sub(1) } else { end };
         let Shape { table, key: column, mark, version, .. } = shape;
@@ -171,10 +189,14 @@ async fn row(step: &mut Step<'_>, shape: &Shape, key: &str) -> Result<Standing> 
             return Ok(shape.read(row).standing);
         }
     }
-    let what = format!("key {key:?} in {} of the other system", shape.table);
-    Err(Error::new(OP, ErrorKind::NotFound { what }))
+    Err(Error::not_found(format!(
+        "table {} of the legacy database has no key {key:?}; correct the source's upstream",
+        shape.table
+    )))
 }
 
-fn senseless(key: &str, why: &str) -> Error {
-    Error::invalid_op(OP, format!("key {key:?} of the other system: {why}"))
+fn unusable(key: &str, why: &str) -> Error {
+    Error::invalid(format!(
+        "key {key:?} of the legacy database is unusable: {why}; correct its row"
+    ))
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use snowmint_coord::{
-    BootTimer, Node, NodeSettings, Origins, Parts, Source, SourceSpec, Store, Timer as _, Values,
+    BootTimer, Node, NodeSettings, Origin as _, Origins, Parts, Retry, Source, SourceSpec, Store,
+    Timer as _, Values,
 };
 use snowmint_stores::foreign::{Peer, Shared};
 use snowmint_testkit::servers::Mysql;
@@ -183,6 +184,25 @@ async fn tinyid_and_we_draw_from_one_table_until_it_is_cut_over() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn cosid_and_we_draw_from_one_table_until_it_is_cut_over() {
     both_serve(Peer::Cosid).await;
+}
+
+/// Callers of the source did nothing wrong.
+#[tokio::test]
+async fn unusable_row_of_an_upstream_is_unavailable() {
+    let server = Mysql::start(&[]);
+    server.run(TABLES);
+    server.run("UPDATE tiny_id_info SET delta = 2; UPDATE cosid SET last_max_id = -1;");
+    for (peer, key, part) in [
+        (Peer::Leaf, "bills", "no key \"bills\""),
+        (Peer::Tinyid, "orders", "has a stripe"),
+        (Peer::Cosid, "orders", "last_max_id = -1 is negative"),
+    ] {
+        let shared = Shared::open(peer, &server.url()).unwrap();
+        let refused = shared.draw(key, 10).await.unwrap_err();
+        assert_eq!(refused.kind().code(), "unavailable", "{refused:?}");
+        assert_eq!(refused.retry(), Retry::Never, "{refused:?}");
+        assert!(refused.to_string().contains(part), "{part}: {refused}");
+    }
 }
 
 #[tokio::test]
