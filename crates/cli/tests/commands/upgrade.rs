@@ -51,11 +51,11 @@ fn an_older_server_stops_at_its_window_when_a_newer_one_has_come_and_goes_on_whe
     cli(&["HSET", KEY, "store", &newer]);
     until("it says that a newer one has come", || {
         let Ran { out, code, .. } = health();
-        code == 1 && out.contains("newer Snowmint")
+        code == 1 && out.contains("update this program")
     });
     let refused: Ran = server_at("another").output().unwrap().into();
     assert_eq!(refused.code, 2, "{}", refused.err);
-    assert!(refused.err.contains("newer Snowmint"), "{}", refused.err);
+    assert!(refused.err.contains("update this program"), "{}", refused.err);
 
     // The old rows return, as after a restore or the newer version's downgrade.
     cli(&["HSET", KEY, "store", &record]);

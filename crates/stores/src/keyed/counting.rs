@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 
 use snowmint_coord::segment::SegmentRow;
 use snowmint_coord::verbs::{Failure, NamespaceRow, Seen};
-use snowmint_coord::{ErrorKind, Reserve, Segment};
+use snowmint_coord::{Error, Reserve, Segment};
 use snowmint_core::UnixMillis;
 
 use super::record::{Record as _, StoreRecord, before_mark};
@@ -152,10 +152,10 @@ fn agreed<E>(
         }
         (Err(refused), None) => Err(Failure::from(refused)),
         (decided, taken) => {
-            let what = format!(
-                "the server counted {taken:?} where the rule says {decided:?}, of {reserve:?} on {row:?}"
-            );
-            Err(Failure::from(ErrorKind::Internal { what }))
+            Err(Failure::from(Error::internal(format!(
+                "internal error: server counted {taken:?}, the rule gives {decided:?} ({reserve:?} \
+                 on {row:?}); please report it"
+            ))))
         }
     }
 }

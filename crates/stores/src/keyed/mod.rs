@@ -32,10 +32,11 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use snowmint_coord::verbs::{Access, Backend, Extends, Failure, NamespaceRow, RunVerb as _, Seen};
 use snowmint_coord::{
-    BootTimer, Capabilities, Error, ErrorKind, Extend, Reserve, Result, Segment, Timer, random,
+    BootTimer, Capabilities, Error, Extend, Reserve, Result, Segment, Timer, random,
 };
 use snowmint_core::UnixMillis;
 
+use crate::failure::Class;
 use counting::KnownStore;
 pub use counting::{Counted, Looked, Question, Taken};
 use known::Known;
@@ -185,7 +186,7 @@ pub trait Keys: fmt::Debug + Send + Sync + 'static {
     /// Rejects a call on a closed handle.
     fn check_open(&self) -> Result<(), Failure<Self::Error>> {
         if self.closed().load(Ordering::SeqCst) {
-            return Err(Failure::from(ErrorKind::Closed { what: self.label() }));
+            return Err(Failure::from(Class::Closed.of_store(&self.label())));
         }
         Ok(())
     }

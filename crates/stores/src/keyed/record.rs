@@ -7,8 +7,7 @@ use snowmint_coord::pool::Ground;
 use snowmint_coord::segment::SegmentRow;
 use snowmint_coord::verbs::NamespaceRow;
 use snowmint_coord::{
-    Definition, ErrorKind, Incarnation, Mark, Member, Pool, Presence, Reuse, SlotRow, SourceState,
-    Term,
+    Definition, Error, Incarnation, Mark, Member, Pool, Presence, Reuse, SlotRow, SourceState, Term,
 };
 use snowmint_core::UnixMillis;
 
@@ -25,14 +24,16 @@ pub(super) trait Record: Sized {
     fn from_form(form: Self::Form) -> Option<Self>;
 
     fn write(&self) -> Result<String, Unreadable> {
-        serde_json::to_string(&self.to_form()).map_err(|error| Unreadable(error.to_string()))
+        serde_json::to_string(&self.to_form())
+            .map_err(|error| Unreadable(format!("row cannot be written as JSON: {error}")))
     }
 
     fn read(key: &str, text: &str) -> Result<Self, Unreadable> {
         let form = serde_json::from_str(text)
-            .map_err(|error| Unreadable(format!("the value of key {key}: {error}")))?;
-        Self::from_form(form)
-            .ok_or_else(|| Unreadable(format!("the value of key {key}: no such incarnation")))
+            .map_err(|error| Unreadable(format!("value of key {key:?} is unreadable: {error}")))?;
+        Self::from_form(form).ok_or_else(|| {
+            Unreadable(format!("value of key {key:?} has an invalid incarnation or status"))
+        })
     }
 }
 
@@ -93,15 +94,14 @@ impl StoreRecord {
     }
 
     /// Rejects rows in an unknown form.
-    pub(super) fn check_form(&self, label: &str) -> Result<(), ErrorKind> {
+    pub(super) fn check_form(&self, label: &str) -> Result<(), Error> {
         if self.form <= FORM {
             return Ok(());
         }
         let found = self.form;
-        let what = format!(
-            "{label} has rows of form {found}, made by a newer Snowmint; this one knows forms up to {FORM}"
-        );
-        Err(ErrorKind::Unsupported { what })
+        Err(Error::unsupported(format!(
+            "{label} has rows of form {found}, maximum {FORM}; update this program"
+        )))
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use snowmint_coord::verbs::{Access, Failure, NamespaceRow, Seen, emptied};
-use snowmint_coord::{Error, ErrorKind, StoreIdentity};
+use snowmint_coord::verbs::{Access, Failure, NamespaceRow, Seen};
+use snowmint_coord::{Error, StoreIdentity};
 use snowmint_core::UnixMillis;
 
 use super::known::{self, Known};
@@ -73,8 +73,12 @@ impl<K: Keys> Step<K> {
 
     fn with_head(keys: Arc<K>, known: Arc<Known>, head: Head, access: Access) -> Done<K, Self> {
         let Some(entry) = &head.store else {
-            let what = format!("its key {} is gone", name::STORE);
-            return Err(Failure::from(emptied(&keys.label(), &what)));
+            return Err(Failure::from(Error::store_mismatch(format!(
+                "{} has lost key {:?}; restore it, or move the new store forward (snowmint worker \
+                 fast-forward)",
+                keys.label(),
+                name::STORE
+            ))));
         };
         let mut store = StoreRecord::read(name::STORE, &entry.value)?;
         store.check_form(&keys.label())?;
@@ -264,11 +268,11 @@ impl<K: Keys> Step<K> {
         let counted = match self.keys.send(&self.batch).await? {
             Outcome::Done(counted) => counted,
             Outcome::Short(_) => {
-                let witness = format!("the number of changes in {}", self.keys.label());
+                let evidence = format!("change count of {}", self.keys.label());
                 // The rows that this step depends on are unchanged.
                 let kept = self.read.values().map(|entry| entry.written).max().unwrap_or(0);
                 let (seen, found) = (self.identity.writes, kept.saturating_add(more));
-                return Err(Failure::from(ErrorKind::StoreWentBack { witness, seen, found }));
+                return Err(Failure::from(Error::store_rolled_back(evidence, seen, found)));
             }
             Outcome::Lost => return Err(Failure::Lost),
         };
@@ -321,14 +325,13 @@ pub(super) fn check_server(label: &str, store: &StoreRecord, head: &Head) -> Res
     if is_same {
         return Ok(());
     }
-    let said = |server: &Option<String>| match server {
+    let shown = |server: &Option<String>| match server {
         Some(server) => format!("server {server}"),
-        None => "a server that keeps what it acknowledged".into(),
+        None => "a server that keeps acknowledged writes".into(),
     };
-    let kind = ErrorKind::OtherStore {
-        witness: format!("what {label} keeps"),
-        expected: said(&store.server),
-        found: said(&head.server),
-    };
-    Err(kind.into())
+    let (found, expected) = (shown(&head.server), shown(&store.server));
+    Err(Error::store_mismatch(format!(
+        "{label} is {found}, but its data belongs to {expected}; to use it, move it forward \
+         (snowmint worker fast-forward)"
+    )))
 }

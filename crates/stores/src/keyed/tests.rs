@@ -99,7 +99,7 @@ impl Keys for Contended {
     }
 
     fn explain(&self, error: Self::Error) -> Error {
-        Error::internal_op("", error.to_string())
+        match error {}
     }
 
     fn closed(&self) -> &AtomicBool {

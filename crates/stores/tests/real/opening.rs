@@ -89,7 +89,7 @@ pub(crate) async fn is_another_when_emptied(url: &str, empty: impl AsyncFnOnce()
         running.fast_forward(&FastForward::default()).await.unwrap_err(),
     ] {
         assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
-        for part in ["gone", "fast-forward"] {
+        for part in ["has lost", "restore it", "fast-forward"] {
             assert!(refused.to_string().contains(part), "{part}: {refused}");
         }
     }

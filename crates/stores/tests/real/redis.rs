@@ -192,7 +192,7 @@ async fn rows_of_a_newer_form_stop_those_who_do_not_know_it() {
         running.fast_forward(&FastForward::default()).await.unwrap_err(),
     ] {
         assert_eq!(refused.kind().code(), "unsupported", "{refused:?}");
-        for part in ["form 4", "newer Snowmint", "up to 3"] {
+        for part in ["form 4", "maximum 3", "update this program"] {
             assert!(refused.to_string().contains(part), "{part}: {refused}");
         }
     }
