@@ -159,11 +159,7 @@ fn own(url: &str, label: &str, message: Message) -> Result<Own<sqlx::MySql>> {
 }
 
 /// Returns connections that each begin with these statements.
-fn connections(
-    url: &str,
-    label: &str,
-    settings: &'static [&'static str],
-) -> Result<MySqlPool> {
+fn connections(url: &str, label: &str, settings: &'static [&'static str]) -> Result<MySqlPool> {
     parameters::check::<MySqlConnectOptions>(url, label, PARAMETERS)?;
     // The parser's message may contain the password.
     let options = MySqlConnectOptions::from_str(url)

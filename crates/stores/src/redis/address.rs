@@ -79,11 +79,7 @@ impl Address {
     }
 }
 
-fn certificates(
-    scheme: &str,
-    files: &[(&str, &str)],
-    label: &str,
-) -> Result<TlsCertificates> {
+fn certificates(scheme: &str, files: &[(&str, &str)], label: &str) -> Result<TlsCertificates> {
     let Files { ca, identity } = Files::read(scheme, files.iter().copied())?;
     // The driver uses the provider of the whole process. Without one it would set one, or panic if
     // it had two to choose from: the program must make that choice.
