@@ -289,13 +289,14 @@ pub(crate) fn others_in(dir: &Path) -> Others {
 pub(crate) fn keyrings(keys: &BTreeMap<String, Hidden>) -> Outcome<Keyrings> {
     let mut rings = Keyrings::new();
     for (number, place) in keys {
-        let wrong_name = "disguise.keys: keys have whole numbers as names, and one has another";
+        let wrong_name = "disguise.keys has a name that is not a whole number; use one as the name";
         let number: u32 = number.parse().map_err(|_| Failure::usage(wrong_name))?;
-        let refused = |why: String| Failure::usage(format!("disguise.keys.{number}: {why}"));
-        let digits = secret::at(place).map_err(refused)?;
+        let digits =
+            secret::at(&format!("disguise.keys.{number}"), place).map_err(Failure::usage)?;
         // The error must not show the key.
-        let key: KeyBytes =
-            digits.trim().parse().map_err(|error| refused(format!("it holds no key: {error}")))?;
+        let key: KeyBytes = digits.trim().parse().map_err(|error| {
+            Failure::usage(format!("disguise.keys.{number} has no key: {error}"))
+        })?;
         rings.insert(number, DisguiseKeys::new(key));
     }
     Ok(rings)

@@ -28,20 +28,19 @@ pub(crate) fn all(named: &BTreeMap<String, Hidden>) -> Outcome<Origins> {
 pub(crate) fn all(named: &BTreeMap<String, Hidden>) -> Outcome<Origins> {
     match named.keys().next() {
         None => Ok(Origins::new()),
-        Some(name) => Err(Failure::usage(format!(
-            "origins.{name}: this program was built without feature `import`"
-        ))),
+        Some(name) => {
+            Err(Failure::usage(format!("origins.{name} needs feature `import`; build with it")))
+        }
     }
 }
 
 /// Opens an upstream by name, at this `SYSTEM+URL` or at the one in this place.
 #[cfg(feature = "import")]
 pub(crate) fn table(name: &str, place: &Hidden) -> Outcome<Shared> {
-    // The error may show a password.
-    let refused = |why: String| Failure::usage(format!("origins.{name}: {why}"));
     let text = match place.is_place() {
-        true => secret::at(place).map_err(refused)?,
+        true => secret::at(&format!("origins.{name}"), place).map_err(Failure::usage)?,
         false => place.text().to_owned(),
     };
-    Shared::named(text.trim()).map_err(|error| refused(error.message().into_owned()))
+    Shared::named(text.trim())
+        .map_err(|error| Failure::usage(format!("origins.{name}: {}", error.message())))
 }

@@ -75,18 +75,19 @@ impl fmt::Debug for Hidden {
     }
 }
 
-/// Reads the secret at `file:PATH` or `env:NAME`. Errors show neither the secret nor the place,
-/// which may be a secret in a wrong form.
-pub(crate) fn at(place: &Hidden) -> Result<String, String> {
+/// Reads the secret at `file:PATH` or `env:NAME`; `key` names it in errors. They show neither the
+/// secret nor the place, which may be a secret in a wrong form.
+pub(crate) fn at(key: &str, place: &Hidden) -> Result<String, String> {
     match place.text().split_once(':') {
         Some(("file", path)) => {
-            let refused = |why: &str| format!("the file that it names {why}");
-            let bytes = read_trusted(Path::new(path)).map_err(|why| refused(&why))?;
-            String::from_utf8(bytes).map_err(|_| refused("is no text"))
+            let file = format!("file of {key}");
+            String::from_utf8(read_trusted(&file, Path::new(path))?)
+                .map_err(|_| format!("{file} is not UTF-8; write it as text"))
         }
-        Some(("env", name)) => std::env::var(name)
-            .map_err(|_| "there is no such variable, or it is not text".to_owned()),
-        _ => Err("it says where the secret is: write file:PATH or env:NAME".to_owned()),
+        Some(("env", name)) => std::env::var(name).map_err(|_| {
+            format!("environment variable of {key} is not set, or is not UTF-8; set it")
+        }),
+        _ => Err(format!("{key} does not name the place of a secret; write file:PATH or env:NAME")),
     }
 }
 

@@ -86,19 +86,18 @@ impl StorePlace for Beside {
 }
 
 impl Beside {
-    /// Returns the connector of a secondary store at this URL.
+    /// Returns the connector of a secondary store at this URL; `name` names the URL in errors.
     ///
     /// # Errors
-    /// A text that says why the URL is not one of a secondary store.
-    pub(crate) fn at(url: &str, config: &Config) -> Result<Self, String> {
+    /// A URL that is not one of a secondary store.
+    pub(crate) fn at(name: &str, url: &str, config: &Config) -> Outcome<Self> {
         if !snowmint_stores::is_url(url) || url.starts_with("memory:") {
-            return Err(format!(
-                "it is no URL of a store that outlives this process: it begins with none of {}:",
-                snowmint_stores::schemes()
-                    .filter(|known| *known != "memory")
-                    .collect::<Vec<_>>()
-                    .join(":, ")
-            ));
+            let lasting: Vec<_> =
+                snowmint_stores::schemes().filter(|known| *known != "memory").collect();
+            return Err(Failure::usage(format!(
+                "{name} is not the URL of a lasting store; begin it with one of {}:",
+                lasting.join(":, ")
+            )));
         }
         let settings = Settings { tries: config.store.tries, make: true };
         Ok(Self { url: url.into(), namespace: config.store.namespace.clone(), settings })
@@ -108,9 +107,10 @@ impl Beside {
     pub(crate) fn all(config: &Config) -> Outcome<StorePlaces> {
         let mut places = StorePlaces::new();
         for (name, place) in &config.stores {
-            let refused = |why: String| Failure::usage(format!("stores.{name}: {why}"));
-            check_name("store", name).map_err(|kind| refused(kind.to_string()))?;
-            let beside = Self::named(place, config).map_err(refused)?;
+            let key = format!("stores.{name}");
+            check_name("store", name)
+                .map_err(|error| Failure::usage(format!("{key}: {error}")))?;
+            let beside = Self::named(&key, place, config)?;
             places.insert(name.clone(), Arc::new(beside) as _);
         }
         Ok(places)
@@ -120,11 +120,12 @@ impl Beside {
     ///
     /// # Errors
     /// The errors of [`Beside::at`], or a place without a URL.
-    pub(crate) fn named(place: &Hidden, config: &Config) -> Result<Self, String> {
+    pub(crate) fn named(name: &str, place: &Hidden, config: &Config) -> Outcome<Self> {
         if place.is_place() {
-            return Self::at(secret::at(place)?.trim(), config);
+            let url = secret::at(name, place).map_err(Failure::usage)?;
+            return Self::at(name, url.trim(), config);
         }
-        Self::at(place.text(), config)
+        Self::at(name, place.text(), config)
     }
 }
 
@@ -146,15 +147,13 @@ pub(crate) fn check_shown(config: &Config) -> Outcome {
         return Ok(());
     }
     let shown = config.store.credentials()?;
-    let refused =
-        |why: String| Failure::usage(format!("what is shown to the servers of store.url: {why}"));
     // A token in the URL replaces them, and certificates count only with TLS.
     if !url.contains('@') {
-        shown.read_token().map_err(refused)?;
+        shown.read_token().map_err(Failure::usage)?;
     }
     if url.starts_with("snowmints:") {
-        shown.read_ca().map_err(refused)?;
-        shown.read_cert().map_err(refused)?;
+        shown.read_ca().map_err(Failure::usage)?;
+        shown.read_cert().map_err(Failure::usage)?;
     }
     Ok(())
 }
@@ -164,7 +163,7 @@ pub(crate) fn check_url(config: &Config) -> Outcome {
     let url = config.store_url();
     let url = url.text();
     if file(url).is_some_and(|file| file.as_os_str().is_empty()) {
-        return Err(Failure::usage("store.url names no file: write sqlite:PATH"));
+        return Err(Failure::usage("store.url has no path; write sqlite:PATH"));
     }
     if snowmint_stores::is_url(url) || snowmint_client::is_url(url) {
         return Ok(());
@@ -172,7 +171,7 @@ pub(crate) fn check_url(config: &Config) -> Outcome {
     let known: Vec<_> = snowmint_stores::schemes().chain(["snowmint", "snowmints"]).collect();
     let known = known.join(":, ");
     Err(Failure::usage(format!(
-        "store.url is no URL of a store, which begins with one of {known}:"
+        "store.url is not the URL of a store; begin it with one of {known}:"
     )))
 }
 
@@ -181,7 +180,7 @@ pub(crate) fn check_url(config: &Config) -> Outcome {
 pub(crate) fn check_file(config: &Config) -> Outcome {
     match file(config.store_url().text()) {
         Some(file) if !file.is_file() => {
-            Err(Failure::usage(format!("there is no store {}", file.display())))
+            Err(Failure::usage(format!("store file {file:?} does not exist; correct store.url")))
         }
         _ => Ok(()),
     }
@@ -217,17 +216,15 @@ mod tests {
 
     #[test]
     fn refusals_end_as_the_table_says() {
-        let exit = |kind| match Failure::from(Error::new("test", kind)) {
+        let exit = |error: Error| match Failure::from(error) {
             Failure::Said { exit, .. } => exit as u8,
             other => panic!("{other:?}"),
         };
-        let text = String::new;
-        assert_eq!(exit(ErrorKind::NotFound { what: text() }), 1);
-        assert_eq!(exit(ErrorKind::Invalid { what: text() }), 2);
-        assert_eq!(exit(ErrorKind::Locked { what: text() }), 3);
-        assert_eq!(exit(ErrorKind::Unavailable { what: text() }), 4);
-        let went_back = ErrorKind::StoreWentBack { witness: text(), seen: 2, found: 1 };
-        assert_eq!(exit(went_back), 3);
+        assert_eq!(exit(Error::not_found("")), 1);
+        assert_eq!(exit(Error::invalid("")), 2);
+        assert_eq!(exit(Error::locked("")), 3);
+        assert_eq!(exit(Error::unavailable("")), 4);
+        assert_eq!(exit(Error::store_rolled_back("writes", 2, 1)), 3);
     }
 
     #[test]

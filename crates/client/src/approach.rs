@@ -34,9 +34,9 @@ impl Approach {
             Some(token) => Some(token.clone()),
             None => self.credentials.read_token()?,
         };
-        let said = |token: String| {
-            bearer(&token).ok_or_else(|| "the token has characters that no token has".to_owned())
+        let value = |token: String| {
+            bearer(&token).ok_or_else(|| "token has invalid characters; correct it".to_owned())
         };
-        token.map(said).transpose()
+        token.map(value).transpose()
     }
 }

@@ -20,8 +20,7 @@ const CERT_FILE: &str = "SNOWMINT_CERT_FILE";
 
 /// Certificates that a client trusts, and credentials that it presents. Files are read for each new
 /// connection, and once more when a server rejects the token: their contents can be replaced while
-/// the client runs. A file that every user of the machine can write is rejected: its writer could
-/// The client presents nothing by default, and trusts the system's CAs.
+/// the client runs. A file that every user of the machine can write is rejected.
 ///
 /// The client presents nothing by default, and trusts the system's CAs.
 #[derive(Clone, Default)]
@@ -65,7 +64,7 @@ impl Credentials {
         let file = |name: &str| variable(name).map(|path| Named::new(name, path.into()));
         let token = match (variable(TOKEN), file(TOKEN_FILE)) {
             (Some(_), Some(_)) => {
-                return Err(format!("both {TOKEN} and {TOKEN_FILE} are set: say one"));
+                return Err(format!("both {TOKEN} and {TOKEN_FILE} are set; set one"));
             }
             (Some(token), None) => Some(Token::Text(token.into())),
             (None, file) => file.map(Token::File),
@@ -83,21 +82,21 @@ impl Credentials {
     /// Presents the token in this file.
     #[must_use]
     pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.token = Some(Token::File(Named::new("the token's file", path.into())));
+        self.token = Some(Token::File(Named::new("token file", path.into())));
         self
     }
 
     /// Trusts only certificates signed by a certificate of this file (PEM).
     #[must_use]
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.ca = Some(Named::new("the file of trusted certificates", path.into()));
+        self.ca = Some(Named::new("CA file", path.into()));
         self
     }
 
     /// Presents the certificate in this file (PEM, with its key) to servers that request one.
     #[must_use]
     pub fn cert_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.cert = Some(Named::new("the file of this client's certificate", path.into()));
+        self.cert = Some(Named::new("certificate file", path.into()));
         self
     }
 
@@ -110,11 +109,11 @@ impl Credentials {
             None => return Ok(None),
             Some(Token::Text(text)) => text.to_string(),
             Some(Token::File(file)) => String::from_utf8(file.read()?)
-                .map_err(|_| format!("{file} holds no token: it is no text"))?,
+                .map_err(|_| format!("{file} is not UTF-8; write the token as text"))?,
         };
         match text.trim() {
             // Servers would treat an empty token as anonymous.
-            "" => Err("the token to be shown is empty".to_owned()),
+            "" => Err("token is empty; set it or leave it out".to_owned()),
             token => Ok(Some(token.to_owned())),
         }
     }
@@ -131,13 +130,15 @@ impl Credentials {
     pub fn endpoint(&self, address: &str, tls: bool) -> Result<Endpoint, String> {
         let scheme = if tls { "https" } else { "http" };
         let endpoint = Endpoint::from_shared(format!("{scheme}://{address}"))
-            .map_err(|error| format!("{address} is no HOST:PORT: {error}"))?;
+            .map_err(|_| format!("server address {address:?} is not HOST:PORT; correct it"))?;
         if !tls {
             return Ok(endpoint);
         }
         let config = self.tls_config(endpoint.uri().host().unwrap_or_default())?;
-        let endpoint = endpoint.tls_config(config);
-        endpoint.map_err(|error| format!("TLS is not possible: {}", chain(&error)))
+        endpoint.tls_config(config).map_err(|error| {
+            let cause = chain(&error);
+            format!("TLS cannot be set up: {cause}; check CA and certificate files")
+        })
     }
 
     fn tls_config(&self, host: &str) -> Result<ClientTlsConfig, String> {
@@ -174,7 +175,7 @@ impl Credentials {
         let Some(file) = &self.cert else { return Ok(None) };
         let pem = file.holding(b"-----BEGIN CERTIFICATE", "certificate")?;
         if !has(&pem, b"PRIVATE KEY-----") {
-            return Err(format!("{file} holds no private key in PEM beside the certificate"));
+            return Err(format!("{file} has no PEM private key; append the key"));
         }
         Ok(Some(pem))
     }
@@ -203,20 +204,23 @@ impl Named {
     }
 
     fn read(&self) -> Result<Vec<u8>, String> {
-        read_trusted(&self.path).map_err(|why| format!("{self} {why}"))
+        read_trusted(&self.to_string(), &self.path)
     }
 
     /// Returns the content when it contains `begin`. Its error quotes nothing: content that is not
     /// PEM may be a key.
     fn holding(&self, begin: &[u8], what: &str) -> Result<Vec<u8>, String> {
         let pem = self.read()?;
-        if has(&pem, begin) { Ok(pem) } else { Err(format!("{self} holds no {what} in PEM")) }
+        match has(&pem, begin) {
+            true => Ok(pem),
+            false => Err(format!("{self} has no PEM {what}; name a file that has one")),
+        }
     }
 }
 
 impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = {:?}", self.by, self.path)
+        write!(f, "{} {:?}", self.by, self.path)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 
 use snowmint_coord::error::chain;
-use snowmint_coord::{Error, ErrorKind, Retry};
+use snowmint_coord::{Error, Retry};
 use snowmint_wire::error::{Code, RespPrefix};
 use tonic::{ConnectError, Status};
 use tonic_types::StatusExt as _;
@@ -48,15 +48,10 @@ impl Failed {
 }
 
 /// Returns the error for a server that cannot be called.
-pub(crate) fn unavailable(address: &str, why: &str) -> Error {
-    let what = format!("the server at {address} ({why})");
-    Error::from(ErrorKind::Unavailable { what })
-}
-
-/// Returns the failure of a call that may have been applied.
-pub(crate) fn unknown(address: &str, why: &str) -> Failed {
-    let what = format!("an answer of the server at {address} ({why}; it may have been done)");
-    Failed::Unknown(Error::from(ErrorKind::Unavailable { what }))
+pub(crate) fn unavailable(address: &str, cause: &str) -> Error {
+    Error::unavailable(format!(
+        "server {address} is unavailable: {cause}; check that it runs and is reachable"
+    ))
 }
 
 /// Returns the code that a Snowmint server gave as its reason.
@@ -73,26 +68,30 @@ fn hint_ms(status: &Status) -> u64 {
 
 /// Classifies the status of a store call; errors of the store itself arrive in responses.
 pub(crate) fn of_store(path: &str, address: &str, status: &Status) -> Failed {
-    let unavailable = || unavailable(address, &why(status));
     match reason(status) {
-        None if is_connect(status) => Failed::NotDone(unavailable()),
+        None if is_connect(status) => Failed::NotDone(unavailable(address, &why(status))),
         // gRPC's own code with the same meaning.
         None if status.code() == tonic::Code::Unimplemented => {
             Failed::Wrong(older(path, address, status))
         }
-        Some(Code::Closed | Code::Overloaded) => Failed::NotDone(unavailable()),
+        Some(Code::Closed | Code::Overloaded) => {
+            Failed::NotDone(Error::unavailable(rejected(address, status)))
+        }
         Some(Code::RateLimited) => {
             let ms = hint_ms(status);
-            Failed::Limited(unavailable().with_retry(Retry::AfterMs(ms)), ms)
+            let error = Error::unavailable(rejected(address, status));
+            Failed::Limited(error.with_retry(Retry::AfterMs(ms)), ms)
         }
         Some(Code::Unsupported) => Failed::Wrong(older(path, address, status)),
         Some(Code::Unauthenticated) => Failed::Stranger(stranger(address, status)),
         Some(Code::Forbidden | Code::Misdirected) => Failed::Refused(forbidden(address, status)),
         Some(Code::BadRequest | Code::TooMany) => {
-            let what = format!("the server at {address} refuses: {}", status.message());
-            Failed::Refused(Error::invalid(what))
+            Failed::Refused(Error::invalid(rejected(address, status)))
         }
-        _ => unknown(address, &why(status)),
+        _ => Failed::Unknown(Error::unavailable(format!(
+            "server {address} sent no result: {}; the call may have been applied",
+            why(status)
+        ))),
     }
 }
 
@@ -125,10 +124,10 @@ pub(crate) fn of_mint(path: &str, address: &str, source: &str, status: &Status) 
         // A newer server may support it.
         Code::Unsupported => return Failed::Wrong(Error::unsupported(message)),
         Code::Closed | Code::Overloaded => {
-            return Failed::NotDone(unavailable(address, &message));
+            return Failed::NotDone(Error::unavailable(rejected(address, status)));
         }
         code => {
-            let error = unavailable(address, &message);
+            let error = Error::unavailable(rejected(address, status));
             let is_later = code.row().resp == RespPrefix::TryAgain;
             let hint_ms = hint_ms(status);
             let error = error.with_retry(Retry::AfterMs(hint_ms));
@@ -145,32 +144,34 @@ pub(crate) fn of_mint(path: &str, address: &str, source: &str, status: &Status) 
 
 /// Returns the error for a verb, or a part of its message, that a server does not know.
 fn older(path: &str, address: &str, status: &Status) -> Error {
-    let what = format!("server {address} does not support {path}; update the server");
-    Error::unsupported(what).with_source(status.clone())
+    let message = format!("server {address} does not support {path}; update the server");
+    Error::unsupported(message).with_source(status.clone())
 }
 
 /// Returns the error for a server that describes no store.
 pub(crate) fn offers_none(address: &str, status: &Status) -> Error {
-    let what = format!(
-        "the server at {address} offers no store to programs that mint in their own process: set store.offered = \
-         true in its configuration, or update it if it is too old: {}",
-        status.message()
+    let message = format!(
+        "server {address} offers no store to embedded clients; set store.offered = true there, or \
+         update it"
     );
-    Error::from(ErrorKind::Unsupported { what })
+    Error::unsupported(message).with_source(status.clone())
+}
+
+/// Returns the sentence for a call that a server rejected: its own message says what to do.
+fn rejected(address: &str, status: &Status) -> String {
+    format!("server {address} rejected the call: {}", status.message())
 }
 
 fn forbidden(address: &str, status: &Status) -> Error {
-    let what = format!("the server at {address} refuses: {}", status.message());
-    Error::from(ErrorKind::Unsupported { what })
+    Error::unsupported(rejected(address, status))
 }
 
 fn stranger(address: &str, status: &Status) -> Error {
-    let what = format!(
-        "the server at {address} refuses: {} (SNOWMINT_TOKEN or SNOWMINT_TOKEN_FILE, or store.token of a \
-         configuration, says what is shown to it)",
+    Error::unsupported(format!(
+        "server {address} rejected the credentials: {}; set SNOWMINT_TOKEN, SNOWMINT_TOKEN_FILE or \
+         store.token",
         status.message()
-    );
-    Error::from(ErrorKind::Unsupported { what })
+    ))
 }
 
 /// Returns whether the call was never sent, because no server accepted the connection.

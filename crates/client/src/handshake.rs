@@ -1,17 +1,17 @@
-//! Advice for failed TLS connections to servers.
+//! Sentences for failed TLS connections to servers.
 
 use std::error::Error as StdError;
 use std::io;
 
 use rustls::{AlertDescription as Alert, CertificateError, Error as TlsError};
 
-/// Returns advice for a failed connection, as far as TLS is the cause.
+/// Returns the sentence for a failed connection to the server at `address`, if TLS is the cause.
 #[must_use]
-pub fn advice(error: &(dyn StdError + 'static)) -> Option<&'static str> {
+pub fn tls_failure(address: &str, error: &(dyn StdError + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(tls) = of_tls(error) {
-            return Some(about(tls));
+            return Some(sentence(address, tls));
         }
         next = error.source();
     }
@@ -24,26 +24,32 @@ fn of_tls<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a TlsError> {
     error.downcast_ref().or_else(|| inside?.downcast_ref())
 }
 
-fn about(error: &TlsError) -> &'static str {
+fn sentence(address: &str, error: &TlsError) -> String {
     use CertificateError as Bad;
     match error {
         // A CA of the same name, perhaps an older one, is not a trusted one.
-        TlsError::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
-            "nobody who is trusted here has signed its certificate: name who has, by SNOWMINT_CA_FILE or store.ca"
-        }
-        TlsError::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. }) => {
-            "its certificate has expired: renew it there; or this machine's clock is wrong"
-        }
+        TlsError::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => format!(
+            "server {address}: certificate signed by an unknown CA; set SNOWMINT_CA_FILE or \
+             store.ca"
+        ),
+        TlsError::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. }) => format!(
+            "server {address}: certificate expired; renew it, or correct this machine's clock"
+        ),
         TlsError::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => {
-            "its certificate is not valid yet: is this machine's clock right?"
+            format!("server {address}: certificate not valid yet; check this machine's clock")
         }
         TlsError::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => {
-            "its certificate is for other names: ask it by one of those, or have one made for this name"
+            format!(
+                "server {address}: certificate is for another name; use a name in it, or issue it \
+                 for this name"
+            )
         }
-        TlsError::InvalidCertificate(_) => "its certificate cannot be used: have another one made",
-        TlsError::InvalidMessage(_) => {
-            "nobody speaks TLS there: a server without it is named by the scheme without its last s, as snowmint://"
+        TlsError::InvalidCertificate(bad) => {
+            format!("server {address}: certificate is invalid ({bad:?}); issue another")
         }
+        TlsError::InvalidMessage(_) => format!(
+            "server {address} does not use TLS; write the scheme without its last s, as snowmint://"
+        ),
         TlsError::AlertReceived(
             Alert::CertificateRequired
             | Alert::BadCertificate
@@ -53,11 +59,11 @@ fn about(error: &TlsError) -> &'static str {
             | Alert::HandshakeFailure
             | Alert::AccessDenied
             | Alert::DecryptError,
-        ) => {
-            "it wants a certificate of this client, signed by somebody whom it trusts: SNOWMINT_CERT_FILE or \
-             store.cert names it"
-        }
-        _ => "the two agree on no TLS: both must speak version 1.2 or 1.3",
+        ) => format!(
+            "server {address} requires a client certificate it trusts; set SNOWMINT_CERT_FILE or \
+             store.cert"
+        ),
+        _ => format!("TLS with server {address} failed: {error}; use TLS 1.2 or 1.3 on both sides"),
     }
 }
 
@@ -85,13 +91,13 @@ mod tests {
         for (error, part) in [
             (TlsError::InvalidCertificate(CertificateError::UnknownIssuer), "SNOWMINT_CA_FILE"),
             (TlsError::InvalidCertificate(CertificateError::Expired), "expired"),
-            (TlsError::InvalidCertificate(CertificateError::NotValidForName), "other names"),
+            (TlsError::InvalidCertificate(CertificateError::NotValidForName), "another name"),
             (TlsError::AlertReceived(Alert::CertificateRequired), "SNOWMINT_CERT_FILE"),
         ] {
             let inside = Around(io::Error::new(io::ErrorKind::InvalidData, error));
-            let advice = advice(&inside).unwrap();
-            assert!(advice.contains(part), "{advice}");
+            let message = tls_failure("here:1", &inside).unwrap();
+            assert!(message.contains(part) && message.contains("here:1"), "{message}");
         }
-        assert_eq!(advice(&Around(io::ErrorKind::ConnectionRefused.into())), None);
+        assert_eq!(tls_failure("here:1", &Around(io::ErrorKind::ConnectionRefused.into())), None);
     }
 }

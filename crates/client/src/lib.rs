@@ -35,7 +35,7 @@ mod settings;
 mod store;
 
 pub use credentials::Credentials;
-pub use handshake::advice;
+pub use handshake::tls_failure;
 pub use settings::Settings;
 pub use store::{Parts, RemoteStore};
 

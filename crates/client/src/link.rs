@@ -17,7 +17,7 @@ use tonic_prost::ProstCodec;
 
 use crate::approach::Approach;
 use crate::failed::{Failed, of_store, offers_none, unavailable, why};
-use crate::handshake::advice;
+use crate::handshake::tls_failure;
 use crate::refusal::refused;
 
 /// Interval of keep-alive pings on a silent connection, and time limit for their response; the
@@ -49,10 +49,9 @@ impl Link {
         approach: &Approach,
         beside: &str,
     ) -> Result<Self, Failed> {
-        let not_possible = |what| Failed::Refused(Error::invalid(what));
-        let bearer = approach.bearer().map_err(not_possible)?;
-        let endpoint =
-            approach.credentials.endpoint(address, approach.tls).map_err(not_possible)?;
+        let invalid = |message| Failed::Refused(Error::invalid(message));
+        let bearer = approach.bearer().map_err(invalid)?;
+        let endpoint = approach.credentials.endpoint(address, approach.tls).map_err(invalid)?;
         let endpoint = endpoint
             .http2_keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
@@ -122,48 +121,46 @@ impl std::fmt::Debug for Link {
 
 /// Returns the error for a server with a version of the service that is too old for this client.
 fn too_old(address: &str, version: u32) -> Error {
-    let what = format!(
-        "the server at {address} is older than this program: it speaks form {version} of {SERVICE}, which is \
-         understood from {VERSION_MIN} on: update the server"
-    );
-    Error::from(ErrorKind::Unsupported { what })
+    Error::unsupported(format!(
+        "server {address} speaks version {version} of {SERVICE}, minimum {VERSION_MIN}; update the \
+         server"
+    ))
 }
 
 /// Returns the error for a server from before secondary stores.
 fn knows_one(address: &str, beside: &str) -> Error {
-    let what = format!(
-        "the server at {address} is older than this program: it leads to no store {beside:?} beside its own; \
-         update the server"
-    );
-    Error::from(ErrorKind::Unsupported { what })
+    Error::unsupported(format!(
+        "server {address} does not know secondary stores, store {beside:?} requested; update the \
+         server"
+    ))
 }
 
 /// Returns the failure when no server, or no trusted server, was reached: another may be.
 fn not_there(address: &str, error: &(dyn std::error::Error + 'static)) -> Failed {
-    match advice(error) {
-        Some(advice) => {
-            let why = format!("{}; {advice}", chain(error));
-            Failed::Wrong(unavailable(address, &why))
-        }
+    match tls_failure(address, error) {
+        Some(message) => Failed::Wrong(Error::unavailable(message)),
         None => Failed::NotDone(unavailable(address, &chain(error).to_string())),
     }
 }
 
 /// Returns the failure when the other end perhaps speaks another protocol than configured.
 fn not_spoken(address: &str, status: &Status, approach: &Approach) -> Failed {
-    if advice(status).is_some() {
-        return not_there(address, status);
+    if let Some(message) = tls_failure(address, status) {
+        return Failed::Wrong(Error::unavailable(message));
     }
-    let perhaps = match (approach.tls, approach.credentials.has_cert()) {
-        (false, _) => "; if it speaks TLS, write snowmints://",
+    let cause = why(status);
+    Failed::NotDone(match (approach.tls, approach.credentials.has_cert()) {
+        (false, _) => Error::unavailable(format!(
+            "server {address} is unavailable: {cause}; if it uses TLS, write snowmints://"
+        )),
         // With TLS 1.3 a rejected client learns so after the handshake, or just sees the connection
         // closed.
-        (true, false) => {
-            "; if it wants certificates of its clients, SNOWMINT_CERT_FILE or store.cert names one"
-        }
-        (true, true) => "",
-    };
-    Failed::NotDone(unavailable(address, &format!("{}{perhaps}", why(status))))
+        (true, false) => Error::unavailable(format!(
+            "server {address} is unavailable: {cause}; if it requires client certificates, set \
+             SNOWMINT_CERT_FILE or store.cert"
+        )),
+        (true, true) => unavailable(address, &cause),
+    })
 }
 
 /// Returns the result of a future, or `None` when it takes longer than `ms`.

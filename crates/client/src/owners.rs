@@ -59,7 +59,8 @@ impl Asking {
         let is_all = u64::try_from(ids.len()) == Ok(count);
         if !is_all {
             let what = format!(
-                "internal error: server returned {} IDs of source {source:?}, expected {count}; please report it",
+                "internal error: server returned {} IDs of source {source:?}, expected {count}; \
+                 please report it",
                 ids.len()
             );
             return Err(Error::internal(what));
@@ -84,7 +85,8 @@ impl Owners for Asking {
         within_ms: u64,
     ) -> Result<(u64, u64)> {
         if count == 0 {
-            return Err(Error::invalid("0 numbers were asked for: ask for at least 1"));
+            let message = "count 0 is below the minimum of 1; ask for at least one number";
+            return Err(Error::invalid(message));
         }
         let ids = self.ids(source, Some(text(key)?), count, within_ms).await?;
         match (ids.first(), ids.last()) {
@@ -92,8 +94,8 @@ impl Owners for Asking {
                 Ok((first, last))
             }
             _ => Err(Error::internal(format!(
-                "internal error: server returned numbers of source {source:?} that are not consecutive; please \
-                 report it"
+                "internal error: server returned numbers of source {source:?} that are not \
+                 consecutive; please report it"
             ))),
         }
     }
@@ -113,6 +115,6 @@ impl Owners for Asking {
 /// Returns the key as text: over gRPC, keys are texts.
 fn text(key: &[u8]) -> Result<String> {
     String::from_utf8(key.to_vec()).map_err(|_| {
-        Error::invalid("a key that is no UTF-8 cannot be asked for over gRPC: write it as text")
+        Error::invalid("key is not UTF-8, which gRPC requires; write the key as text")
     })
 }

@@ -32,28 +32,35 @@ impl Place {
     /// # Errors
     /// `Invalid`, which shows no token.
     pub(crate) fn parse(url: &str) -> Result<Self> {
-        let refused = |what: &str| Error::invalid(format!("{what}; a URL is {FORM}"));
         let (scheme, rest) = url.split_once("://").unwrap_or_default();
         let tls = match scheme {
             SCHEME => false,
             SCHEME_TLS => true,
-            _ => return Err(refused("no snowmint:// or snowmints://")),
+            _ => {
+                let message =
+                    format!("URL has no scheme {SCHEME}:// or {SCHEME_TLS}://; write {FORM}");
+                return Err(Error::invalid(message));
+            }
         };
         let (token, rest) = match rest.rsplit_once('@') {
             Some((token, rest)) => (Some(token.to_owned()), rest),
             None => (None, rest),
         };
         match token.as_deref() {
-            Some("") => return Err(refused("an empty token")),
+            Some("") => {
+                return Err(Error::invalid(format!("URL has an empty token; write {FORM}")));
+            }
             Some(token) if bearer(token).is_none() => {
-                return Err(refused("a token that no header can have"));
+                let message = format!("URL has a token with invalid characters; write {FORM}");
+                return Err(Error::invalid(message));
             }
             _ => {}
         }
         let mut servers: Vec<String> = Vec::new();
         for server in rest.trim_end_matches('/').split(',') {
             if server.is_empty() || server.contains([' ', '/', '?', '#']) {
-                return Err(refused("a server that is no HOST:PORT"));
+                let message = format!("URL has a server that is not HOST:PORT; write {FORM}");
+                return Err(Error::invalid(message));
             }
             let has_port = server.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
             let server = if has_port { server.into() } else { format!("{server}:{PORT}") };

@@ -11,7 +11,7 @@ use snowmint_core::ElapsedMillis;
 
 use crate::approach::Approach;
 use crate::budget::Budget;
-use crate::failed::{Failed, unavailable, unknown};
+use crate::failed::Failed;
 use crate::link::{Link, within};
 use crate::place::Place;
 use crate::settings::Settings;
@@ -117,7 +117,7 @@ impl Servers {
         if identity.is_empty() || is_known {
             return;
         }
-        *known = Some(Known { identity, said_by: "its journal".into() });
+        *known = Some(Known { identity, said_by: "this program's journal".into() });
         drop(known);
         // The identity is checked when a connection is made.
         self.all.iter().for_each(|server| *server.known() = None);
@@ -166,8 +166,7 @@ impl Servers {
         F: Future<Output = Result<T, Failed>>,
     {
         if self.is_closed() {
-            let what = "the store of the servers".into();
-            return Err(Error::from(ErrorKind::Closed { what }));
+            return Err(Error::closed("connection to the servers is closed; open the store again"));
         }
         let deadline = self.timer.elapsed().saturating_add(call.within_ms);
         let mut index = self.preferred.load(Ordering::Relaxed);
@@ -242,7 +241,7 @@ impl Servers {
     /// one when another is not.
     fn not_asked(&self, index: usize, before: &Error) -> Error {
         let address = self.all.get(index).map_or("", |server| &server.address);
-        unavailable(address, &format!("there was no time to ask it; before: {before}"))
+        Error::unavailable(format!("no time left to call server {address}; last error: {before}"))
     }
 
     /// Waits until the budget allows a retry; fails when the deadline comes first.
@@ -297,15 +296,20 @@ impl Servers {
         let connect_ms = self.settings.connect_ms.min(left_ms());
         let link = within(timer, connect_ms, self.link(server)).await;
         let link = link.unwrap_or_else(|| {
-            let why = format!("no connection within {connect_ms} ms");
-            let why = unavailable(&server.address, &why);
+            let why = Error::unavailable(format!(
+                "server {} did not connect within {connect_ms} ms; check that it runs and is \
+                 reachable",
+                server.address
+            ));
             let is_cut_short = connect_ms < self.settings.connect_ms;
             Err(if is_cut_short { Failed::TooLate(why) } else { Failed::NotDone(why) })
         })?;
         let attempt_ms = call.attempt_ms.min(left_ms());
         let answer = within(timer, attempt_ms, ask(link.clone())).await.unwrap_or_else(|| {
-            let why = format!("none within {attempt_ms} ms");
-            Err(unknown(&server.address, &why))
+            Err(Failed::Unknown(Error::unavailable(format!(
+                "server {} did not respond within {attempt_ms} ms; the call may have been applied",
+                server.address
+            ))))
         });
         match answer {
             Err(Failed::Stranger(why)) => {
@@ -347,9 +351,11 @@ impl Servers {
     fn check(&self, link: &Link) -> Result<()> {
         let described = &link.described;
         if described.namespace != self.namespace {
-            let what = format!("the server at {} serves another namespace", link.address);
-            let (stored, wanted) = (described.namespace.clone(), self.namespace.clone());
-            return Err(Error::from(ErrorKind::Conflict { what, stored, wanted }));
+            return Err(Error::conflict(format!(
+                "server {} serves namespace {:?}, expected {:?}; correct the URL or \
+                 store.namespace",
+                link.address, described.namespace, self.namespace
+            )));
         }
         // The newest start in an identity changes with each process that begins to write.
         let found = described.identity.as_ref().map(|identity| History::of(&identity.id).store);
@@ -362,17 +368,16 @@ impl Servers {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_with(|| Known {
             identity: found.clone(),
-            said_by: format!("the one at {}", link.address),
+            said_by: format!("server {}", link.address),
         });
         if known.identity == found {
             return Ok(());
         }
-        let witness = format!(
-            "this client, which asks the server at {} and was told by {} which store is meant,",
-            link.address, known.said_by
-        );
-        let expected = known.identity.clone();
-        Err(Error::from(ErrorKind::OtherStore { witness, expected, found }))
+        Err(Error::store_mismatch(format!(
+            "server {} has store {found}, but {} has {}; name servers of one store, or move this \
+             one forward (snowmint worker fast-forward)",
+            link.address, known.said_by, known.identity
+        )))
     }
 }
 

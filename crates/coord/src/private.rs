@@ -66,20 +66,22 @@ pub fn make_file(path: &Path) -> io::Result<()> {
 }
 
 /// Reads a file that must be trusted: it controls actions, decides which callers are admitted or
-/// believed, or has a secret. The checked mode is the mode of a link's target.
+/// believed, or has a secret. The checked mode is the mode of a link's target. `name` is the
+/// subject of an error's sentence.
 ///
 /// # Errors
-/// The file cannot be read, or every user on the machine could have written it. The text does not
-/// contain the path.
-pub fn read_trusted(path: &Path) -> Result<Vec<u8>, String> {
-    let unreadable = |error: io::Error| format!("cannot be read: {error}");
+/// The file cannot be read, or every user on the machine could have written it. The text contains
+/// the path only as a part of `name`.
+pub fn read_trusted(name: &str, path: &Path) -> Result<Vec<u8>, String> {
+    let unreadable =
+        |error: io::Error| format!("{name} cannot be read: {error}; check path and permissions");
     let mut file = File::open(path).map_err(unreadable)?;
     let found = file.metadata().map_err(unreadable)?;
     let mode = found.permissions().mode();
     // Data written to a device such as /dev/null is not the data read from it.
     if mode & WRITTEN_BY_EVERYBODY != 0 && !found.file_type().is_char_device() {
         return Err(format!(
-            "can be written by everybody on this machine (mode {:04o}), so it is not trusted: chmod o-w",
+            "{name} is writable by every user (mode {:04o}); run chmod o-w",
             mode & 0o7777
         ));
     }
@@ -110,7 +112,7 @@ mod tests {
         {
             set_permissions(&file, Permissions::from_mode(mode)).unwrap();
             for path in [&file, &link] {
-                let read = read_trusted(path);
+                let read = read_trusted("token file", path);
                 assert_eq!(
                     read.as_deref().ok(),
                     is_read.then_some(&b"x"[..]),
@@ -120,8 +122,9 @@ mod tests {
                 assert!(why.contains("chmod o-w") && !why.contains("trusted-"), "{why}");
             }
         }
-        assert!(read_trusted(&place.join("none")).unwrap_err().contains("cannot be read"));
-        assert_eq!(read_trusted(Path::new("/dev/null")), Ok(Vec::new()));
+        let missing = read_trusted("token file", &place.join("none")).unwrap_err();
+        assert!(missing.starts_with("token file cannot be read: "), "{missing}");
+        assert_eq!(read_trusted("token file", Path::new("/dev/null")), Ok(Vec::new()));
         std::fs::remove_dir_all(&place).unwrap();
     }
 

@@ -163,7 +163,7 @@ pub(crate) fn no_tls() -> ClientConfig {
 fn own(pems: &Pems) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
     // The unreadable bytes may be the key: the message must not contain them.
     let key = PrivateKeyDer::from_pem_slice(pems.key.text().as_bytes())
-        .map_err(|_| "tls.key holds no private key in PEM".to_owned())?;
+        .map_err(|_| "tls.key has no PEM private key; name a file that has one".to_owned())?;
     Ok((certificates("tls.cert", &pems.cert)?, key))
 }
 
@@ -171,7 +171,7 @@ fn certificates(key: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, S
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        _ => Err(format!("{key} holds no certificate in PEM")),
+        _ => Err(format!("{key} has no PEM certificate; name a file that has one")),
     }
 }
 

@@ -120,10 +120,11 @@ impl Config {
     pub(crate) fn load(file: Option<&Path>, flags: Vec<Given>) -> Outcome<Self> {
         let mut given = Vec::new();
         if let Some(file) = file {
-            let refused = |why: &str| Failure::usage(format!("{} {why}", file.display()));
+            let name = format!("configuration file {file:?}");
             // The file names the files of tokens, certificates and keys, and the store.
-            let bytes = read_trusted(file).map_err(|why| refused(&why))?;
-            let text = String::from_utf8(bytes).map_err(|_| refused("is no text"))?;
+            let bytes = read_trusted(&name, file).map_err(Failure::usage)?;
+            let text = String::from_utf8(bytes)
+                .map_err(|_| Failure::usage(format!("{name} is not UTF-8; write it as text")))?;
             given.extend(layers::of_file(&text, &file.display().to_string())?);
         }
         given.extend(layers::of_environment(std::env::vars_os())?);

@@ -45,22 +45,21 @@ fn tries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     if (1..=10_000).contains(&tries) {
         return Ok(tries);
     }
-    Err(serde::de::Error::custom("it takes 1 at least and 10000 at most"))
+    Err(serde::de::Error::custom(format!("{tries} is outside 1 to 10000")))
 }
 
 impl StoreSection {
     /// Returns the credentials for servers: from these keys, else from the environment, as for
     /// every command.
     pub(crate) fn credentials(&self) -> snowmint_coord::Result<Credentials> {
-        let refused = |why: String| Error::invalid_op("open store", why);
-        let mut credentials = Credentials::from_env().map_err(refused)?;
+        let mut credentials = Credentials::from_env().map_err(Error::invalid)?;
         credentials = match self.token.text().split_once(':') {
             None => credentials,
             // The file is read when needed, so that it can be replaced without a restart.
             Some(("file", path)) => credentials.token_file(path),
             Some(_) => {
-                let token = secret::at(&self.token);
-                credentials.token(&token.map_err(|why| refused(format!("store.token: {why}")))?)
+                let token = secret::at("store.token", &self.token).map_err(Error::invalid)?;
+                credentials.token(&token)
             }
         };
         if !self.ca.is_empty() {
@@ -79,7 +78,8 @@ impl StoreSection {
             !self.token.is_empty() || [&self.ca, &self.cert].iter().any(|key| !key.is_empty());
         if shows && !snowmint_client::is_url(self.url.text()) {
             return Err(Failure::usage(
-                "store.token, store.ca and store.cert are for servers: say store.url = \"snowmints://…\", too",
+                "store.token, store.ca and store.cert need a store of servers; set store.url to \
+                 snowmints://HOST:PORT",
             ));
         }
         Ok(())

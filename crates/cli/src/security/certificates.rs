@@ -48,15 +48,13 @@ impl Certificates {
 }
 
 fn read(paths: &TlsSection, peers_ca: &str) -> Result<Pems, String> {
-    let file = |key: &str, path: &str| {
-        read_trusted(Path::new(path)).map_err(|why| format!("{key} = {path:?} {why}"))
-    };
+    let file = |key: &str, path: &str| read_trusted(&format!("{key} {path:?}"), Path::new(path));
     let optional = |key: &str, path: &str| match path {
         "" => Ok(None),
         path => file(key, path).map(Some),
     };
     let key = String::from_utf8(file("tls.key", &paths.key)?)
-        .map_err(|_| "tls.key holds no private key in PEM".to_owned())?;
+        .map_err(|_| "tls.key has no PEM private key; name a file that has one".to_owned())?;
     Ok(Pems {
         cert: file("tls.cert", &paths.cert)?,
         key: Secret::new(key),

@@ -87,12 +87,12 @@ impl TokensFile {
 impl Place {
     fn read(&self) -> Result<Contents, String> {
         let Self { path, peers, .. } = self;
-        let refused = |why: &str| format!("tokens.file = {path:?} {why}");
-        let tokens = read_trusted(Path::new(path)).map_err(|why| refused(&why))?;
-        let tokens = String::from_utf8(tokens).map_err(|_| refused("is no text"))?;
+        let name = format!("tokens.file {path:?}");
+        let tokens = String::from_utf8(read_trusted(&name, Path::new(path))?)
+            .map_err(|_| format!("{name} is not UTF-8; write it as text"))?;
         let peers = match peers.is_empty() {
             true => String::new(),
-            false => secret::at(peers).map_err(|why| format!("peers.token: {why}"))?,
+            false => secret::at("peers.token", peers)?,
         };
         Ok(Contents { tokens: Secret::new(tokens), peers: Secret::new(peers) })
     }
@@ -104,15 +104,15 @@ impl Place {
             let (path, line) = (&self.path, before.lines().count().max(1));
             // The text is not shown: it may be a token in the place of a hash.
             format!(
-                "{path}, line {line}: this is no token: each is [NAME] with hashes, certificates, grants \
-                 and rates, which are lists of texts, and expires, which is a text"
+                "{path}, line {line}: invalid token; write [NAME] with hashes, certificates, grants and \
+                 rates as lists of texts, and expires as a text"
             )
         })?;
         let certified = tokens.iter().find(|(_, token)| !token.certificates.is_empty());
         if let Some((name, _)) = certified.filter(|_| !self.asks_for_certificates) {
             return Err(self.refused(&format!(
-                "token {name:?} has certificates, and no client is asked for one: say tls.client_ca, who \
-                 signs them, or take them out"
+                "token {name:?} has certificates, but the server requests none; set tls.client_ca or \
+                 remove them"
             )));
         }
         let lines = contents.peers.text().lines().map(str::trim);
@@ -121,7 +121,7 @@ impl Place {
     }
 
     fn refused(&self, why: &str) -> String {
-        format!("tokens.file = {:?}: {why}", self.path)
+        format!("tokens.file {:?}: {why}", self.path)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Results of the store, read from messages.
 
 use snowmint_coord::{
-    Catalog, Definition, Error, ErrorKind, Extended, Incarnation, Lease, Mark, Member, MemberInfo,
+    Catalog, Definition, Error, Extended, Incarnation, Lease, Mark, Member, MemberInfo,
     MemberStatus, Presence, Recalled, Result, Segment, SlotInfo, SourceState, StoreIdentity, Taken,
     Term, segment,
 };
@@ -21,7 +21,8 @@ fn there<T>(name: &str, part: Option<T>) -> Result<T> {
 fn incarnation(text: &str) -> Result<Incarnation> {
     text.parse().map_err(|_| {
         Error::internal(format!(
-            "internal error: server's response has member {text:?}, expected 32 hexadecimal digits; please report it"
+            "internal error: server's response has member {text:?}, expected 32 hexadecimal \
+             digits; please report it"
         ))
     })
 }
@@ -161,12 +162,10 @@ fn definition(definition: said::Definition, state: SourceState) -> Definition {
 pub(super) fn defined(answer: said::DefinitionResponse) -> Result<Definition> {
     let said = there("definition", answer.definition)?;
     let state = state(said.state)?.ok_or_else(|| {
-        let what = format!(
-            "the server is newer than this program: it says that source {} is in state {}, which is not \
-             known here; update the program",
+        Error::unsupported(format!(
+            "source {:?} has state {}, unknown to this version; update this program",
             said.name, said.state
-        );
-        Error::from(ErrorKind::Unsupported { what })
+        ))
     })?;
     Ok(definition(said, state))
 }

@@ -7,10 +7,10 @@ use snowmint_coord::beside::StorePlace;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Bounds, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Doubt, Error,
-    ErrorKind, Evidence, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known,
-    Lease, LetGo, Mark, Member, MemberInfo, MemberStatus, NewDefinition, Owners, Presence,
-    Recalled, Reclaim, Reclaimed, Release, Reserve, Restripe, Result, Segment, SlotInfo,
-    SourceState, Standing, Store, StoreIdentity, Take, Taken, Verb,
+    Evidence, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease,
+    LetGo, Mark, Member, MemberInfo, MemberStatus, NewDefinition, Owners, Presence, Recalled,
+    Reclaim, Reclaimed, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState,
+    Standing, Store, StoreIdentity, Take, Taken, Verb,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -26,9 +26,8 @@ const ONCE: bool = false;
 
 /// Returns the error for a verb that only the store's own URL offers.
 fn untold(verb: Verb) -> Error {
-    let what =
-        "a store that is reached through servers neither tells nor does this: name its own URL";
-    Error::from(ErrorKind::Unsupported { what: what.into() }).with_verb(verb)
+    let message = format!("verb {verb} is not available through servers; use the store's own URL");
+    Error::unsupported(message).with_verb(verb)
 }
 
 /// Returns a verb, and the method that calls it.
@@ -160,11 +159,12 @@ impl Store for RemoteStore {
         let answer = self.ask(method, are_recognised, write::extend(items, now)).await?;
         let answers = read::extended(answer);
         if answers.len() != items.len() {
-            let (what, items) = (answers.len(), items.len());
-            let what = format!(
-                "internal error: server returned {what} results, expected {items}; please report it"
+            let message = format!(
+                "internal error: server returned {} results, expected {}; please report it",
+                answers.len(),
+                items.len()
             );
-            return Err(Error::internal(what).with_verb(Verb::Extend));
+            return Err(Error::internal(message).with_verb(Verb::Extend));
         }
         Ok(answers)
     }
@@ -216,9 +216,8 @@ impl Store for RemoteStore {
         let answer = self.ask(method!(Reserve, "Reserve"), ONCE, message).await?;
         let segment = read::segment(&answer);
         if matches!(reserve.within, Some(Bounds::Now(_))) && segment.at.is_none() {
-            let what =
-                "the server is older than sources that the store mints (mint = store)".into();
-            return Err(Error::from(ErrorKind::Unsupported { what }).with_verb(Verb::Reserve));
+            let message = "server does not support sources with mint = store; update the server";
+            return Err(Error::unsupported(message).with_verb(Verb::Reserve));
         }
         Ok(segment)
     }

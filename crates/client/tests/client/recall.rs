@@ -41,7 +41,7 @@ async fn a_program_whose_journal_knows_its_store_takes_no_other_for_it() {
     program.remember(&known);
     let refused = program.list().await.unwrap_err();
     assert_eq!(refused.kind().code(), "other_store", "{refused}");
-    assert!(refused.to_string().contains("its journal"), "{refused}");
+    assert!(refused.to_string().contains("this program's journal"), "{refused}");
 }
 
 #[tokio::test]

@@ -153,7 +153,7 @@ async fn what_another_version_does_not_know_is_said() {
     assert_eq!((code, why.contains("too blue")), ("unsupported", true), "{why}");
     let (code, why) = refused(remote.get(between::IN_ANOTHER_STATE).await);
     assert_eq!(code, "unsupported");
-    assert!(why.contains("newer than this program") && why.contains("update"), "{why}");
+    assert!(why.contains("unknown to this version") && why.contains("update"), "{why}");
     // In a list it appears as disabled; the other sources are unchanged.
     let listed = remote.list().await.unwrap().definitions;
     let state = |name: &str| listed.iter().find(|source| source.name == name).map(|it| it.state);
@@ -178,7 +178,7 @@ async fn an_older_server_leads_to_no_store_beside_its_own() {
     };
     let (code, why) = refused(found(vec![old.clone()], "a").await);
     assert_eq!(code, "unsupported");
-    assert!(why.contains("older than this program") && why.contains("update"), "{why}");
+    assert!(why.contains("does not know secondary stores") && why.contains("update"), "{why}");
     for addresses in [vec![this.clone()], vec![old, this.clone()]] {
         let store = found(addresses, "a").await.unwrap();
         // Handles write new starts meanwhile, each in its own time.

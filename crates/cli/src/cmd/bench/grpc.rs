@@ -37,8 +37,8 @@ impl Grpc {
         let endpoint = server.credentials.endpoint(address, *tls)?;
         let endpoint = endpoint.connect_timeout(CONNECT_MAX).tcp_nodelay(true);
         let channel = endpoint.connect().await.map_err(|error| {
-            let advice = snowmint_client::advice(&error).map(|advice| format!("; {advice}"));
-            format!("{}{}", chain(&error), advice.unwrap_or_default())
+            snowmint_client::tls_failure(address, &error)
+                .unwrap_or_else(|| format!("server {address} is unavailable: {}", chain(&error)))
         })?;
         let client = MintClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
         let bearer = server.bearer().and_then(|shown| shown.parse().ok()).map(|mut shown| {

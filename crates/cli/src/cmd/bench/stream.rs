@@ -92,9 +92,9 @@ impl Socket {
         socket.set_nodelay(true).map_err(told)?;
         let Some((connector, name)) = server.tls() else { return Ok(Self::Plain(socket)) };
         let agreed = connector.connect(name.clone(), socket).await;
-        let socket = agreed.map_err(|error| match snowmint_client::advice(&error) {
-            Some(advice) => format!("{error}; {advice}"),
-            None => error.to_string(),
+        let socket = agreed.map_err(|error| {
+            snowmint_client::tls_failure(&server.target.address, &error)
+                .unwrap_or_else(|| error.to_string())
         })?;
         Ok(Self::Tls(Box::new(socket)))
     }

@@ -87,7 +87,7 @@ impl Import {
 /// Returns the URL, or reads it from its file or variable.
 fn url(text: &str) -> Result<String, String> {
     match text.split_once(':') {
-        Some(("file" | "env", _)) => Ok(secret::at(&text.into())?.trim().to_owned()),
+        Some(("file" | "env", _)) => Ok(secret::at("--from", &text.into())?.trim().to_owned()),
         _ => {
             warn_of_secret(text, "--from", "keep the URL at env:NAME or file:PATH, and say that");
             Ok(text.to_owned())
@@ -108,6 +108,6 @@ mod tests {
         let kept = url(&format!("file:{}", file.path().display()));
         assert_eq!(kept.unwrap(), "mysql://user:password@db/leaf");
         let missing = url("env:SNOWMINT_NO_SUCH_VARIABLE").unwrap_err();
-        assert!(missing.contains("no such variable"), "{missing}");
+        assert!(missing.contains("is not set"), "{missing}");
     }
 }

@@ -62,14 +62,16 @@ impl Follows for Stores {
             old.stores.keys().find(|name| old.stores.get(*name) != new.stores.get(*name))
         {
             return Err(Failure::no(format!(
-                "another place for the store {name}, or none any more, takes a restart; no store was added"
+                "stores.{name} was changed or removed, which needs a restart; no store was added"
             )));
         }
         let added = new.stores.iter().filter(|(name, _)| !old.stores.contains_key(*name));
         for (name, place) in added {
-            let refused = |why: String| Failure::usage(format!("stores.{name}: {why}"));
-            let place: Arc<dyn StorePlace> = Arc::new(Beside::named(place, new).map_err(refused)?);
-            self.0.add_store(name, &place).map_err(|error| refused(error.to_string()))?;
+            let key = format!("stores.{name}");
+            let place: Arc<dyn StorePlace> = Arc::new(Beside::named(&key, place, new)?);
+            self.0
+                .add_store(name, &place)
+                .map_err(|error| Failure::usage(format!("{key}: {}", error.message())))?;
         }
         Ok(())
     }
@@ -93,7 +95,8 @@ impl Follows for Sources {
         match (old.defined.get(name), new.defined.get(name)) {
             (_, None) => {
                 return Err(Failure::no(
-                    "a source that is not in the configuration any more stays as it is; delete it by a call",
+                    "source is no longer in the configuration and stays unchanged; delete it by a \
+                     call",
                 ));
             }
             (None, Some(new)) => self.0.define(name, &new.spec).await.map_err(refused)?,

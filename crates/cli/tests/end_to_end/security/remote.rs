@@ -144,7 +144,7 @@ async fn a_certificate_that_does_not_fit_says_why() {
     let authority = Authority::new();
     let here = ["localhost", "127.0.0.1"];
     let cases: [(&[&str], i32, &str); 2] =
-        [(&here, 2020, "expired"), (&["elsewhere"], 2100, "other names")];
+        [(&here, 2020, "expired"), (&["elsewhere"], 2100, "another name")];
     for (names, year, part) in cases {
         let folder = Folder::new(&format!("remote-{year}"));
         let [_, _, ca] = authority.put_signed(&folder, "ca.pem", &authority.sign_for(names, year));

@@ -283,7 +283,7 @@ fn files_that_others_write_are_refused_and_those_that_they_read_are_told() {
     assert!(!server.said().contains("the file of tokens.file"), "it has hashes: {}", server.said());
     // The same holds at run time.
     set_mode(&tokens, 0o666);
-    server.says("is not trusted: chmod o-w; the tokens of before stay");
+    server.says("run chmod o-w; the tokens of before stay");
     assert_eq!(server.stop(), 0);
     set_mode(&tokens, 0o664);
     let output = snowmint().args(["doctor"]).args(arguments).output().unwrap();

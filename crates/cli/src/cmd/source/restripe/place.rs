@@ -42,12 +42,10 @@ impl Place {
     /// Opens the store of this name in `[stores]`, or of this URL, or the server of this URL.
     pub(super) fn open(text: &str, config: &Config) -> Outcome<Self> {
         let beside = match config.stores.get(text) {
-            Some(place) => Beside::named(place, config),
-            None if snowmint_stores::is_url(text) => Beside::at(text, config),
+            Some(place) => Beside::named(&format!("stores.{text}"), place, config)?,
+            None if snowmint_stores::is_url(text) => Beside::at(&shown(text), text, config)?,
             None => return Ok(Self::Server(Box::new(Client::new(text)?))),
         };
-        let beside =
-            beside.map_err(|why| Failure::usage(format!("store {}: {why}", shown(text))))?;
         let runtime = store::runtime()?;
         let node = runtime.block_on(async {
             let store = beside.open().await?;
@@ -99,7 +97,9 @@ impl Place {
         let spec = SourceSpec::from_json(&Value::Object(keys).to_string())
             .map_err(|error| Failure::usage(error.to_string()))?;
         match self {
-            Self::Server(_) => Err(Failure::usage(format!("source {name} is not defined there"))),
+            Self::Server(_) => Err(Failure::usage(format!(
+                "source {name:?} does not exist on the added server; define it there"
+            ))),
             Self::Store(open) => open.told("defined", name, open.node.define(name, &spec)),
         }
     }
