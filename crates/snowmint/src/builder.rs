@@ -12,7 +12,7 @@ use crate::clock::{ClockChoice, GivenClock, HandleClock};
 use crate::observer::{GivenObserver, Tell};
 use crate::snowflake::Snowflake;
 use crate::worker::{Plan, Worker, default_dir};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// Default for the longest wait of [`Builder::build`] for another process to close the worker.
 pub const LOCK_WAIT_MS: u64 = 10_000;
@@ -191,20 +191,21 @@ impl Builder {
     /// - `JournalRefused` when the file is damaged.
     /// - `Unwritable`, `StorageFull` and `Unavailable` when the system reports them.
     pub fn build(self) -> Result<Snowflake> {
-        let op = "open worker";
         let Some(worker) = self.worker else {
-            let what = "no worker is named: call worker(NUMBER), or let a store name one";
-            return Err(Error::invalid_op(op, what));
+            let message = "no worker number given; call worker(NUMBER) or open a store";
+            return Err(Error::invalid(message));
         };
         let clock = HandleClock::new(self.clock, self.given_clock)?;
         match self.layout.lifetime_at(clock.read().wall()) {
             Lifetime::Spent { .. } => {
-                let name = format!("worker {worker}");
-                return Err(Error::new(op, ErrorKind::EpochSpent { name }));
+                return Err(Error::epoch_spent(format!(
+                    "no time left in the layout of worker {worker}; choose a layout with a newer \
+                     epoch"
+                )));
             }
             life @ Lifetime::EndsWithinYear { .. } if !self.short_life => {
-                let what = format!("the layout {life}; accept_short_life() takes it as it is");
-                return Err(Error::invalid_op(op, what));
+                let message = format!("layout {life}, or call accept_short_life()");
+                return Err(Error::invalid(message));
             }
             life @ Lifetime::EndsSoon { .. } => tracing::warn!(worker, "the layout {life}"),
             _ => {}

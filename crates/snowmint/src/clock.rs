@@ -8,7 +8,7 @@ use snowmint_coord::{BootTimer, Home, Timer};
 use snowmint_core::clock::Reading;
 use snowmint_core::{CachedClock, Clock, ElapsedMillis, Pause, Refresher, SystemClock, UnixMillis};
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// Ways in which a handle reads the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,8 +53,9 @@ impl HandleClock {
             (None, ClockChoice::Cached) => {
                 let clock = Arc::new(CachedClock::new(SystemClock));
                 let refresher = Refresher::spawn(Arc::clone(&clock)).map_err(|error| {
-                    let what = "a thread to refresh the clock".into();
-                    Error::new("open worker", ErrorKind::Unavailable { what }).with_source(error)
+                    let message = "thread that refreshes the clock cannot start; raise the \
+                                   process's thread limit";
+                    Error::unavailable(message).with_source(error)
                 })?;
                 Kind::Cached { clock, _refresher: refresher }
             }

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// Longest time in milliseconds that the last handle waits for the thread to end.
 const END_WAIT_MS: u64 = 1_000;
@@ -25,8 +25,8 @@ impl Keep {
             .enable_all()
             .build()
             .map_err(|error| {
-                let what = "a thread to keep windows ahead of need".into();
-                Error::new("open", ErrorKind::Unavailable { what }).with_source(error)
+                let message = "background thread cannot start; raise the process's thread limit";
+                Error::unavailable(message).with_source(error)
             })?;
         Ok(Self { runtime: Some(runtime) })
     }
@@ -36,7 +36,7 @@ impl Keep {
         check_outside()?;
         match &self.runtime {
             Some(runtime) => runtime.block_on(call),
-            None => Err(Error::new("open", ErrorKind::Closed { what: "the runtime".into() })),
+            None => Err(Error::closed("runtime is closed; open the store again")),
         }
     }
 }
@@ -57,6 +57,5 @@ fn check_outside() -> Result<()> {
     if Handle::try_current().is_err() {
         return Ok(());
     }
-    let what = "blocking calls would hold up the runtime that this thread belongs to: use open()";
-    Err(Error::new("open", ErrorKind::Unsupported { what: what.into() }))
+    Err(Error::unsupported("blocking call inside an async runtime; use open()"))
 }

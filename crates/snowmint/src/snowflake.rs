@@ -202,9 +202,7 @@ impl Snowflake {
         match &self.back {
             Back::Worker(_) => {
                 let layout = self.layout();
-                let parts = layout
-                    .unpack(id)
-                    .map_err(|error| Error::invalid_op("decode", error.to_string()))?;
+                let parts = layout.unpack(id).map_err(|error| Error::invalid(error.to_string()))?;
                 Ok(Decoded::new(parts, layout.start_of(parts.tick)))
             }
             Back::Stored(stored) => stored.decode(id),

@@ -104,15 +104,15 @@ impl Place {
             let (path, line) = (&self.path, before.lines().count().max(1));
             // The text is not shown: it may be a token in the place of a hash.
             format!(
-                "{path}, line {line}: invalid token; write [NAME] with hashes, certificates, grants and \
-                 rates as lists of texts, and expires as a text"
+                "{path}, line {line}: invalid token; write [NAME] with hashes, certificates, \
+                 grants and rates as lists of texts, and expires as a text"
             )
         })?;
         let certified = tokens.iter().find(|(_, token)| !token.certificates.is_empty());
         if let Some((name, _)) = certified.filter(|_| !self.asks_for_certificates) {
             return Err(self.refused(&format!(
-                "token {name:?} has certificates, but the server requests none; set tls.client_ca or \
-                 remove them"
+                "token {name:?} has certificates, but the server requests none; set tls.client_ca \
+                 or remove them"
             )));
         }
         let lines = contents.peers.text().lines().map(str::trim);

@@ -187,7 +187,7 @@ fn a_changed_configuration_is_followed_where_that_is_possible_and_told_where_not
         &["changed", "key=\"sources.numbered.step.min\"", "old=\"10\"", "new=\"20\""],
         &["WARN", "not changed: it takes a restart", "server.owner", "other"],
         &["WARN", "not changed", "sources.fixed.layout", "twitter", "discord", "why="],
-        &["WARN", "not changed", "sources.gone", "stays as it is"],
+        &["WARN", "not changed", "sources.gone", "stays unchanged"],
         &["ERROR", "all stays as it was", "log.filter", "=;="],
     ] {
         assert!(said(parts), "{parts:?}:\n{log}");

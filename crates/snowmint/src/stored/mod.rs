@@ -92,7 +92,7 @@ impl Mint {
     pub async fn segment(&self, name: &str) -> Result<Segment> {
         let source = self.source(name, Kind::Segment).await?;
         if source.makes_serials() {
-            return Err(otherwise(name, "serials".into(), "numbers".into()));
+            return Err(otherwise(name, "serials", "numbers"));
         }
         Ok(Segment::new(source, self.shared.clone()))
     }
@@ -115,7 +115,7 @@ impl Mint {
     pub async fn serial(&self, name: &str) -> Result<Texts> {
         let source = self.node.source(name).await?;
         if !source.makes_serials() {
-            return Err(otherwise(name, format!("kind {}", source.kind()), "serials".into()));
+            return Err(otherwise(name, &format!("kind {}", source.kind()), "serials"));
         }
         Ok(Texts::new(source, self.shared.clone()))
     }
@@ -185,11 +185,12 @@ impl Mint {
         if source.kind() == kind {
             return Ok(source);
         }
-        Err(otherwise(name, format!("kind {}", source.kind()), format!("kind {kind}")))
+        Err(otherwise(name, &format!("kind {}", source.kind()), &format!("kind {kind}")))
     }
 }
 
-fn otherwise(name: &str, stored: String, wanted: String) -> Error {
-    let what = format!("source {name}");
-    Error::new("open source", ErrorKind::Conflict { what, stored, wanted })
+fn otherwise(name: &str, stored: &str, requested: &str) -> Error {
+    Error::conflict(format!(
+        "source {name:?} has {stored}, requested {requested}; use another name or these settings"
+    ))
 }

@@ -66,17 +66,15 @@ impl StorePlace for Beside {
 #[cfg(feature = "client")]
 async fn servers(url: &str, namespace: &str, shown: Shown) -> Result<Arc<dyn Store>> {
     use snowmint_client::{Credentials, Parts, RemoteStore, Settings};
-    let refused = |why| crate::Error::invalid_op("open store", why);
-    let credentials = shown.map_or_else(Credentials::from_env, Ok).map_err(refused)?;
+    let credentials = shown.map_or_else(Credentials::from_env, Ok).map_err(crate::Error::invalid)?;
     let parts = Parts { credentials, ..Parts::default() };
     Ok(Arc::new(RemoteStore::open_with(url, namespace, Settings::default(), parts).await?))
 }
 
 #[cfg(not(feature = "client"))]
 async fn servers(_: &str, _: &str, _: Shown) -> Result<Arc<dyn Store>> {
-    use crate::{Error, ErrorKind};
-    let what = "this program was built without feature `client`, which snowmint:// needs".into();
-    Err(Error::new("open store", ErrorKind::Unsupported { what }))
+    let message = "snowmint:// needs feature `client`; build with it";
+    Err(crate::Error::unsupported(message))
 }
 
 #[cfg(all(test, not(feature = "client")))]

@@ -106,5 +106,5 @@ pub(super) fn one(values: Values) -> Result<u64> {
 }
 
 pub(super) fn not_numbers() -> Error {
-    Error::internal_op("mint", "a source of numbers answered with something else")
+    Error::internal("internal error: source of numbers returned texts; please report it")
 }

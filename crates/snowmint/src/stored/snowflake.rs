@@ -145,10 +145,9 @@ impl Stored {
     }
 
     pub(crate) fn not_closed_here(&self) -> Error {
-        let what = format!(
-            "source {} belongs to an open store, which holds its worker: close the store's handle",
+        Error::unsupported(format!(
+            "worker of source {:?} belongs to an open store; close the store's handle",
             self.source.name()
-        );
-        Error::new("close", ErrorKind::Unsupported { what })
+        ))
     }
 }

@@ -69,5 +69,5 @@ impl Texts {
 }
 
 fn not_texts() -> Error {
-    Error::internal_op("mint", "a source of texts answered with something else")
+    Error::internal("internal error: source of texts returned numbers; please report it")
 }

@@ -104,8 +104,9 @@ impl Worker {
         }
         let worker = Arc::clone(self);
         tokio::task::spawn_blocking(move || worker.see_to(minted)).await.unwrap_or_else(|error| {
-            let what = "the runtime ended while the mark file was written";
-            Err(Error::internal_op("mint", what).with_source(error))
+            let message = "internal error: runtime ended while the mark file was written; please \
+                           report it";
+            Err(Error::internal(message).with_source(error))
         })
     }
 

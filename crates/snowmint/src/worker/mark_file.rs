@@ -19,7 +19,7 @@ use snowmint_coord::private;
 use snowmint_core::{Clock, Pause, SystemClock, UnixMillis};
 
 use super::record::{COPY_BYTES, Record};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// Offset of the second copy. It has its own block: no disk tears both copies in one write.
 const SECOND_COPY_AT: u64 = 4096;
@@ -56,7 +56,6 @@ pub(super) enum Found {
 impl Lock {
     /// Waits up to `wait_ms` for the lock. `key` becomes a part of file names.
     pub(super) fn take(dir: &Path, key: &str, wait_ms: u64) -> Result<Self> {
-        let op = "open worker";
         private::make_directory(dir).map_err(|error| Error::io(dir, error))?;
         let path = dir.join(format!("{key}.lock"));
         let file = private::options()
@@ -76,7 +75,10 @@ impl Lock {
             }
             let left_ms = until.since(SystemClock.read().elapsed());
             if left_ms == 0 {
-                return Err(Error::new(op, ErrorKind::Locked { what: path.display().to_string() }));
+                return Err(Error::locked(format!(
+                    "worker is used by another process ({path:?}); use another worker number or \
+                     wait"
+                )));
             }
             // The lock is between processes, so the wait uses real time, whatever clock mints.
             SystemClock.pause_until(UnixMillis::MAX, std::cmp::min(pause_ms, left_ms));
@@ -86,7 +88,6 @@ impl Lock {
 
     /// Reads the mark file of an earlier process.
     pub(super) fn find(self) -> Result<Found> {
-        let op = "read mark file";
         let path = self.path();
         let file = match OpenOptions::new().read(true).write(true).open(&path) {
             Ok(file) => file,
@@ -108,10 +109,17 @@ impl Lock {
             }
         }
         let Some((copy, record)) = newest else {
-            return Err(refused(op, &path, "both of its copies are damaged".into()));
+            return Err(Error::journal_refused(format!(
+                "mark file {path:?} has no whole copy; if the clock is right and no process mints \
+                 with this worker, remove the file"
+            )));
         };
         if record.key != self.key {
-            return Err(refused(op, &path, format!("it belongs to {}", record.key)));
+            return Err(Error::journal_refused(format!(
+                "mark file {path:?} belongs to {:?}, not {:?}; if the clock is right and no \
+                 process mints with this worker, remove the file",
+                record.key, self.key
+            )));
         }
         let mark = UnixMillis::new(record.mark_ms);
         let found = MarkFile { lock: self, path, file, sequence: record.sequence, next: 1 - copy };
@@ -181,13 +189,6 @@ impl MarkFile {
             .map_err(|error| Error::io(&self.path, error))?;
         Ok(bytes)
     }
-}
-
-fn refused(op: &'static str, path: &Path, reason: String) -> Error {
-    let way_out = "if the clock is right and no process mints with this worker, remove the file: \
-                   IDs then go on from the clock"
-        .into();
-    Error::new(op, ErrorKind::JournalRefused { path: path.display().to_string(), reason, way_out })
 }
 
 fn offset(copy: usize) -> u64 {

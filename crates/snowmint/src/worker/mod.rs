@@ -17,11 +17,9 @@ pub use window::WINDOW_MS;
 
 use crate::clock::HandleClock;
 use crate::observer::Tell;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 use mark_file::{Found, Lock, MarkFile};
 use window::{Baseline, Need, Reach, Window};
-
-const OPEN: &str = "open worker";
 
 /// Settings for opening a worker.
 #[derive(Debug)]
@@ -54,8 +52,9 @@ impl Worker {
         let name = format!("worker {worker}");
         if worker > layout.worker_max() {
             let limit = layout.worker_max();
-            let what = format!("worker {worker} does not fit the layout: the highest is {limit}");
-            return Err(Error::invalid_op(OPEN, what));
+            return Err(Error::invalid(format!(
+                "worker {worker} exceeds the layout's maximum {limit}; use a lower number"
+            )));
         }
         let reach = Reach::new(layout, settings.rollback, plan.jump_max_ms);
         let window = match &plan.dir {
@@ -74,7 +73,7 @@ impl Worker {
         }
         let generator =
             Generator::with_observer(layout, worker, 0, settings, granted, clock, plan.observer)
-                .map_err(|error| Error::invalid_op(OPEN, error.to_string()))?;
+                .map_err(|error| Error::invalid(error.to_string()))?;
         Ok(Self { generator, reach, window: window.map(Mutex::new), name })
     }
 
@@ -135,12 +134,10 @@ impl Worker {
     }
 
     fn forked(&self) -> Error {
-        let what = format!(
-            "{}: this process was forked from the one that opened it, which goes on minting; \
-             open a worker of its own here",
+        Error::unsupported(format!(
+            "{} was opened before a fork; open another worker in this process",
             self.name
-        );
-        Error::new("mint", ErrorKind::Unsupported { what })
+        ))
     }
 
     /// Closes the generator for good, and releases the ticks that it did not take.
@@ -218,11 +215,13 @@ fn catch_up(
         let left_ms = until.since(reading.elapsed());
         let short_ms = behind_ms.saturating_sub(lead_max_ms);
         if short_ms > left_ms {
-            let compared_with =
-                format!("what {name} may have minted (see {})", file.path().display());
             let limit_ms = lead_max_ms.saturating_add(catch_up_ms);
-            let kind = ErrorKind::ClockBehind { behind_ms, limit_ms, compared_with };
-            return Err(Error::new(OPEN, kind));
+            let message = format!(
+                "clock is {behind_ms} ms behind what {name} may have minted ({:?}), limit \
+                 {limit_ms} ms; wait or correct the clock",
+                file.path()
+            );
+            return Err(Error::clock_behind(behind_ms, limit_ms, message));
         }
         clock.pause_until(floor.saturating_sub(lead_max_ms), left_ms);
     }

@@ -28,9 +28,8 @@ fn dir_from(state: Option<OsString>, home: Option<OsString>) -> Result<PathBuf> 
     if let Some(home) = absolute(home) {
         return Ok(home.join(".local/state/snowmint"));
     }
-    Err(Error::invalid_op(
-        "open worker",
-        "there is no place for the worker's mark: set XDG_STATE_HOME or HOME to an absolute path, \
+    Err(Error::invalid(
+        "no directory for the worker's mark file; set XDG_STATE_HOME or HOME to an absolute path, \
          or name a data directory",
     ))
 }

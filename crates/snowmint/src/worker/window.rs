@@ -4,7 +4,7 @@ use snowmint_core::generator::Rollback;
 use snowmint_core::{ElapsedMillis, Layout, UnixMillis};
 
 use super::mark_file::MarkFile;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// Milliseconds by which the mark is kept ahead of need. After a crash, IDs lead the clock by at
 /// most this much and two ticks, or the next process waits that long.
@@ -13,8 +13,6 @@ pub const WINDOW_MS: u64 = 500;
 const MARGIN_MS: u64 = WINDOW_MS / 2;
 /// Time after a failed early extension before the next try, in milliseconds.
 const RETRY_MS: u64 = 100;
-
-const OP: &str = "extend window";
 
 /// A reading of the clock for later comparison.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +105,7 @@ impl Window {
         taken: UnixMillis,
     ) -> Result<UnixMillis> {
         if self.closed {
-            return Err(Error::new(OP, ErrorKind::Closed { what: "the worker".into() }));
+            return Err(Error::closed("worker is closed; open it again"));
         }
         let done = match need {
             Need::Soon => now.wall < self.attend_from(reach),
@@ -152,11 +150,11 @@ impl Window {
         if ahead_ms <= jump_max_ms {
             return Ok(());
         }
-        let compared_with = "the time that has elapsed since the last look at it (if the clock is \
-                             right now, open the worker again)"
-            .into();
-        let limit_ms = jump_max_ms;
-        Err(Error::new(OP, ErrorKind::ClockAhead { ahead_ms, limit_ms, compared_with }))
+        let message = format!(
+            "clock jumped ahead by {ahead_ms} ms more than time passed, limit {jump_max_ms} ms; if \
+             it is right now, open the worker again"
+        );
+        Err(Error::clock_ahead(ahead_ms, jump_max_ms, message))
     }
 
     /// Releases the ticks that were not taken, and the lock.
