@@ -70,8 +70,8 @@ impl Hosts {
     pub(crate) fn check_page<B>(&self, request: &Request<B>) -> Result<(), Error> {
         let refused = |message: String| Err(Error::new(Code::Forbidden, message));
         if is_of_another_site(request.headers()) {
-            let message =
-                "a page of another site (Sec-Fetch-Site) can change nothing and take no IDs";
+            let message = "request from a page of another site (Sec-Fetch-Site) cannot change \
+                           anything or take IDs; send it from a page of this server";
             return refused(message.to_owned());
         }
         let origins = request.headers().get_all(ORIGIN);
@@ -84,8 +84,8 @@ impl Hosts {
         match origins.iter().find(|&origin| !is_own(origin)) {
             None => Ok(()),
             Some(origin) => refused(format!(
-                "origin {} is neither the host of the request nor in http.hosts; pages of other sites can \
-                 change nothing and take no IDs",
+                "origin {} is neither the host of the request nor in http.hosts; add it there, or \
+                 use a page of this server",
                 shown(&String::from_utf8_lossy(origin.as_bytes()))
             )),
         }
@@ -162,7 +162,7 @@ fn only_host(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Error> {
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         (_, Some(_)) => {
-            Err(Error::bad_request("header Host is there more than once; send it once"))
+            Err(Error::bad_request("header Host is present more than once; send it once"))
         }
         (host, None) => Ok(host),
     }

@@ -32,8 +32,8 @@ use crate::trace::Traces;
 pub(crate) const PASSED_ON: HeaderName = HeaderName::from_static("snowmint-passed-on");
 
 /// Reasons why a peer rejected the request.
-const NOT_TAKEN: &str = "it does not take our token (peers.token)";
-const NOT_NAMED: &str = "it is not served under the name it announces (its http.hosts)";
+const NOT_TAKEN: &str = "peer rejects this server's token (peers.token)";
+const NOT_NAMED: &str = "peer rejects the host that it announces (its http.hosts)";
 
 /// Retries of a caller until another member has taken over: one less than the clients of gRPC make,
 /// which stop after five attempts whatever the response says.
@@ -170,7 +170,7 @@ impl Peers {
     pub(crate) fn not_passed_on(&self, address: &str, why: &NotAsked) -> Unanswered {
         tracing::warn!(%address, %why, "a request could not be passed on");
         let error = self.not_reached(format!(
-            "the server at {address}, which answers for this, could not be reached"
+            "server {address}, the owner, could not be reached; retry"
         ));
         Unanswered { error, lasts: why.lasts }
     }
@@ -178,7 +178,7 @@ impl Peers {
     /// Returns the credential that identifies this server to a peer.
     fn shown(&self) -> Option<Result<HeaderValue, String>> {
         let secret = self.access.as_ref()?.shown_to_peers()?;
-        Some(secret.bearer().ok_or_else(|| "peers.token cannot be sent".to_owned()))
+        Some(secret.bearer().ok_or_else(|| "peers.token has invalid characters".to_owned()))
     }
 
     /// Forwards a request to the peer at this address, such as `http://HOST:PORT`, and returns its
@@ -194,11 +194,11 @@ impl Peers {
     ) -> Result<Response, NotAsked> {
         if self.tls.is_some() && !address.starts_with("https://") {
             // The token could be intercepted.
-            return Err(NotAsked::lasting("it speaks no TLS, and this server does"));
+            return Err(NotAsked::lasting("peer does not use TLS, but this server does"));
         }
         if self.tls.is_none() && address.starts_with("https://") {
             // We would accept any certificate.
-            return Err(NotAsked::lasting("it speaks TLS, and this server does not"));
+            return Err(NotAsked::lasting("peer uses TLS, but this server does not"));
         }
         let request = Request::builder()
             .method(method)
@@ -234,7 +234,7 @@ impl Peers {
                 Err(why) => Err(self.unanswered(address, why)),
             },
             () = self.timer.sleep_ms(within_ms) => {
-                Err(self.unanswered(address, format!("no answer within {within_ms} ms")))
+                Err(self.unanswered(address, format!("no response within {within_ms} ms")))
             }
         }
     }
@@ -281,7 +281,7 @@ async fn whole(answer: ResponseFuture, bytes_max: usize) -> Result<Response, Str
     let (head, body) = answer.await.map_err(|error| error.to_string())?.into_parts();
     let body = to_bytes(Body::new(body), bytes_max).await;
     let body =
-        body.map_err(|error| format!("{error}, of an answer of at most {bytes_max} bytes"))?;
+        body.map_err(|error| format!("response over {bytes_max} bytes, or cut off: {error}"))?;
     Ok(Response::from_parts(head, Body::from(body)))
 }
 

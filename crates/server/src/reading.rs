@@ -148,7 +148,8 @@ impl Unread {
         match self {
             Self::TooLong => {
                 let message = format!(
-                    "the body is longer than the {bytes_max} bytes allowed (http.body_bytes_max)"
+                    "request body exceeds {bytes_max} bytes (http.body_bytes_max); send less at \
+                     once"
                 );
                 Error::new(Code::TooMany, message)
             }
@@ -156,8 +157,8 @@ impl Unread {
             Self::Full(full) => {
                 let whose = full.whose();
                 let message = format!(
-                    "too many requests {whose} wait, for their bodies or for the store; send fewer at once, each \
-                     with its body"
+                    "too many requests {whose} wait for their bodies or the store; send fewer at \
+                     once, each with its body"
                 );
                 Error::new(Code::Overloaded, message)
             }
@@ -172,7 +173,8 @@ impl Unread {
 /// `TooMany`.
 pub(crate) fn check_lines(lines: usize) -> Result<(), Error> {
     if lines > HEADER_LINES_MAX {
-        let message = format!("{lines} header lines exceed the {HEADER_LINES_MAX} allowed");
+        let message =
+            format!("{lines} header lines exceed the limit of {HEADER_LINES_MAX}; send fewer");
         return Err(Error::new(Code::TooMany, message));
     }
     Ok(())

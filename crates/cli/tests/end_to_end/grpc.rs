@@ -147,7 +147,7 @@ async fn a_stream_ends_with_a_reason_when_the_server_stops() {
         }
     };
     assert_eq!(end.code(), Code::Unavailable, "{end:?}");
-    assert!(end.message().contains("the server is stopping"), "{end:?}");
+    assert!(end.message().contains("server is stopping"), "{end:?}");
     assert_eq!(stopped.join().unwrap(), 0);
 }
 

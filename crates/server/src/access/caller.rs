@@ -225,7 +225,7 @@ impl Caller {
         match &self.who {
             Who::Anyone | Who::Peer | Who::Configuration => Ok(None),
             Who::OfDoor(door) => {
-                let message = format!("{door} lets in for numbers, and nothing else");
+                let message = format!("{door} permits taking numbers only; use another interface");
                 Err(Error::new(Code::Forbidden, message))
             }
             Who::Nobody(why) => Err(why.refusal()),
@@ -289,8 +289,8 @@ impl Caller {
         }
         match self.admitted()? {
             Some(token) if !token.concerns(source) => {
-                let message =
-                    format!("token {} has no right over {}", token.name(), source_of(source));
+                let (name, source) = (token.name(), source_of(source));
+                let message = format!("token {name} has no right over {source}; grant one");
                 Err(Error::new(Code::Forbidden, message))
             }
             _ => Ok(()),
@@ -401,18 +401,17 @@ impl Unknown {
     fn refusal(&self) -> Error {
         const SHOW: &str = "send Authorization: Bearer TOKEN, or AUTH NAME TOKEN in RESP";
         let message = match self {
-            Self::NothingShown => format!("a token is asked for: {SHOW}"),
+            Self::NothingShown => format!("token required, none presented; {SHOW}"),
             Self::NoSuchToken => {
-                "there is no such token, or not any more (it was taken out, or has expired)"
-                    .to_owned()
+                "token is unknown, was removed, or has expired; present a valid one".to_owned()
             }
             Self::NotLookedAt { wait_ms } => return too_many(*wait_ms),
             Self::NoSuchName(names, _) => format!(
-                "a token is asked for, and none has a name of your certificate ({names}) among its \
-                 certificates: {SHOW}, or have a name of it added in tokens.file"
+                "no token has a name of the certificate ({names}); {SHOW}, or add a name to a \
+                 token's certificates in tokens.file"
             ),
             Self::OtherSite => format!(
-                "a page of another site asks, for which no certificate stands for a token: {SHOW}"
+                "request from a page of another site needs a token, not a certificate; {SHOW}"
             ),
         };
         Error::new(Code::Unauthenticated, message)

@@ -127,15 +127,15 @@ pub(super) fn name(text: &str) -> Result<Arc<str>, String> {
     let named = |kind: Kind| Some((kind, text.strip_prefix(kind.prefix())?));
     match Kind::ALL.into_iter().find_map(named) {
         Some((_, name)) if name.contains('*') => Err(format!(
-            "{} is a pattern, and names of certificates are compared as a whole: write each by itself",
+            "certificate name {} is a pattern, but names are compared whole; write each by itself",
             shown(text)
         )),
         Some((kind, name)) if !name.is_empty() && name.trim() == name => {
             Ok(kind.compared(name).into())
         }
         _ => Err(format!(
-            "{} is no name of a certificate: write URI=URI, DNS=HOST, EMAIL=ADDRESS or CN=NAME, as \
-             `snowmint token names` shows those of a certificate",
+            "{} is not a certificate name; write URI=URI, DNS=HOST, EMAIL=ADDRESS or CN=NAME, as \
+             `snowmint token names` prints them",
             shown(text)
         )),
     }

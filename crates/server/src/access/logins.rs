@@ -170,8 +170,8 @@ impl Logins {
 /// Returns the error for a caller whose secrets are not checked.
 pub(crate) fn too_many(wait_ms: u64) -> Error {
     let message = format!(
-        "too many wrong tokens came from this address: {BURST} at once and {PER_SECOND} a second are looked at, and the \
-         next one in {wait_ms} ms"
+        "too many wrong tokens from this address, limit {BURST} at once and {PER_SECOND} a second; \
+         retry in {wait_ms} ms"
     );
     Error::new(Code::RateLimited, message).retry_in_ms(wait_ms)
 }

@@ -269,7 +269,7 @@ impl Table {
             let hash =
                 TokenHash::of_new(peer.text()).map_err(|why| format!("peers.token: {why}"))?;
             if !table.by_token.insert(hash, Holder::Peer(Arc::clone(&peer_places))) {
-                return Err("peers.token: a line is there twice".to_owned());
+                return Err("peers.token has a line twice; remove one".to_owned());
             }
         }
         for (name, settings) in tokens {
@@ -279,14 +279,15 @@ impl Table {
             let token = Arc::new(token.map_err(refused)?);
             for hash in token.hashes().map_err(refused)? {
                 if !table.by_token.insert(hash, Holder::Token(Arc::clone(&token))) {
-                    return Err(refused(format!("the hash {hash:?} is there twice")));
+                    return Err(refused(format!("hash {hash:?} is there twice; remove one")));
                 }
             }
             for name in token.certificates().map_err(refused)? {
                 let before = table.by_certificate.insert(Arc::clone(&name), Arc::clone(&token));
                 if let Some(other) = before {
                     let other = other.name();
-                    return Err(refused(format!("{name:?} stands for token {other} already")));
+                    let message = format!("{name:?} is a certificate of token {other}; remove one");
+                    return Err(refused(message));
                 }
             }
             table.by_name.insert(name.clone(), token);

@@ -41,7 +41,7 @@ impl FromStr for Rate {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| {
             format!(
-                "{} is no rate: {why}; write COUNT/s, COUNT/m or COUNT/h, burst=COUNT if need be, and a \
+                "rate {} {why}; write COUNT/s, COUNT/m or COUNT/h, optionally burst=COUNT and a \
                  pattern, such as \"1000/s burst=5000 orders-*\"",
                 shown(text)
             )
@@ -52,28 +52,28 @@ impl FromStr for Rate {
             "s" => 1,
             "m" => 60,
             "h" => 3_600,
-            _ => return Err(wrong("it has no unit")),
+            _ => return Err(wrong("has no unit")),
         };
-        let count: NonZeroU32 = count.parse().map_err(|_| wrong("its count is none"))?;
+        let count: NonZeroU32 = count.parse().map_err(|_| wrong("has no count above 0"))?;
         if count.get() / seconds > PER_SECOND_MAX {
-            return Err(wrong("it is above 10000000 a second"));
+            return Err(wrong("exceeds 10000000 a second"));
         }
         let mut next = words.next();
         let burst = match next.and_then(|word| word.strip_prefix("burst=")) {
             Some(burst) => {
                 next = words.next();
-                burst.parse().map_err(|_| wrong("its burst is no count"))?
+                burst.parse().map_err(|_| wrong("has no burst count above 0"))?
             }
             None => count,
         };
         let pattern = next.unwrap_or("*").parse()?;
         if words.next().is_some() {
-            return Err(wrong("there is more than a pattern"));
+            return Err(wrong("has text after the pattern"));
         }
         let each = Duration::from_secs(seconds.into()) / count.get();
         // The library multiplies both, in 64 bits of nanoseconds.
         if each.checked_mul(burst.get()).is_none_or(|whole| whole > BURST_MAX) {
-            return Err(wrong("its burst takes more than a year to come back"));
+            return Err(wrong("takes more than a year to refill its burst"));
         }
         Ok(Self { text: text.to_owned(), each, burst, pattern })
     }
@@ -110,7 +110,7 @@ impl fmt::Debug for Pace {
 impl Pace {
     fn new(rate: Rate, timer: &Arc<dyn Timer>) -> Result<Self, String> {
         let quota = Quota::with_period(rate.each);
-        let quota = quota.ok_or_else(|| format!("{} is no rate", shown(&rate.text)))?;
+        let quota = quota.ok_or_else(|| format!("rate {} is too high", shown(&rate.text)))?;
         let (quota, clock) = (quota.allow_burst(rate.burst), Elapsed(Arc::clone(timer)));
         let limiter = RateLimiter::new(quota, HashMapStateStore::default(), clock.clone());
         Ok(Self { rate, clock, limiter })
@@ -120,8 +120,8 @@ impl Pace {
         let Rate { text, burst, .. } = &self.rate;
         let too_many = || {
             let message = format!(
-                "{count} at once are more than the {burst} that the rate {text:?} of token {token} \
-                 allows; ask for fewer"
+                "count {count} exceeds the burst {burst} of rate {text:?} of token {token}; ask \
+                 for fewer"
             );
             Error::new(Code::TooMany, message)
         };
@@ -131,8 +131,10 @@ impl Pace {
             Ok(Ok(())) => Ok(()),
             Ok(Err(until)) => {
                 let wait = until.wait_time_from(self.clock.now()).as_nanos().div_ceil(1_000_000);
-                let message =
-                    format!("token {token} is over its rate for {}, which is {text:?}", what(key));
+                let message = format!(
+                    "token {token} exceeds its rate {text:?} for {}; retry later",
+                    what(key)
+                );
                 let error = Error::new(Code::RateLimited, message);
                 Err(error.retry_in_ms(u64::try_from(wait).unwrap_or(u64::MAX).max(1)))
             }

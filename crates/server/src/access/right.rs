@@ -185,7 +185,7 @@ impl FromStr for Grant {
         let mut words = text.split_whitespace();
         let (Some(rights), Some(pattern), None) = (words.next(), words.next(), words.next()) else {
             return Err(format!(
-                "{} is no grant: write RIGHT,RIGHT PATTERN, such as \"mint,decode orders-*\"",
+                "invalid grant {}; write RIGHT,RIGHT PATTERN, such as \"mint,decode orders-*\"",
                 shown(text)
             ));
         };
@@ -193,15 +193,15 @@ impl FromStr for Grant {
             let found = Right::ALL.into_iter().find(|right| right.name() == name);
             found.ok_or_else(|| {
                 let names = Right::ALL.map(Right::name).join(", ");
-                format!("{} is no right: {names} are", shown(name))
+                format!("unknown right {}; expected one of {names}", shown(name))
             })
         };
         let rights = rights.split(',').map(right).collect::<Result<Vec<_>, _>>()?;
         let (over, pattern) = Over::of(pattern);
         if over != Over::Sources && rights != [Right::Admin] {
             return Err(format!(
-                "{} is no grant: over keys, stores and origins there is the right admin and no other, such as \
-                 \"admin key:1\"",
+                "invalid grant {}; over keys, stores and origins only the right admin exists, such \
+                 as \"admin key:1\"",
                 shown(text)
             ));
         }
@@ -235,8 +235,8 @@ impl FromStr for Pattern {
             let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-*".contains(&byte);
             if part.is_empty() || !part.bytes().all(is_known) {
                 return Err(format!(
-                    "{} is no pattern: write SOURCE or NAMESPACE/SOURCE, in which * stands for any \
-                     characters",
+                    "invalid pattern {}; write SOURCE or NAMESPACE/SOURCE, in which * stands for \
+                     any characters",
                     shown(text)
                 ));
             }

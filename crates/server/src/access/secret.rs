@@ -40,12 +40,12 @@ impl TokenHash {
         let different = seen.iter().filter(|&&seen| seen).count();
         if token.len() < TOKEN_BYTES_MIN || different < DIFFERENT_BYTES_MIN {
             return Err(format!(
-                "a token has at least {TOKEN_BYTES_MIN} characters, of which {DIFFERENT_BYTES_MIN} are \
-                 different: it is random, and no password that somebody thought of"
+                "token is easy to guess; use at least {TOKEN_BYTES_MIN} random characters, of \
+                 which {DIFFERENT_BYTES_MIN} differ"
             ));
         }
         if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err("a token has no blanks, and no letters beyond ASCII".to_owned());
+            return Err("token has blanks, or characters beyond ASCII; remove them".to_owned());
         }
         Ok(Self::of(token.as_bytes()))
     }
@@ -69,7 +69,8 @@ impl FromStr for TokenHash {
         // The text may be a token, put here by mistake: the error does not show it.
         let wrong = || {
             format!(
-                "a hash is written {SCHEME} and 64 hexadecimal digits; `snowmint token new` makes it"
+                "invalid hash; write {SCHEME} and 64 hexadecimal digits (`snowmint token new` \
+                 makes it)"
             )
         };
         let digits = text.strip_prefix(SCHEME).map(str::as_bytes).ok_or_else(wrong)?;

@@ -59,7 +59,8 @@ impl Token {
     ) -> Result<Self, String> {
         check_name("token", name).map_err(|kind| kind.to_string())?;
         if settings.hashes.is_empty() && settings.certificates.is_empty() {
-            let message = "it has neither hashes (`snowmint token new` makes one) nor certificates";
+            let message = "no hash and no certificate given; add one (`snowmint token new` makes a \
+                           hash)";
             return Err(message.to_owned());
         }
         let grants = settings.grants.iter().map(|text| text.parse());
@@ -158,15 +159,16 @@ impl Token {
     /// Returns the error for a missing right.
     pub(super) fn refusal(&self, right: Right, over: &str) -> Error {
         let name = &self.name;
-        Error::new(Code::Forbidden, format!("token {name} has no right to {right} over {over}"))
+        let message = format!("token {name} has no right to {right} over {over}; grant it");
+        Error::new(Code::Forbidden, message)
     }
 
     /// Returns the error for a definition that may not name this.
     pub(super) fn refusal_to_name(&self, named: &Named) -> Error {
         let (name, key) = (&self.name, named.key());
         let message = format!(
-            "token {name} has no right to name {named} ({key}) in a definition: grant it \"admin {named}\" in \
-             tokens.file"
+            "token {name} has no right to name {named} ({key}) in a definition; grant it \"admin \
+             {named}\" in tokens.file"
         );
         Error::new(Code::Forbidden, message)
     }

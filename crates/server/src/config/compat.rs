@@ -128,13 +128,15 @@ impl CompatSettings {
         leaf.layout()?;
         leaf.zone()?;
         if tinyid.segment_length == 0 {
-            return Err("compat.tinyid.segment_length = 0: take 1 or more".to_owned());
+            let message = "compat.tinyid.segment_length 0 is below the minimum of 1; raise it";
+            return Err(message.to_owned());
         }
         if cosid.machines_max == 0 {
-            return Err("compat.cosid.machines_max = 0: take 1 or more".to_owned());
+            let message = "compat.cosid.machines_max 0 is below the minimum of 1; raise it";
+            return Err(message.to_owned());
         }
         if tinyid.tokens.contains_key("") {
-            return Err("compat.tinyid.tokens: an empty token is none".to_owned());
+            return Err("compat.tinyid.tokens has an empty token; remove it".to_owned());
         }
         Ok(())
     }
@@ -152,7 +154,7 @@ impl LeafSettings {
         let name = &self.zone;
         TimeZone::get(name).map_err(|_| {
             format!(
-                "compat.leaf.zone = {name:?} is no time zone: take UTC, or a name such as \
+                "compat.leaf.zone {name:?} is not a time zone; use UTC, or a name such as \
                  Asia/Shanghai"
             )
         })

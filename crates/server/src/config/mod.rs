@@ -92,7 +92,7 @@ impl Default for Limits {
 fn bound<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     match u64::deserialize(deserializer)? {
         bound if bound <= BOUND_MAX => Ok(bound),
-        _ => Err(D::Error::custom(format_args!("it takes {BOUND_MAX} (2^62) at most"))),
+        _ => Err(D::Error::custom(format_args!("the maximum is {BOUND_MAX} (2^62)"))),
     }
 }
 
@@ -104,7 +104,7 @@ where
 {
     match N::deserialize(deserializer)? {
         number if number >= N::from(MIN) => Ok(number),
-        _ => Err(D::Error::custom(format_args!("it takes {MIN} at least"))),
+        _ => Err(D::Error::custom(format_args!("the minimum is {MIN}"))),
     }
 }
 
@@ -123,7 +123,7 @@ fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
 fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
     match Span::deserialize(deserializer)? {
         span if span.ms() > 0 => Ok(span),
-        _ => Err(D::Error::custom("it takes 1ms at least")),
+        _ => Err(D::Error::custom("the minimum is 1ms")),
     }
 }
 

@@ -17,7 +17,12 @@ use crate::service::{
 /// Parses a number that HTTP writes as text.
 fn number(text: Option<&str>) -> Result<Option<u64>, Error> {
     let parsed = text.map(str::parse).transpose();
-    parsed.map_err(|error| Error::new(Code::Internal, format!("{text:?} is no number: {error}")))
+    parsed.map_err(|error| {
+        let text = text.unwrap_or_default();
+        let message =
+            format!("internal error: number {text:?} cannot be parsed: {error}; please report it");
+        Error::new(Code::Internal, message)
+    })
 }
 
 /// Parses a JSON object in a field of this name; an empty text is an empty object.
@@ -26,7 +31,7 @@ fn object(name: &str, json: &str) -> Result<Map<String, Value>, Error> {
         return Ok(Map::new());
     }
     serde_json::from_str(json)
-        .map_err(|error| Error::bad_request(format!("{name} must be a JSON object: {error}")))
+        .map_err(|error| Error::bad_request(format!("{name} is not a JSON object: {error}")))
 }
 
 pub(super) fn decoded(body: DecodedBody) -> Result<DecodeResponse, Error> {

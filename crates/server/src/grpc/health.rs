@@ -95,7 +95,7 @@ impl health_server::Health for Health {
         let name = request.into_inner().service;
         match self.status(self.subject(&name), self.service.readiness().ready) {
             ServingStatus::ServiceUnknown => {
-                let message = format!("no service {}: {SERVICE} is one", shown(&name));
+                let message = format!("unknown service {}; check {SERVICE}", shown(&name));
                 Err(Error::new(Code::NotFound, message).into())
             }
             status => Ok(Response::new(HealthCheckResponse { status: status.into() })),

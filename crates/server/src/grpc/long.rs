@@ -31,16 +31,16 @@ impl LongCalls {
         self.0.take(caller, 1).map_err(|full| match full {
             Full::Connection => {
                 let message = format!(
-                    "{connection} calls of health Watch, reflection and ListLayouts are open on this connection, \
-                     and more are not served; end one, or share one Watch"
+                    "calls of health Watch, reflection and ListLayouts exceed {connection} on this \
+                     connection; end one, or share one Watch"
                 );
                 Error::new(Code::TooMany, message)
             }
             Full::Share | Full::Anonymous | Full::All => {
                 let message = format!(
-                    "too many calls of health Watch, reflection and ListLayouts are open: {all} in all, half of \
-                     them without a token where tokens are required, and {share} of one token or address when half \
-                     are in use; call Check instead"
+                    "calls of health Watch, reflection and ListLayouts exceed their limit ({all} \
+                     in all, half of it without a token, {share} for one token or address); call \
+                     Check instead"
                 );
                 Error::new(Code::Overloaded, message)
             }

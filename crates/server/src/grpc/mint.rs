@@ -41,7 +41,7 @@ impl Mint {
 /// Checks a number that must be given, and not be 0.
 pub(super) fn at_least_one(name: &str, number: u64) -> Result<u64, Error> {
     if number == 0 {
-        return Err(Error::bad_request(format!("{name} must be at least 1, and is 0")));
+        return Err(Error::bad_request(format!("{name} 0 is below the minimum of 1; raise it")));
     }
     Ok(number)
 }
@@ -110,8 +110,10 @@ impl mint_server::Mint for Mint {
     async fn decode(&self, request: Request<DecodeRequest>) -> Answer<DecodeResponse> {
         let service = self.asked(&request);
         let DecodeRequest { id, by } = request.into_inner();
-        let id = id.ok_or_else(|| Error::bad_request("say the ID, as text or as a number"))?;
-        let by = by.ok_or_else(|| Error::bad_request("say either a source or a layout"))?;
+        let no_id = "request has no ID; send it as text or as a number";
+        let id = id.ok_or_else(|| Error::bad_request(no_id))?;
+        let no_by = "request has neither source nor layout; send one of them";
+        let by = by.ok_or_else(|| Error::bad_request(no_by))?;
         let text = match &id {
             Id::Text(text) => text.clone(),
             Id::Number(number) => number.to_string(),

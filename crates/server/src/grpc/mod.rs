@@ -249,7 +249,7 @@ impl Door {
     async fn late(&self) -> Error {
         let ms = self.within_ms;
         self.timer.sleep_ms(ms).await;
-        let message = format!("the call took longer than {ms} ms (http.request_time_max)");
+        let message = format!("call exceeded {ms} ms (http.request_time_max); ask for less");
         Error::new(Code::TooSlow, message)
     }
 
@@ -297,7 +297,8 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), Error> {
     match kind.split(';').next().unwrap_or_default().trim() {
         "application/grpc" | "application/grpc+proto" => Ok(()),
         _ => {
-            let message = format!("messages are application/grpc+proto here, not {}", shown(kind));
+            let kind = shown(kind);
+            let message = format!("content type {kind} is wrong; send application/grpc+proto");
             Err(Error::new(Code::Unsupported, message))
         }
     }

@@ -48,7 +48,7 @@ pub(super) async fn copied(response: Response) -> Response {
     let whole = match body.collect().await {
         Ok(whole) => whole,
         Err(error) => {
-            let message = format!("the answer was not written: {error}; ask again");
+            let message = format!("internal error: response was lost: {error}; please report it");
             return Status::from(Error::new(Code::Internal, message)).into_http();
         }
     };
@@ -89,7 +89,8 @@ impl Sent {
         }
         self.ends = None;
         self.body = Body::empty();
-        let status = Status::from(Error::new(Code::Closed, "the server is stopping"));
+        let stopping = Error::new(Code::Closed, "server is stopping; call another server");
+        let status = Status::from(stopping);
         Some(Frame::trailers(status.into_http::<()>().into_parts().0.headers))
     }
 }

@@ -84,13 +84,16 @@ fn refused_by_library(path: &str, headers: &HeaderMap) -> Option<Error> {
     let message = status.message();
     Some(match status.code() {
         GrpcCode::Unimplemented if message.is_empty() => {
-            Error::new(Code::Unsupported, format!("there is no method {}", shown(path)))
+            let path = shown(path);
+            let message = format!("method {path} does not exist; correct it, or update the server");
+            Error::new(Code::Unsupported, message)
         }
         GrpcCode::Unimplemented => Error::new(Code::Unsupported, message),
         GrpcCode::OutOfRange => {
-            Error::new(Code::TooMany, format!("{message} (http.body_bytes_max)"))
+            let message = format!("message exceeds http.body_bytes_max ({message}); send less");
+            Error::new(Code::TooMany, message)
         }
-        _ => Error::bad_request(format!("the message cannot be read: {message}")),
+        _ => Error::bad_request(format!("message cannot be read: {message}; correct it")),
     })
 }
 

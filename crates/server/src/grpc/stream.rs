@@ -57,7 +57,8 @@ impl Minting {
 
     async fn next(&mut self) -> Result<MintStreamResponse, Error> {
         if *self.service.closing().borrow() {
-            return Err(self.cut_off(Error::new(Code::Closed, "the server is stopping")));
+            let stopping = Error::new(Code::Closed, "server is stopping; call another server");
+            return Err(self.cut_off(stopping));
         }
         let count = self.total.saturating_sub(self.sent).min(CHUNK);
         let (service, source, key) = (self.service.clone(), self.source.clone(), self.key.clone());
@@ -90,7 +91,10 @@ async fn to_its_end(
     let mut task = JoinSet::new();
     task.spawn(work);
     let ended = task.join_next().await.and_then(Result::ok);
-    ended.unwrap_or_else(|| Err(Error::new(Code::Internal, "a part of the stream was lost")))
+    ended.unwrap_or_else(|| {
+        let message = "internal error: part of the stream was lost; please report it";
+        Err(Error::new(Code::Internal, message))
+    })
 }
 
 #[cfg(test)]

@@ -38,7 +38,10 @@ pub(super) async fn decode(door: Asked<Door>, id: Part, uri: Uri) -> Result<Resp
         DecodeQuery { source: None, layout: Some(layout) } => {
             door.service.decode_by_layout(&id, &layout)?
         }
-        _ => return Err(Refusal(Error::bad_request("say either ?source= or ?layout="))),
+        _ => {
+            let message = "query needs either source or layout; send one of them";
+            return Err(Refusal(Error::bad_request(message)));
+        }
     };
     Ok(answer::json(&decoded_body(&id, &decoded)))
 }

@@ -153,12 +153,13 @@ pub(super) async fn never_stored(mut response: Response) -> Response {
 }
 
 pub(super) async fn no_such_path(uri: Uri) -> Refusal {
-    let message = format!("there is nothing at {}", shown(uri.path()));
+    let message = format!("path {} does not exist; correct it", shown(uri.path()));
     Refusal(Error::new(Code::NotFound, message))
 }
 
 pub(super) async fn no_such_method(method: Method, uri: Uri) -> Refusal {
-    let message = format!("{} has no method {}", shown(uri.path()), shown(method.as_str()));
+    let (path, method) = (shown(uri.path()), shown(method.as_str()));
+    let message = format!("path {path} does not support method {method}; use one in header Allow");
     Refusal(Error::new(Code::MethodNotAllowed, message))
 }
 
@@ -175,7 +176,7 @@ pub(super) fn part<T>(path: Result<Path<T>, PathRejection>) -> Result<T, Refusal
 pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Refusal> {
     let text = uri.query().unwrap_or_default();
     if percent_decode_str(text).decode_utf8().is_err() {
-        let message = format!("the query {} is not UTF-8", shown(text));
+        let message = format!("query {} is not UTF-8; write it as UTF-8", shown(text));
         return Err(Refusal(Error::bad_request(message)));
     }
     axum::extract::Query::try_from_uri(uri)
@@ -186,8 +187,9 @@ pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Refusal> {
 /// Reads a whole body, within the limit.
 pub(super) async fn bytes(body: Body, bytes_max: usize) -> Result<Bytes, Refusal> {
     let too_long = || {
-        let message =
-            format!("the body is longer than the {bytes_max} bytes allowed (http.body_bytes_max)");
+        let message = format!(
+            "request body exceeds {bytes_max} bytes (http.body_bytes_max); send less at once"
+        );
         Refusal(Error::new(Code::TooMany, message))
     };
     // A body that declares a greater length is rejected before it is read.
@@ -202,10 +204,10 @@ pub(super) async fn bytes(body: Body, bytes_max: usize) -> Result<Bytes, Refusal
 pub(super) fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
     // The parser would also accept an array of the fields' values.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
-        return Err(Refusal(Error::bad_request("the body must be a JSON object")));
+        return Err(Refusal(Error::bad_request("request body is not a JSON object; send one")));
     }
     serde_json::from_slice(bytes)
-        .map_err(|error| Refusal(Error::bad_request(format!("the body is wrong: {error}"))))
+        .map_err(|error| Refusal(Error::bad_request(format!("request body is invalid: {error}"))))
 }
 
 /// Returns the items of a header, each with its weight.

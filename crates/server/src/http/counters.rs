@@ -68,7 +68,8 @@ pub(super) async fn raise(
     let bytes = answer::bytes(body, door.body_bytes_max).await?;
     let CounterBody { bound } = answer::parsed(&bytes)?;
     let highest = number_in(&bound).ok_or_else(|| {
-        Error::bad_request(format!("bound: {} is no whole number of at least 0", shown(&bound)))
+        let bound = shown(&bound);
+        Error::bad_request(format!("bound {bound} is not a whole number of at least 0; correct it"))
     })?;
     let service = &door.service;
     let shown = |()| answer::json(&CounterBody { bound: bound.clone() });

@@ -80,7 +80,7 @@ pub(super) async fn post(
         None => answer::parsed(&body)?,
         Some(query) => {
             let query = shown(query);
-            let message = format!("the query says {query}, and there is a body: leave one out");
+            let message = format!("request has query {query} and a body; send one of them");
             return Err(Refusal(Error::bad_request(message)));
         }
     };
@@ -178,7 +178,7 @@ impl Wish {
             Some(name) => name.parse().map(Self::As).map_err(|_| {
                 let names: Vec<_> = Format::ALL.iter().map(|format| format.name()).collect();
                 let names = names.join(", ");
-                let message = format!("{} is no format: number, {names} are", shown(name));
+                let message = format!("unknown format {}; expected number, {names}", shown(name));
                 Refusal(Error::bad_request(message))
             }),
         }
@@ -206,8 +206,8 @@ fn written(source: &Source, values: Values, wish: Wish, form: Form) -> Result<Ve
         }
         (Values::Texts(texts), Wish::Own) => texts,
         (Values::Texts(_), Wish::Number | Wish::As(_)) => {
-            let kind = source.kind();
-            let message = format!("format is for numbers, and this source makes {kind}s");
+            let (name, kind) = (source.name(), source.kind());
+            let message = format!("source {name:?} mints {kind}s, not numbers; leave format out");
             return Err(Refusal(Error::bad_request(message)));
         }
     };

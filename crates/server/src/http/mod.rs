@@ -74,9 +74,9 @@ content-type: application/json\r\n\
 cache-control: no-store\r\n\
 retry-after: 1\r\n\
 connection: close\r\n\
-content-length: 127\r\n\
+content-length: 124\r\n\
 \r\n\
-{\"error\":{\"code\":\"overloaded\",\"message\":\"as many connections as may be (http.connections_max) are open\",\"retry_after_ms\":1000}}";
+{\"error\":{\"code\":\"overloaded\",\"message\":\"open connections reached http.connections_max; retry later\",\"retry_after_ms\":1000}}";
 
 /// State that all requests share.
 #[derive(Debug)]
@@ -271,8 +271,7 @@ async fn converse(
 /// Returns the response to any later request on a connection that ends after rejections. It may be
 /// another caller's request.
 fn dismissal() -> Response {
-    let message =
-        "this connection ends: too many requests without a token were refused on it; connect anew";
+    let message = "connection ends after too many requests without a token; connect again";
     Refusal(Error::new(Code::Overloaded, message)).into_response()
 }
 

@@ -248,7 +248,7 @@ impl Pages {
             return answer::never_stored(answer.into_response()).await;
         }
         if grpc::is_call(request.method(), request.headers()) {
-            let message = "gRPC needs HTTP/2; over HTTP/1.1 the same is to be had as JSON";
+            let message = "gRPC needs HTTP/2; use it, or JSON over HTTP/1.1";
             let refusal = Refusal(Error::bad_request(message)).into_response();
             return answer::never_stored(refusal).await;
         }

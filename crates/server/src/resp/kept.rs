@@ -43,8 +43,8 @@ impl Kept {
 pub(super) fn refusal(what: &str, bytes: usize, full: Full, requests: &Requests) -> Error {
     let (whose, most) = (full.whose(), requests.most(full));
     let message = format!(
-        "{what} with {bytes} bytes is not kept: requests {whose} that wait may take {most} bytes; send fewer at once, \
-         each as a whole, and EXEC soon after MULTI"
+        "{what} with {bytes} bytes exceeds the {most} bytes for waiting requests {whose}; send \
+         fewer at once, each as a whole, and EXEC soon after MULTI"
     );
     Error::new(Code::Overloaded, message)
 }

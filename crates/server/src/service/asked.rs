@@ -77,7 +77,7 @@ impl Service {
     fn check_limit(&self, source: &str, count: u64, limit: Limit) -> Result<(), Error> {
         let most = self.most(source, limit);
         if count > most {
-            return Err(Error::too_many(limit.what(), count, most, limit.name()));
+            return Err(Error::too_many(count, most, limit.name()));
         }
         Ok(())
     }
@@ -201,13 +201,6 @@ impl Limit {
         match self {
             Self::Batch => u32::MAX.into(),
             Self::Stream | Self::Segment | Self::InARow => u64::MAX,
-        }
-    }
-
-    const fn what(self) -> &'static str {
-        match self {
-            Self::Batch | Self::Stream => "IDs",
-            Self::Segment | Self::InARow => "numbers in a row",
         }
     }
 

@@ -62,8 +62,8 @@ impl Service {
         let limit = self.live.limit(|limits| limits.bound_max);
         if highest > limit {
             return Err(Error::bad_request(format!(
-                "bound: {highest} is above {limit} (limits.bound_max); all keys of the counter's section would go \
-                 on above it, and nothing lowers them again"
+                "bound {highest} exceeds limits.bound_max ({limit}); use a lower one, since \
+                 nothing lowers the keys of its section again"
             )));
         }
         self.admit(Right::Admin, name).await?;

@@ -47,8 +47,9 @@ impl Error {
         Self::new(Code::BadRequest, message)
     }
 
-    pub(crate) fn too_many(what: &str, asked: u64, limit: u64, limit_name: &str) -> Self {
-        let message = format!("{asked} {what} at once, where {limit} are allowed ({limit_name})");
+    /// Creates an error for a count above the limit of this name.
+    pub(crate) fn too_many(count: u64, limit: u64, limit_name: &str) -> Self {
+        let message = format!("count {count} exceeds {limit_name} ({limit}); ask for fewer");
         Self::new(Code::TooMany, message)
     }
 
@@ -56,8 +57,8 @@ impl Error {
     pub(crate) fn unsent(asked: u64, over: &OverShare) -> Self {
         let OverShare { client, held, free, limit } = over;
         let message = format!(
-            "{asked} IDs more would be over the share of {client} in the {limit} IDs that may be waiting to be \
-             sent (limits.unsent_max): {held} wait for it, and {free} are free; ask for fewer, or read them first"
+            "{asked} more unsent IDs exceed the share of {client} (holds {held}, free {free} of \
+             limits.unsent_max {limit}); read responses or ask for fewer"
         );
         Self::new(Code::Overloaded, message)
     }
@@ -66,8 +67,8 @@ impl Error {
     pub(crate) fn passed_on(address: &str, over: &OverShare) -> Self {
         let OverShare { client, held, free, limit } = over;
         let message = format!(
-            "one request more would be over the share of {client} in the {limit} that may wait for the server at \
-             {address} (limits.passed_on_max): {held} of its requests wait, and {free} more may; ask later"
+            "one more request exceeds the share of {client} of those that wait for server \
+             {address} (holds {held}, free {free} of limits.passed_on_max {limit}); retry later"
         );
         Self::new(Code::Overloaded, message)
     }
@@ -209,7 +210,7 @@ mod tests {
             // A hint to retry reaches the caller in each protocol, and never accompanies an error
             // that stays.
             let retry = kind.retry();
-            let error = Error::from(CoordError::new("test", kind.clone()));
+            let error = Error::from(CoordError::from(kind.clone()));
             match retry {
                 Retry::AfterMs(_) if error.code() == Code::WindowSpent => {
                     assert_eq!(error.retry_after_ms(), Some(RETRY_MS));
@@ -230,9 +231,8 @@ mod tests {
 
     #[test]
     fn what_a_back_end_says_stays_in_the_log() {
-        let kind = ErrorKind::Unavailable { what: "the store".into() };
         let cause = std::io::Error::other("password of root@db.internal refused");
-        let error = Error::from(CoordError::new("claim", kind).with_source(cause));
-        assert_eq!(error.message(), "the store is not available");
+        let error = CoordError::unavailable("store is unavailable; retry").with_source(cause);
+        assert_eq!(Error::from(error).message(), "store is unavailable; retry");
     }
 }

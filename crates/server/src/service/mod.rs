@@ -254,7 +254,10 @@ impl Service {
     /// Admits a caller that wants `count` IDs of a source in one response.
     pub(crate) async fn admit_ids(&self, name: &str, count: u64) -> Result<u32, Error> {
         self.admit_many(Right::Mint, name, count, Limit::Batch).await?;
-        let beyond = |_| Error::bad_request(format!("{count} IDs are more than any answer has"));
+        let beyond = |_| {
+            let max = u32::MAX;
+            Error::bad_request(format!("count {count} exceeds {max} IDs at once; ask for fewer"))
+        };
         u32::try_from(count).map_err(beyond)
     }
 
@@ -332,7 +335,7 @@ impl Service {
         let layout = layout_of(layout)?;
         let number = Format::default()
             .decode(id, None)
-            .map_err(|error| Error::bad_request(format!("{} is no ID: {error}", shown(id))))?;
+            .map_err(|error| Error::bad_request(format!("invalid ID {}: {error}", shown(id))))?;
         let parts = layout.unpack(number).map_err(|error| Error::bad_request(error.to_string()))?;
         let time = layout.start_of(parts.tick);
         Ok(Decoded::Snowflake { id: number, parts, time, layout })
@@ -355,7 +358,7 @@ impl Service {
         let mut readiness = self.node.readiness();
         if *self.closing.borrow() {
             readiness.ready = false;
-            readiness.reasons.push(Reason::new(Code::Closed.as_str(), "the server is stopping"));
+            readiness.reasons.push(Reason::new(Code::Closed.as_str(), "server is stopping"));
         }
         readiness
     }
@@ -384,7 +387,8 @@ pub fn spec_of(keys: Map<String, Value>) -> Result<SourceSpec, Error> {
 /// # Errors
 /// When it is invalid.
 pub fn layout_of(text: &str) -> Result<Layout, Error> {
-    text.parse::<Layout>().map_err(|error| Error::bad_request(format!("{}: {error}", shown(text))))
+    text.parse::<Layout>()
+        .map_err(|error| Error::bad_request(format!("layout {}: {error}", shown(text))))
 }
 
 /// Returns a layout that a request names.

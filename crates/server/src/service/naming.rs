@@ -34,8 +34,8 @@ impl Service {
         let read =
             |text: &str| SourceSpec::from_json(text).ok().filter(|spec| spec.check().is_ok());
         let Some(after) = read(after) else {
-            let message = "this server cannot read the definition, and so not see what it names: update the server, \
-                           or use a token with \"admin *\"";
+            let message = "definition cannot be read, so the rights it needs are unknown; update \
+                           the server, or use a token with \"admin *\"";
             return Err(Error::new(Code::Forbidden, message));
         };
         let before = before.and_then(read).map(|spec| named(&spec)).unwrap_or_default();

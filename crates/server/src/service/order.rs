@@ -89,7 +89,7 @@ impl Relay {
 
 impl Asking {
     fn not_reached(&self, why: &str) -> Error {
-        self.peers.not_reached(format!("the server that orders this source did not answer: {why}"))
+        self.peers.not_reached(format!("owner of the source did not respond: {why}; retry"))
     }
 }
 
@@ -112,7 +112,7 @@ impl Asks for Asking {
     }
 
     fn ends(&self) -> Error {
-        self.not_reached("the server stops")
+        self.not_reached("this server is stopping")
     }
 }
 

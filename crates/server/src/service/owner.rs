@@ -34,9 +34,9 @@ impl Service {
         let asking = Asking { timer: self.peers().timer(), within_ms, here, there };
         match asking.after(refusal).await {
             Err(Refused::Owner(error)) => Err(error),
-            Err(Refused::Time(refusal)) => {
-                let what = format!("{refusal}; it did not answer within {within_ms} ms");
-                Err(self.peers().not_reached(what))
+            Err(Refused::Time(address)) => {
+                let message = format!("owner {address} sent no response in {within_ms} ms; retry");
+                Err(self.peers().not_reached(message))
             }
             Ok(answer) => Ok(answer),
         }
@@ -58,8 +58,8 @@ struct Asking<'t, 'a, T> {
 enum Refused {
     /// Last error received.
     Owner(Error),
-    /// The server that this error names has not responded in time.
-    Time(Error),
+    /// The server at this address has not responded in time.
+    Time(String),
 }
 
 impl<T> Asking<'_, '_, T> {
@@ -76,7 +76,7 @@ impl<T> Asking<'_, '_, T> {
                 biased;
                 answer = (self.there)(address.clone()) => answer,
                 () = self.timer.sleep_ms(left_ms()) => {
-                    return Err(said.map_or(Refused::Time(refusal), Refused::Owner));
+                    return Err(said.map_or(Refused::Time(address), Refused::Owner));
                 }
             };
             let error = match answer {

@@ -138,7 +138,7 @@ impl Other<'_> {
         let path = format!("/v1/ids/{source}");
         let Numbers { ids } = self.ask(Method::POST, &path, body, bytes_max).await?;
         if ids.len() != wanted || !ids.is_sorted_by(|one, next| one < next) {
-            let why = format!("{} IDs instead of {wanted} in order", ids.len());
+            let why = format!("{} IDs, expected {wanted} in order", ids.len());
             return Err(Failure::said_nothing(why));
         }
         Ok(ids)
@@ -149,7 +149,7 @@ impl Other<'_> {
         let path = format!("/v1/counters/{source}/{key}");
         let CounterBody { bound } =
             self.ask(Method::GET, &path, Vec::new(), AROUND_BYTES_MAX).await?;
-        bound.parse().map_err(|_| Failure::said_nothing(format!("{bound:?} is no bound")))
+        bound.parse().map_err(|_| Failure::said_nothing(format!("bound {bound:?} is not a number")))
     }
 
     async fn ask<T: DeserializeOwned>(
@@ -169,7 +169,7 @@ impl Other<'_> {
         }
         match serde_json::from_slice::<ErrorBody>(&body) {
             Ok(said) => Err(Failure::Refused(Error::said(said.error))),
-            Err(_) => Err(Failure::said_nothing(format!("{} is no answer", head.status))),
+            Err(_) => Err(Failure::said_nothing(format!("HTTP status {} alone", head.status))),
         }
     }
 }

@@ -43,9 +43,8 @@ impl Service {
             return Ok(());
         }
         let message = format!(
-            "a presence of {} ms, where a program counts as live for {most_ms} ms at most without a renewal \
-             (counters.lease of this server, or 10s if that is more); give it a shorter one (presence_ttl_ms; \
-             counters.lease of a server beside its callers)",
+            "presence of {} ms exceeds {most_ms} ms (counters.lease of this server, or 10s if that \
+             is more); shorten presence_ttl_ms, or counters.lease of the program",
             presence.ttl_ms
         );
         Err(Error::bad_request(message))

@@ -133,12 +133,12 @@ fn understood(request: http::RecoveryRequest) -> Result<RecoveryRequest, Error> 
     let http::RecoveryRequest { mark, far_ahead, segments, without, .. } = request;
     let time = |text: String| match text.parse() {
         Ok(Rfc3339(time)) => Ok(time),
-        Err(error) => Err(Error::bad_request(format!("mark {text:?} is no time: {error}"))),
+        Err(error) => Err(Error::bad_request(format!("mark {text:?} is not a time: {error}"))),
     };
     let number = |(name, text): (String, String)| match http::number_in(&text) {
         Some(number) => Ok((name, Mark::new(number))),
         None => Err(Error::bad_request(format!(
-            "segments: {text:?} for {name:?} is no whole number below 2^64"
+            "number {text:?} of segment {name:?} is not a whole number below 2^64; correct it"
         ))),
     };
     Ok(RecoveryRequest {

@@ -54,23 +54,23 @@ struct Limit {
     max: u64,
     key: &'static str,
     what: &'static str,
-    way_out: &'static str,
+    remedy: &'static str,
 }
 
 impl Limit {
     /// Rejects an increase beyond the limit of all, or beyond the caller's share.
     fn check(&self, taken: &Taken, more: u64) -> Result<(), Error> {
-        let Self { max, key, what, way_out } = self;
+        let Self { max, key, what, remedy } = self;
         let (all, share) = (taken.by_all.saturating_add(more), max / SHARE);
-        let said = match taken.of_caller.map(|own| own.saturating_add(more)) {
-            _ if all > *max => format!("{all} {what}, where {max} are allowed ({key}); {way_out}"),
+        let message = match taken.of_caller.map(|own| own.saturating_add(more)) {
+            _ if all > *max => format!("{all} {what} exceed {key} ({max}); {remedy}"),
             Some(own) if own > share => format!(
-                "{own} {what} of those that this token may define, where {share} are allowed (a quarter of {key}); \
-                 {way_out}"
+                "{own} {what} that this token may define exceed {share}, a quarter of {key}; \
+                 {remedy}"
             ),
             _ => return Ok(()),
         };
-        Err(Error::new(Code::TooMany, said))
+        Err(Error::new(Code::TooMany, message))
     }
 }
 
@@ -114,8 +114,8 @@ impl Service {
         Limit {
             max: self.live.limit(|limits| limits.sources_max),
             key: "limits.sources_max",
-            what: "sources, those that were deleted included",
-            way_out: "use one that is there, or raise the limit",
+            what: "sources, deleted ones included,",
+            remedy: "use an existing one, or raise the limit",
         }
     }
 
@@ -124,7 +124,7 @@ impl Service {
             max: self.live.limit(|limits| limits.prefill_ids_max),
             key: "limits.prefill_ids_max",
             what: "IDs in the queues of prefilled sources",
-            way_out: "lower prefill.boost, or raise the limit",
+            remedy: "lower prefill.boost, or raise the limit",
         }
     }
 }

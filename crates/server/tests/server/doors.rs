@@ -107,7 +107,7 @@ async fn a_form_has_the_limits_of_every_body() {
     assert!(answer.body.contains("http.body_bytes_max"), "{answer:?}");
     // A body that is not a form has no parameters.
     let answer = server.post("/id/nextId", "bizType=numbers").await;
-    assert_eq!(answer.json()["message"], "bizType is missing");
+    assert_eq!(answer.json()["message"], "parameter bizType is missing; send it");
 }
 
 /// Spring matches paths in this way in the versions that Leaf and Tinyid are built with.

@@ -296,7 +296,7 @@ async fn messages_of_the_store_are_bounded() {
     let unread = "x".repeat(600_000);
     for (slots, pool, wanted) in [
         (32_768, "sections", None),
-        (32_769, "sections", Some("in one message")),
+        (32_769, "sections", Some("32769 items")),
         (1, &unread, Some("http.body_bytes_max")),
     ] {
         // The caller holds none of them, so the response is short.

@@ -118,5 +118,5 @@ fn a_server_with_tls_shows_its_token_to_none_without() {
     };
     let both = both_with("half-tls", peers, PLAIN);
     assert!(both.refuses_for_ever(), "a token goes over the wire as it is");
-    both.servers[0].1.says("speaks no TLS");
+    both.servers[0].1.says("does not use TLS");
 }

@@ -127,10 +127,10 @@ fn tokens_are_rotated_while_the_server_serves() {
 fn a_server_does_not_start_with_tokens_that_are_not_possible() {
     let folder = Folder::new("impossible");
     for (tokens, says) in [
-        ("[a]\nhashes = [\"hunter2-hunter2-hunter2\"]\n", "a hash is written"),
+        ("[a]\nhashes = [\"hunter2-hunter2-hunter2\"]\n", "invalid hash"),
         ("[a]\nhashes = []\n", "snowmint token"),
         ("[a]\nhash = \"x\"\n", "line"),
-        (&entry("a", &[&token().hash], &["steal *"]), "no right"),
+        (&entry("a", &[&token().hash], &["steal *"]), "unknown right"),
     ] {
         let tokens = put(&folder, "tokens.toml", tokens);
         let config = put(&folder, "config.toml", &format!("[tokens]\nfile = {tokens:?}\n"));

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use snowmint_coord::{Error as StoreError, ErrorKind, GiveBack, Result as StoreResult, Segment};
+use snowmint_coord::{Error as StoreError, GiveBack, Result as StoreResult, Segment};
 
 use super::at::At;
 use super::speaker::Speaker;
@@ -43,10 +43,10 @@ impl Given {
         if ranges.get(&key).is_some_and(|range| is_its(&range)) {
             return Ok(());
         }
-        let what = format!(
-            "{} to {} of source {} are not what this token took last through this server: they stay a gap",
+        Err(StoreError::invalid(format!(
+            "numbers {} to {} of source {:?} are not the last that this token took through this \
+             server; keep them as a gap",
             back.first, back.last, back.source
-        );
-        Err(StoreError::new("give back", ErrorKind::Invalid { what }))
+        )))
     }
 }

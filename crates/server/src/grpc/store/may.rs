@@ -102,7 +102,7 @@ fn holding(service: &Service, pool: &str, member: Option<&str>) -> Allowed {
     if member.is_some() {
         return Ok(());
     }
-    let message = "the caller is older than this server: it does not say which member holds the slot, as whoever \
-                   shows a token must; update the program";
+    let message = "caller names no member that holds the slot, which callers with a token must; \
+                   update the program";
     Err(Error::new(Code::Forbidden, message))
 }

@@ -107,7 +107,7 @@ impl Relay {
         may: fn(&Service, &T) -> Allowed,
     ) -> Result<Asked<T>, Status> {
         let unknown = || {
-            let message = "this is not the server that was described; describe it again";
+            let message = "server instance changed since Describe; call Describe again";
             Status::from(Error::new(Code::Closed, message))
         };
         let named = request.metadata().get(DOOR).and_then(|named| named.to_str().ok());
@@ -150,8 +150,8 @@ impl store_server::Store for Relay {
         let DescribeRequest { version, store } = request.into_inner();
         if !is_understood(version) {
             let message = format!(
-                "the caller is older than this server: it speaks form {version} of {SERVICE}, which is \
-                 understood from {VERSION_MIN} on: update the program"
+                "caller speaks version {version} of {SERVICE}, minimum {VERSION_MIN}; update the \
+                 program"
             );
             return Err(Error::new(Code::Unsupported, message).into());
         }
@@ -371,8 +371,8 @@ impl store_server::Store for Relay {
         match at.store.standing().await {
             // It would end the doubt, even with members missing.
             Ok(Standing { doubt: Some(_), .. }) => {
-                let message = "the store is in doubt: recover it (POST /v1/recovery, snowmint worker recover --server \
-                               URL), which asks for what each journal knows";
+                let message = "store is in doubt; recover it with the reports of all journals \
+                               (POST /v1/recovery, snowmint worker recover --server URL)";
                 return Err(Error::new(Code::StoreWentBack, message).into());
             }
             Ok(_) => {}

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use snowmint_coord::lend::{check_lent, space_of, too_many_lent};
+use snowmint_coord::lend::{check_lent, space_of};
 use snowmint_coord::{
     ClaimRequest, Error as StoreError, ErrorKind, Extend, Extended, Lease, Pool,
     Result as StoreResult, Shapes, SlotInfo, Wish, is_worker_pool,
@@ -26,10 +26,6 @@ const SHAPES_US: u64 = 1_000_000;
 /// have passed: a number whose mark lies ahead is unusable for a while. This leaves room for
 /// programs that are replaced, or restart again and again.
 const CLAIMED_TIMES: usize = 4;
-
-/// Comparison named in the error for a mark further ahead than this server allows.
-const LOWERED: &str = "the store's time, where this server says how far a program's mark may lie (its worker.window and \
-                       clock.skew_max, and lead_max of the pool's sources; give the program no longer window)";
 
 /// A worker number: the secondary store, the pool, and the number.
 type Number = (String, String, u64);
@@ -180,12 +176,13 @@ impl Claims {
         let most = usize::try_from(max).unwrap_or(usize::MAX);
         let left = most.saturating_sub(held.len());
         if left == 0 {
-            let name = speaker.name();
-            let what = format!(
-                "worker numbers of token {name} (limits.workers_max: end programs that hold some, or raise it)"
+            let message = format!(
+                "token {:?} holds {} worker numbers, limit {max} (limits.workers_max); stop a \
+                 program or raise it",
+                speaker.name(),
+                held.len()
             );
-            let (wanted, limit) = (count(held.len()).saturating_add(1), max.into());
-            return Err(StoreError::new("claim", ErrorKind::TooMany { what, wanted, limit }).into());
+            return Err(StoreError::limit_exceeded(message).into());
         }
         let now_us = service.begun_us();
         self.0.retain(|(_, until_us)| *until_us > now_us);
@@ -196,12 +193,13 @@ impl Claims {
         let left_of_late = most_claimed.saturating_sub(held.len() + given_up + unanswered);
         if left_of_late == 0 {
             let until_us = self.0.iter().map(|(_, until_us)| *until_us).min().unwrap_or(now_us);
+            let wait_ms = until_us.saturating_sub(now_us).div_ceil(1_000).max(1);
             let message = format!(
-                "the programs of token {} have claimed {most_claimed} worker numbers one after the other, and the marks \
-                 of what they gave up have not passed yet ({CLAIMED_TIMES} times limits.workers_max); ask again later",
+                "programs of token {:?} claimed {most_claimed} worker numbers ({CLAIMED_TIMES} \
+                 times limits.workers_max), and marks of released ones lie ahead; retry in \
+                 {wait_ms} ms",
                 speaker.name()
             );
-            let wait_ms = until_us.saturating_sub(now_us).div_ceil(1_000).max(1);
             return Err(Error::new(Code::RateLimited, message).retry_in_ms(wait_ms).into());
         }
         let left = u32::try_from(left.min(left_of_late)).unwrap_or(u32::MAX);
@@ -257,9 +255,13 @@ fn check_space(
         Wish::Exactly(number) if is_there(number) => Ok(()),
         _ if wanted <= asking.machines_max => Ok(()),
         _ => {
-            let what = too_many_lent(space);
-            let limit = asking.machines_max;
-            Err(StoreError::new("claim", ErrorKind::TooMany { what, wanted, limit }).into())
+            let message = format!(
+                "one more external lease in scope {space:?} makes {wanted}, limit {} \
+                 (compat.cosid.machines_max, counted over all namespaces of the token); raise it, \
+                 or grant reserve over fewer namespaces",
+                asking.machines_max
+            );
+            Err(StoreError::limit_exceeded(message).into())
         }
     }
 }
@@ -272,8 +274,12 @@ fn count(number: usize) -> u64 {
 fn explained(error: StoreError) -> StoreError {
     match *error.kind() {
         ErrorKind::ClockAhead { ahead_ms, limit_ms, .. } => {
-            let compared_with = LOWERED.into();
-            StoreError::new("extend", ErrorKind::ClockAhead { ahead_ms, limit_ms, compared_with })
+            let message = format!(
+                "program's mark is {ahead_ms} ms ahead of the store's time, limit {limit_ms} ms \
+                 (worker.window, clock.skew_max and the pool's lead_max of this server); shorten \
+                 the program's window"
+            );
+            StoreError::clock_ahead(ahead_ms, limit_ms, message)
         }
         _ => error,
     }

@@ -28,7 +28,7 @@ pub(super) const fn mark(mark: u64) -> Mark {
 }
 
 fn there<T>(name: &str, part: Option<T>) -> Read<T> {
-    part.ok_or_else(|| Error::bad_request(format!("the message has no {name}")))
+    part.ok_or_else(|| Error::bad_request(format!("message has no {name}; send it")))
 }
 
 /// Reads a list of bounded length: all sections, and the same number of global-order sources.
@@ -36,7 +36,7 @@ pub(super) fn few<T, U>(items: Vec<T>, read: impl Fn(T) -> Read<U>) -> Read<Vec<
     let limit = 2 * usize::from(SECTIONS);
     if items.len() > limit {
         let asked = items.len();
-        let message = format!("{asked} items in one message, where {limit} are allowed");
+        let message = format!("message has {asked} items, limit {limit}; send fewer");
         return Err(Error::new(Code::TooMany, message));
     }
     items.into_iter().map(read).collect()
@@ -44,9 +44,7 @@ pub(super) fn few<T, U>(items: Vec<T>, read: impl Fn(T) -> Read<U>) -> Read<Vec<
 
 /// Returns the error for a value of a newer caller.
 fn newer(what: &str, value: i32) -> Error {
-    let message = format!(
-        "this server is older than the caller: it knows no {what} {value}; update the server"
-    );
+    let message = format!("{what} {value} is unknown to this version; update the server");
     Error::new(Code::Unsupported, message)
 }
 
@@ -79,9 +77,10 @@ pub(super) fn recall(message: said::RecallRequest) -> Read<(String, StoreIdentit
     let said::RecallRequest { who, seen } = message;
     let said::Identity { id, writes } = there("identity", seen)?;
     if who.len() > WHO_BYTES_MAX {
-        let message =
-            format!("who remembers, in {} bytes, where {WHO_BYTES_MAX} are allowed", who.len());
-        return Err(Error::bad_request(message));
+        return Err(Error::bad_request(format!(
+            "name of the reporter has {} bytes, maximum {WHO_BYTES_MAX}; shorten it",
+            who.len()
+        )));
     }
     Ok((who, StoreIdentity { id, writes }))
 }
@@ -93,9 +92,10 @@ fn pool(pool: Option<said::Pool>) -> Read<Pool> {
         Ok(said::Reuse::Never) => Reuse::Never,
         Ok(said::Reuse::Ordered) => Reuse::Ordered,
         Ok(said::Reuse::Unspecified) => {
-            return Err(Error::bad_request("a pool's rule for reuse is recycle, never or ordered"));
+            let message = "pool has no reuse rule; send recycle, never or ordered";
+            return Err(Error::bad_request(message));
         }
-        Err(_) => return Err(newer("rule for reuse", pool.reuse)),
+        Err(_) => return Err(newer("reuse rule", pool.reuse)),
     };
     Ok(Pool { name: pool.name, slots: pool.slots, group: pool.group, reuse })
 }
@@ -229,9 +229,9 @@ pub(super) fn state(state: i32) -> Read<SourceState> {
         Ok(said::State::Disabled) => Ok(SourceState::Disabled),
         Ok(said::State::Deleted) => Ok(SourceState::Deleted),
         Ok(said::State::Unspecified) => {
-            Err(Error::bad_request("a source is enabled, disabled or deleted"))
+            Err(Error::bad_request("source state is missing; send enabled, disabled or deleted"))
         }
-        Err(_) => Err(newer("state", state)),
+        Err(_) => Err(newer("source state", state)),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use snowmint_coord::segment::Within;
 use snowmint_coord::spec::{Minted, Plan, SegmentPlan, SnowflakePlan};
-use snowmint_coord::{Bounds, Error as StoreError, ErrorKind, Reserve, SourceSpec, Ticks};
+use snowmint_coord::{Bounds, Error as StoreError, Reserve, SourceSpec, Ticks};
 use snowmint_core::{Clock as _, SystemClock, UnixMillis};
 use snowmint_wire::error::Code;
 use tonic::{Response, Status};
@@ -68,8 +68,10 @@ impl Plans {
         let definition = at.store.get(&reserve.source).await?;
         let plan = SourceSpec::from_json(&definition.spec).and_then(|spec| spec.check());
         let plan = plan.map_err(|why| {
-            let what = format!("source {} is not known here: {why}", reserve.source);
-            StoreError::new("reserve", ErrorKind::Unsupported { what })
+            StoreError::unsupported(format!(
+                "source {:?} has a definition unknown to this server: {why}; update the server",
+                reserve.source
+            ))
         })?;
         known().insert(key, (definition.version, plan.clone()));
         Ok(plan)
@@ -135,7 +137,7 @@ fn end_from(plan: &SegmentPlan, number: u64) -> u64 {
 /// Returns the definition's own ticks, at this time at the latest: the mark follows.
 fn ticks(plan: &SnowflakePlan, said: Option<Bounds>, now: UnixMillis) -> Result<Ticks, NotTaken> {
     let Some(Bounds::Now(said)) = said else {
-        let message = "numbers that carry a time are taken within the ticks of now";
+        let message = "request for numbers with a time has no ticks; send the ticks of now";
         return Err(Error::bad_request(message).into());
     };
     let lead_ms = plan.clockwork.lead_max_ms();
@@ -144,23 +146,23 @@ fn ticks(plan: &SnowflakePlan, said: Option<Bounds>, now: UnixMillis) -> Result<
 
 fn refused(source: &str) -> NotTaken {
     let message = format!(
-        "source {source} would jump to numbers that it has not come to, for which the admin right is asked"
+        "source {source:?} would jump to numbers it has not reached, which needs the right admin; \
+         ask for lower ones"
     );
     Error::new(Code::Forbidden, message).into()
 }
 
 fn without_period(source: &str) -> NotTaken {
     let message = format!(
-        "source {source} has serials, which are taken within the numbers of a period (within), for without one they \
-         would go on into the next; update the program, if it is older than this server"
+        "request for serials of source {source:?} names no period (within); send it, or update the \
+         program"
     );
     Error::bad_request(message).into()
 }
 
 fn without_numbers(source: &str) -> NotTaken {
     let message = format!(
-        "source {source} takes no numbers from the store in rows: ask a server for its IDs, or name a source of kind \
-         segment"
+        "source {source:?} has no ranges; ask a server for its IDs, or use a source of kind segment"
     );
     Error::bad_request(message).into()
 }

@@ -43,7 +43,7 @@ pub(super) fn told<T, A: Refusable>(
         Ok(answer) => Ok(Response::new(write(answer))),
         // This server's state, not the caller's fault: another server may have the store open.
         Err(error) if matches!(error.kind(), ErrorKind::Closed { .. }) => {
-            Err(Error::new(Code::Closed, "the server has closed its store").into())
+            Err(Error::new(Code::Closed, "server has closed its store; call another server").into())
         }
         Err(error) => {
             let mut answer = A::default();

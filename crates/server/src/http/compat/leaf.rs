@@ -99,7 +99,7 @@ async fn decode(leaf: Asked<Leaf>, request: Request) -> Response {
         },
         Ok(None) => {
             let message = "Required String parameter 'snowflakeId' is not present";
-            let why = "say which: /decodeSnowflakeId?snowflakeId=ID";
+            let why = "parameter snowflakeId is missing; write /decodeSnowflakeId?snowflakeId=ID";
             refused(StatusCode::BAD_REQUEST, message, why)
         }
         Err(error) => {
@@ -141,7 +141,7 @@ impl Asked<Leaf> {
         };
         let source = self.service.source(name).await?;
         if source.kind() != kind || !makes_numbers(&source) {
-            let message = format!("{name} is no {kind} source, and this path is for those");
+            let message = format!("source {name:?} has no {kind} numbers; use another path");
             return Err(Error::new(Code::UnknownSource, message));
         }
         number(&self.service, name).await

@@ -89,19 +89,22 @@ fn no_numbers(source: &Source) -> Error {
     let name = source.name();
     let made = match source.kind() {
         Kind::Counter => {
-            let message = format!("source {name} counts by key, and none can be said here");
+            let message = format!("source {name:?} has kind counter; use one without keys");
             return Error::bad_request(message);
         }
         _ if source.makes_serials() => "serial",
         kind => kind.name(),
     };
-    Error::bad_request(format!("source {name} makes {made}s, and numbers are asked for"))
+    Error::bad_request(format!("source {name:?} has {made}s, not numbers; use another source"))
 }
 
 /// Mints one ID.
 async fn number(service: &Service, name: &str) -> Result<u64, Error> {
     let (ids, _) = numbers(service, name, 1).await?;
-    ids.first().copied().ok_or_else(|| Error::new(Code::Internal, "one ID was minted, and is not"))
+    ids.first().copied().ok_or_else(|| {
+        let message = "internal error: minted 0 IDs, expected 1; please report it";
+        Error::new(Code::Internal, message)
+    })
 }
 
 /// Takes `length` numbers for a client that issues them by its own arithmetic. It knows the first,
@@ -112,7 +115,7 @@ async fn row(service: &Service, name: &str, length: u64) -> Result<Row, Error> {
     if row.last.checked_sub(row.first) == wanted {
         return Ok(row);
     }
-    let message = format!("the numbers of source {name} have just been striped anew; ask again");
+    let message = format!("stripe of source {name:?} changed during the request; retry");
     Err(Error::new(Code::Unavailable, message))
 }
 

@@ -38,7 +38,10 @@ impl Params {
         let mut found = self.0.iter().filter(|(key, _)| key == name).map(|(_, value)| value);
         match (found.next(), found.next()) {
             (value, None) => Ok(value.map(String::as_str)),
-            _ => Err(Error::bad_request(format!("{name} is given more than once: say it once"))),
+            _ => {
+                let message = format!("parameter {name} is present more than once; send it once");
+                Err(Error::bad_request(message))
+            }
         }
     }
 
@@ -46,7 +49,7 @@ impl Params {
     pub(super) fn need(&self, name: &str) -> Result<&str, Error> {
         match self.get(name)? {
             Some(value) if !value.is_empty() => Ok(value),
-            _ => Err(Error::bad_request(format!("{name} is missing"))),
+            _ => Err(Error::bad_request(format!("parameter {name} is missing; send it"))),
         }
     }
 }
@@ -58,8 +61,7 @@ fn pairs<'b>(
     bytes: &'b [u8],
 ) -> Result<impl Iterator<Item = (String, String)> + use<'b>, Error> {
     if percent_decode(bytes).decode_utf8().is_err() {
-        let message =
-            format!("the {what} is not UTF-8: write each byte of its UTF-8 above 7F as %XX");
+        let message = format!("{what} is not UTF-8; write each byte above 7F as %XX");
         return Err(Error::bad_request(message));
     }
     let pairs = form_urlencoded::parse(bytes);
@@ -74,9 +76,10 @@ pub(super) fn whole(name: &str, text: &str, least: u64) -> Result<u64, Error> {
     match digits.parse().unwrap_or(u64::MAX) {
         number if is_number && number >= least => Ok(number),
         _ => {
-            let message =
-                format!("{name} = {}: it takes a whole number of at least {least}", shown(text));
-            Err(Error::bad_request(message))
+            Err(Error::bad_request(format!(
+                "{name} {} is not a whole number of at least {least}; correct it",
+                shown(text)
+            )))
         }
     }
 }

@@ -238,7 +238,7 @@ impl Tinyid {
 fn segment_of(row: Row) -> Result<TinyidSegment, Error> {
     let too_far = || {
         let message = format!(
-            "the numbers of this source are {} apart, and a client of Tinyid counts by {} at most",
+            "source has increment {}, but Tinyid clients count by at most {}; use another source",
             row.increment,
             i32::MAX
         );

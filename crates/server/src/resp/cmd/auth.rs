@@ -22,7 +22,7 @@ const NOT_CONFIGURED: &str = "AUTH <password> called without any password config
 /// Redis's message for a wrong password.
 const WRONG_PASS: &str = "invalid username-password pair or user is disabled.";
 /// Message while the address' tokens are not checked.
-const TOO_MANY: &str = "too many wrong tokens came from this address; ask again in a moment";
+const TOO_MANY: &str = "too many wrong tokens from this address; retry later";
 /// User name that clients send with only a password.
 const DEFAULT_USER: &[u8] = b"default";
 

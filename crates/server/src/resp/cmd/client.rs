@@ -66,14 +66,14 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
                 lock(&session.ticket.entry().label).library_version = value;
                 reply.simple("OK");
             }
-            Ok(_) => reply.error("ERR", "Unrecognized option: use LIB-NAME or LIB-VER"),
+            Ok(_) => reply.error("ERR", "unknown option; use LIB-NAME or LIB-VER"),
             Err((prefix, message)) => reply.error(prefix, &message),
         }
     } else if is("info") && args_left == 0 {
         let text = line(session, session.ticket.entry(), session.protocol);
         reply.verbatim(&text);
     } else if is("list") && session.service.caller().may_over_all(Right::Admin).is_err() {
-        reply.error("NOPERM", "a list of all clients takes the admin right over all sources");
+        reply.error("NOPERM", "CLIENT LIST needs the right admin over all sources");
     } else if is("list") {
         // The protocol version of other connections is not shared: Redis's 2 is shown.
         let entries = session.ticket.roster().entries();

@@ -42,8 +42,7 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
     } else if is("get") {
         wrong_arity("config|get", &mut reply);
     } else if is("set") || is("rewrite") {
-        reply
-            .error("ERR", "settings are in the server's configuration file, and read at its start");
+        reply.error("ERR", "settings cannot change over RESP; edit the configuration file");
     } else {
         unknown_subcommand(SPEC.name, subcommand, &mut reply);
     }

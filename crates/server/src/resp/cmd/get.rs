@@ -47,7 +47,7 @@ impl Get {
     async fn bound(&self, session: &Session) -> Result<u64, Error> {
         let Target { source, key } = &self.target;
         let Some(key) = key else {
-            return Err(Error::bad_request("only a counter can be read: say source:key"));
+            return Err(Error::bad_request("GET needs the key of a counter; write source:key"));
         };
         session.service.counted(source, key).await
     }

@@ -5,7 +5,7 @@ use snowmint_wire::http::Count;
 use snowmint_wire::resp::{Command, Encoder};
 
 use super::{Flow, Session, Spec, Work, wrong_arity};
-use crate::resp::session::{Target, text};
+use crate::resp::session::Target;
 use crate::service::{Error, Hold, Minted, shown};
 
 pub(super) const SPEC: Spec = Spec {
@@ -50,8 +50,8 @@ fn run(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> Fl
 /// Parses a whole number of at least 1.
 pub(super) fn read_count(digits: &[u8]) -> Result<Count, Error> {
     Count::from_digits(digits).ok_or_else(|| {
-        let given = text(digits).map_or_else(|_| "it".to_owned(), shown);
-        Error::bad_request(format!("{given} is no count: it must be a whole number of at least 1"))
+        let given = shown(&String::from_utf8_lossy(digits));
+        Error::bad_request(format!("count {given} is not a whole number of at least 1; correct it"))
     })
 }
 

@@ -163,8 +163,8 @@ fn queue(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> 
         Err(NotKept::TooLong(length)) => {
             session.refused(Code::TooMany, None);
             let message = format!(
-                "the commands since MULTI have {length} bytes, and may have {TRANSACTION_BYTES_MAX}: send EXEC \
-                 more often, or ask for many IDs by one MINT"
+                "commands since MULTI have {length} bytes, maximum {TRANSACTION_BYTES_MAX}; send \
+                 EXEC more often, or ask for many IDs by one MINT"
             );
             session.reply(output).error("ERR", &message);
         }

@@ -74,7 +74,7 @@ impl Instance {
             Some("true") => true,
             None | Some("" | "false") => false,
             Some(other) => {
-                let message = format!("stable = {}: it takes true or false", shown(other));
+                let message = format!("stable {} is not true or false; correct it", shown(other));
                 return Err(Error::bad_request(message));
             }
         };
@@ -92,8 +92,7 @@ impl Instance {
         match cosid.service.keep_lent(&self.borrower, keep_ms).await? {
             Loan::Held => Ok(StatusCode::OK.into_response()),
             Loan::Lost => {
-                Err(self
-                    .without(COSID_LOST, "was silent for too long, and has lost its machine ID"))
+                Err(self.without(COSID_LOST, "missed its heartbeats and lost its machine ID"))
             }
             Loan::Unknown => Err(self.without(COSID_NOT_FOUND, "has no machine ID")),
         }
@@ -110,8 +109,10 @@ impl Instance {
 /// Parses a duration in Java's form: `PT5M`. A longer one than 64 bits hold becomes the longest.
 fn duration_ms(name: &str, text: &str) -> Result<u64, Error> {
     let wrong = || {
-        let message =
-            format!("{name} = {}: it takes a duration above 0, such as PT5M", shown(text));
+        let message = format!(
+            "{name} {} is not a duration above 0; write one such as PT5M",
+            shown(text)
+        );
         Error::bad_request(message)
     };
     let duration: SignedDuration = text.trim().parse().map_err(|_| wrong())?;

@@ -170,7 +170,10 @@ impl Asked<CosId> {
                 None => None,
             },
         };
-        let none = || Error::new(Code::Internal, "one ID was minted, and is not there");
+        let none = || {
+            let message = "internal error: minted 0 IDs, expected 1; please report it";
+            Error::new(Code::Internal, message)
+        };
         Ok(text(TEXT_UTF8, id.ok_or_else(none)?))
     }
 }
@@ -181,8 +184,8 @@ fn check(source: &Source) -> Result<(), Error> {
         Plan::Segment(plan) if plan.stripe.increment() == 1 => Ok(()),
         Plan::Segment(plan) => Err(striped(source.name(), plan.stripe.increment())),
         _ => {
-            let kind = source.kind();
-            let message = format!("source {} is of kind {kind}, not segment", source.name());
+            let (name, kind) = (source.name(), source.kind());
+            let message = format!("source {name:?} has kind {kind}; ranges need kind segment");
             Err(Error::bad_request(message))
         }
     }
@@ -190,8 +193,8 @@ fn check(source: &Source) -> Result<(), Error> {
 
 fn striped(name: &str, increment: u64) -> Error {
     Error::bad_request(format!(
-        "the numbers of source {name} are {increment} apart (increment), and a client of CosId counts \
-         by one"
+        "source {name:?} has increment {increment}, but CosId clients count by 1; use another \
+         source"
     ))
 }
 
