@@ -15,7 +15,7 @@ const OFFSET_VARIABLE: &str = "SNOWMINT_TEST_CLOCK_OFFSET_MS";
 pub(crate) fn clock() -> Outcome<NodeClock> {
     let Some(text) = std::env::var_os(OFFSET_VARIABLE) else { return Ok(Arc::new(SystemClock)) };
     let offset_ms = text.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| {
-        Failure::usage(format!("{OFFSET_VARIABLE} takes a whole number of milliseconds"))
+        Failure::usage(format!("{OFFSET_VARIABLE} is not a number of milliseconds; correct it"))
     })?;
     tracing::warn!(offset_ms, "the clock is moved, which is for tests only");
     Ok(Arc::new(MovedClock { offset_ms }))

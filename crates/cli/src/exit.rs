@@ -61,6 +61,11 @@ impl Failure {
         Self::Said { exit: Exit::Unavailable, message: message.into() }
     }
 
+    /// Returns the failure for a condition that only a bug can cause.
+    pub(crate) fn internal(cause: impl fmt::Display) -> Self {
+        Self::unavailable(format!("internal error: {cause}; please report it"))
+    }
+
     /// Returns the same failure with a prefix.
     pub(crate) fn after(self, first: &str) -> Self {
         match self {

@@ -25,7 +25,7 @@ const ULID_LENGTH: usize = ulid::ULID_LEN;
 /// numbers, UUIDs and ULIDs.
 pub(crate) fn read(text: &str, format: Option<Format>, layout: Option<&Layout>) -> Outcome<Id> {
     let refused = |why: &dyn std::fmt::Display| {
-        Failure::usage(format!("`{}` is no ID: {why}", text.escape_debug()))
+        Failure::usage(format!("invalid ID {text:?}: {why}"))
     };
     if let Some(format) = format {
         return format.decode(text, layout).map(Id::Number).map_err(|error| refused(&error));
@@ -42,9 +42,7 @@ pub(crate) fn read(text: &str, format: Option<Format>, layout: Option<&Layout>) 
     if let Ok(uuid) = Uuid::try_parse(text) {
         return Ok(Id::Uuid(uuid));
     }
-    Err(refused(
-        &"it is neither a decimal number, nor a UUID, nor a ULID; for another form, name it with --format",
-    ))
+    Err(refused(&"expected a decimal number, a UUID or a ULID; name another form with --format"))
 }
 
 /// Reads a ULID in upper or lower case. Rejects ULIDs beyond the end of their time, which the crate

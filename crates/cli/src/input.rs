@@ -33,8 +33,9 @@ pub(crate) fn open(path: &Path) -> Outcome<AnyLines> {
         return Ok(stdin());
     }
     let name = path.display().to_string();
-    let file = File::open(path)
-        .map_err(|error| Failure::usage(format!("{name} cannot be opened: {error}")))?;
+    let file = File::open(path).map_err(|error| {
+        Failure::usage(format!("{name} cannot be opened: {error}; check path and permissions"))
+    })?;
     Ok(Lines::new(Box::new(file), name))
 }
 
@@ -89,7 +90,7 @@ impl<R: Read> Lines<R> {
             self.bytes += self.line.len() as u64;
             if self.line.len() as u64 == LINE_BYTES_MAX && self.line.last() != Some(&b'\n') {
                 return Err(Failure::usage(format!(
-                    "line {} of {} is longer than {LINE_BYTES_MAX} bytes: that is no ID",
+                    "line {} of {} exceeds {LINE_BYTES_MAX} bytes, so it has no ID; correct it",
                     self.number, self.name
                 )));
             }
@@ -99,7 +100,7 @@ impl<R: Read> Lines<R> {
         }
         let (name, number) = (&self.name, self.number);
         std::str::from_utf8(self.line.trim_ascii()).map(|line| Some((number, line))).map_err(|_| {
-            Failure::usage(format!("line {number} of {name} is not text: that is no ID"))
+            Failure::usage(format!("line {number} of {name} is not UTF-8; write it as text"))
         })
     }
 }
@@ -125,6 +126,6 @@ mod tests {
         let endless = io::repeat(b'7');
         let mut lines = Lines::new(endless, "test".into());
         let Err(Failure::Said { message, .. }) = lines.next() else { panic!("must be refused") };
-        assert_eq!(message, "line 1 of test is longer than 4096 bytes: that is no ID");
+        assert_eq!(message, "line 1 of test exceeds 4096 bytes, so it has no ID; correct it");
     }
 }

@@ -243,8 +243,7 @@ fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
 pub(crate) fn make_dir(dir: &Path) -> Outcome {
     private::make_directory(dir).map_err(|error| {
         Failure::unavailable(format!(
-            "the data directory {} cannot be made: {error}",
-            dir.display()
+            "data directory {dir:?} cannot be created: {error}; check path and permissions"
         ))
     })?;
     match others_in(dir) {
@@ -271,16 +270,14 @@ pub(crate) fn others_in(dir: &Path) -> Others {
     let Ok(found) = std::fs::metadata(dir) else { return Others::None };
     let (mode, shown) = (found.permissions().mode() & 0o7777, dir.display());
     let who = |who: &str, mode: u32| {
-        format!("{who} can write in the data directory {shown} (mode {mode:04o})")
+        format!("data directory {shown} is writable by {who} (mode {mode:04o})")
     };
     if mode & 0o002 != 0 {
-        let why = who("everybody on this machine", mode);
-        return Others::Everybody(format!(
-            "{why}: chmod 700, or name a directory in it, which is made so"
-        ));
+        let why = who("every user", mode);
+        return Others::Everybody(format!("{why}; run chmod 700, or name a new directory in it"));
     }
     if mode & 0o020 != 0 {
-        return Others::Group(format!("{}: chmod g-w", who("the group", mode)));
+        return Others::Group(format!("{}; run chmod g-w", who("its group", mode)));
     }
     Others::None
 }
@@ -294,7 +291,7 @@ pub(crate) fn keyrings(keys: &BTreeMap<String, Hidden>) -> Outcome<Keyrings> {
         let digits = secret::at(&format!("disguise.keys.{number}"), place).map_err(Failure::usage)?;
         // The error must not show the key.
         let key: KeyBytes = digits.trim().parse().map_err(|error| {
-            Failure::usage(format!("disguise.keys.{number} has no key: {error}"))
+            Failure::usage(format!("disguise.keys.{number} has an invalid key: {error}"))
         })?;
         rings.insert(number, DisguiseKeys::new(key));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rsntp::AsyncSntpClient;
 use snowmint_coord::error::chain;
-use snowmint_coord::{BootTimer, ClockWitness, Error, ErrorKind, Result, Timer as _};
+use snowmint_coord::{BootTimer, ClockWitness, Error, Result, Timer as _};
 use snowmint_core::{ElapsedMillis, UnixMillis};
 use tokio::net::lookup_host;
 use tokio::sync::Mutex;
@@ -61,15 +61,19 @@ impl Ntp {
         match self.exchange().await {
             Ok(now) => Ok(now),
             Err(error) => {
-                let what = self.name();
-                Err(Error::new("ask NTP", ErrorKind::Unavailable { what }).with_source(error))
+                let message = format!(
+                    "NTP server {}:{} did not respond; check that it runs and is reachable over \
+                     UDP",
+                    self.host, self.port
+                );
+                Err(Error::unavailable(message).with_source(error))
             }
         }
     }
 
     async fn exchange(&self) -> std::result::Result<UnixMillis, rsntp::SynchronizationError> {
         let server = lookup_host((self.host.as_str(), self.port)).await?.next();
-        let server = server.ok_or_else(|| std::io::Error::other("the name has no address"))?;
+        let server = server.ok_or_else(|| std::io::Error::other("host name has no address"))?;
         let own: SocketAddr = match server {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -114,7 +118,11 @@ impl ClockWitness for Ntp {
             Some((then, at)) if elapsed.since(at) <= ANSWER_COUNTS_MS => {
                 Ok(then.saturating_add(elapsed.since(at)))
             }
-            _ => Err(Error::new("ask NTP", ErrorKind::Unavailable { what: self.name() })),
+            _ => Err(Error::unavailable(format!(
+                "NTP server {}:{} sent no time within {ANSWER_COUNTS_MS} ms; check that it runs \
+                 and is reachable over UDP",
+                self.host, self.port
+            ))),
         }
     }
 }

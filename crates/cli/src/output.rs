@@ -55,8 +55,7 @@ impl Output {
 
 /// Returns a value as JSON without raw control characters: JSON itself escapes fewer.
 pub(crate) fn json(value: &impl Serialize) -> Outcome<String> {
-    let mut json = serde_json::to_string(value)
-        .map_err(|error| Failure::unavailable(format!("internal error: {error}")))?;
+    let mut json = serde_json::to_string(value).map_err(Failure::internal)?;
     if json.contains(is_control) {
         // They occur only in texts, and none is beyond 16 bits.
         let written = json.chars().map(|c| match is_control(c) {

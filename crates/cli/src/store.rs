@@ -23,7 +23,7 @@ pub(crate) fn runtime() -> Outcome<Runtime> {
     Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::unavailable(format!("no runtime can be started: {error}")))
+        .map_err(|error| Failure::unavailable(format!("runtime cannot start: {error}")))
 }
 
 /// Opens the store of a configuration, and creates it if it is missing.

@@ -35,8 +35,10 @@ impl FromStr for Zone {
             _ => {}
         }
         DateTimeParser::new().parse_time_zone(name).map(Self).map_err(|_| {
-            "there is no such time zone: take UTC, local, an offset as +08:00 or a name as Asia/Shanghai"
-                .into()
+            format!(
+                "unknown time zone {name:?}; use UTC, local, an offset such as +08:00 or a name \
+                 such as Asia/Shanghai"
+            )
         })
     }
 }
@@ -72,7 +74,7 @@ impl Zone {
             return digits
                 .parse()
                 .map(UnixMillis::new)
-                .map_err(|_| format!("{text:?} is no time: after @ come Unix milliseconds"));
+                .map_err(|_| format!("invalid time {text:?}; write Unix milliseconds after @"));
         }
         match text.parse() {
             Ok(Rfc3339(time)) => return Ok(time),
@@ -81,7 +83,7 @@ impl Zone {
             Err(error)
                 if text.get(10..).is_some_and(|rest| rest.contains(['Z', 'z', '+', '-', '['])) =>
             {
-                return Err(format!("{text:?} is no time: {error}"));
+                return Err(format!("invalid time {text:?}: {error}"));
             }
             Err(_) => {}
         }
@@ -90,14 +92,14 @@ impl Zone {
             .and_then(|local| local.to_zoned(self.0.clone()))
             .map_err(|_| {
                 format!(
-                    "{text:?} is no time: write 2026-01-01T00:00:00Z, 2026-01-01T08:00:00+08:00, \
+                    "invalid time {text:?}; write 2026-01-01T00:00:00Z, 2026-01-01T08:00:00+08:00, \
                      2026-01-01 (with --zone), @1767225600000 (Unix milliseconds) or now"
                 )
             })?;
         let ms = zoned.timestamp().as_millisecond();
         u64::try_from(ms)
             .map(UnixMillis::new)
-            .map_err(|_| format!("{text:?} is before 1970, which no layout reaches"))
+            .map_err(|_| format!("time {text:?} is before 1970; use a later one"))
     }
 }
 

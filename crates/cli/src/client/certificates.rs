@@ -13,7 +13,7 @@ use crate::exit::{Failure, Outcome};
 /// Builds the TLS configuration from credentials.
 pub(crate) fn rustls_config(credentials: &Credentials) -> Outcome<ClientConfig> {
     // The unreadable text may be a key, so the error does not quote it.
-    let broken = |_| Failure::usage("the file of a certificate, or of a key, is broken PEM");
+    let broken = |_| Failure::usage("certificate or key file has invalid PEM; name another file");
     let chain = |pem: &[u8]| -> Outcome<Vec<CertificateDer<'static>>> {
         CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(broken)
     };
@@ -25,7 +25,7 @@ pub(crate) fn rustls_config(credentials: &Credentials) -> Outcome<ClientConfig> 
     trusted.add_parsable_certificates(roots);
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| Failure::usage(format!("TLS is not possible: {error}")))?
+        .map_err(|error| Failure::usage(format!("TLS cannot be set up: {error}")))?
         .with_root_certificates(trusted);
     let Some(pem) = credentials.read_cert().map_err(Failure::usage)? else {
         return Ok(builder.with_no_client_auth());
@@ -33,7 +33,7 @@ pub(crate) fn rustls_config(credentials: &Credentials) -> Outcome<ClientConfig> 
     let key = PrivateKeyDer::from_pem_slice(&pem).map_err(broken)?;
     builder
         .with_client_auth_cert(chain(&pem)?, key)
-        .map_err(|error| Failure::usage(format!("this client's certificate: {error}")))
+        .map_err(|error| Failure::usage(format!("client certificate cannot be used: {error}")))
 }
 
 /// Returns the host of a URL as certificates name it: an IPv6 address without brackets.

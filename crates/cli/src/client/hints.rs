@@ -13,14 +13,12 @@ pub(super) fn of_connection(base: &str, cause: &(dyn Error + 'static)) -> Option
     let said = chain(cause).to_string();
     let says = |part: &str| said.contains(part);
     if says("UnknownIssuer") || says("CaUsedAsEndEntity") {
-        return Some(
-            "nobody whom this machine trusts has signed its certificate: name the file of who did in \
-             SNOWMINT_CA_FILE",
-        );
+        return Some("its certificate is signed by an unknown CA: set SNOWMINT_CA_FILE");
     }
     if says("CertificateRequired") {
         return Some(
-            "it asks for a certificate of this client: name the file with it and its key in SNOWMINT_CERT_FILE",
+            "it requires a client certificate: set SNOWMINT_CERT_FILE to a file with it and its \
+             key",
         );
     }
     // hyper does not promise stable texts.
@@ -30,19 +28,18 @@ pub(super) fn of_connection(base: &str, cause: &(dyn Error + 'static)) -> Option
         // In TLS 1.3 the server closes after the client considers the handshake complete, and its
         // alert may be lost.
         true if is_closed || successors(Some(cause), |&cause| cause.source()).any(is_lost) => Some(
-            "if it asks for a certificate of this client, name the file with it and its key in \
-             SNOWMINT_CERT_FILE",
+            "if it requires a client certificate, set SNOWMINT_CERT_FILE to a file with it and its \
+             key",
         ),
         true if says("InvalidContentType") => {
-            Some("nobody speaks TLS there: write http://, if this is the port of HTTP")
+            Some("it does not use TLS: write http://, if this is the port of HTTP")
         }
         false if http.is_some_and(hyper::Error::is_parse) => Some(
-            "nobody speaks plain HTTP there: write https:// if it speaks TLS; RESP has a port of its own, which \
-             is not this command's",
+            "it does not use plain HTTP: write https:// if it uses TLS; RESP has a port of its own",
         ),
         // A server that crashes does the same.
         false if is_closed => {
-            Some("if it runs, this is the port of RESP or of another service: take that of HTTP")
+            Some("if it runs, this is the port of RESP or of another service: use that of HTTP")
         }
         _ => None,
     }
@@ -58,8 +55,8 @@ fn is_lost(cause: &(dyn Error + 'static)) -> bool {
 /// Returns the hint for an unauthenticated caller.
 pub(super) const fn of_stranger(has_token: bool) -> &'static str {
     if has_token {
-        "the token of SNOWMINT_TOKEN or SNOWMINT_TOKEN_FILE is none of its own"
+        "correct the token in SNOWMINT_TOKEN or SNOWMINT_TOKEN_FILE"
     } else {
-        "give a token in SNOWMINT_TOKEN, or the file with it in SNOWMINT_TOKEN_FILE"
+        "set SNOWMINT_TOKEN or SNOWMINT_TOKEN_FILE"
     }
 }

@@ -87,8 +87,8 @@ impl Client {
     pub(crate) fn new(url: &str) -> Outcome<Self> {
         let refused = |why: &str| {
             Failure::usage(format!(
-                "--server {}: {why}; write http://host:port or snowmint://host:port,host:port, and with TLS \
-                 https:// or snowmints://",
+                "--server {}: {why}; write http://host:port or snowmint://host:port,host:port, \
+                 with TLS https:// or snowmints://",
                 snowmint_stores::shown(url).escape_debug()
             ))
         };
@@ -96,22 +96,22 @@ impl Client {
             None => ("http", url),
             Some(("http" | "snowmint", hosts)) => ("http", hosts),
             Some(("https" | "snowmints", hosts)) => ("https", hosts),
-            Some(_) => return Err(refused("this is no server's address")),
+            Some(_) => return Err(refused("invalid server address")),
         };
         // Every error of this server would show it.
         if hosts.contains('@') {
-            return Err(refused("it names a user or a token, which belongs into SNOWMINT_TOKEN"));
+            return Err(refused("it has a user or a token, which belongs in SNOWMINT_TOKEN"));
         }
         let mut servers = Vec::new();
         for host in hosts.trim_end_matches('/').split(',') {
             let uri: Uri = format!("{scheme}://{host}")
                 .parse()
-                .map_err(|_| refused("this is no server's address"))?;
+                .map_err(|_| refused("invalid server address"))?;
             let server = uri.authority().filter(|server| {
                 let odd_port = server.port().is_none() && server.as_str() != server.host();
                 !server.host().is_empty() && !odd_port && uri.path() == "/" && uri.query().is_none()
             });
-            servers.push(server.ok_or_else(|| refused("this is no server's address"))?.clone());
+            servers.push(server.ok_or_else(|| refused("invalid server address"))?.clone());
         }
         let credentials = Credentials::from_env().map_err(Failure::usage)?;
         let tls = (scheme == "https").then(|| rustls_config(&credentials)).transpose()?;
@@ -167,7 +167,7 @@ impl Client {
     ) -> Result<T, CallError> {
         let body = match body.map(serde_json::to_vec).transpose() {
             Ok(body) => Bytes::from(body.unwrap_or_default()),
-            Err(error) => return Err(failed(format!("internal error: {error}"))),
+            Err(error) => return Err(CallError::Failed(Failure::internal(error))),
         };
         let (mut reasons, mut passing) = (Vec::new(), None);
         let twice = may_be_done_twice(method, path);
@@ -215,14 +215,14 @@ impl Client {
         };
         let request = request
             .body(Full::new(body.clone()))
-            .map_err(|error| failed(format!("no request can be made of {path}: {error}")))?;
+            .map_err(|error| CallError::Failed(Failure::internal(error)))?;
         let base = self.base(server);
         let answer = self.runtime.block_on(async {
             tokio::select! {
                 biased;
                 answer = self.answer((index, server), request) => answer,
                 () = BootTimer.sleep_ms(ms) => {
-                    Err(NoAnswer::Failed(format!("nothing within {ms} ms").into()))
+                    Err(NoAnswer::Failed(format!("none within {ms} ms").into()))
                 }
             }
         });
@@ -230,7 +230,7 @@ impl Client {
         // Readiness reports a negative result by its status, with the same body form.
         if status == 200 || status == 201 || (status == 503 && path == "/readyz") {
             return serde_json::from_slice(&bytes).map_err(|error| {
-                failed(format!("{base} answers {path} in a form not known here: {error}"))
+                failed(format!("{base} sent an unknown response for {path}: {error}"))
             });
         }
         Err(refusal(&base, path, status, &bytes, self.bearer.is_some()))
@@ -289,7 +289,7 @@ fn may_be_done_twice(method: &Method, path: &str) -> bool {
 pub(crate) fn bearer(credentials: &Credentials) -> Outcome<Option<HeaderValue>> {
     let Some(token) = credentials.read_token().map_err(Failure::usage)? else { return Ok(None) };
     let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-        .map_err(|_| Failure::usage("the token has characters that no token has".to_owned()))?;
+        .map_err(|_| Failure::usage("token has invalid characters; correct it".to_owned()))?;
     value.set_sensitive(true);
     Ok(Some(value))
 }
@@ -298,7 +298,7 @@ pub(crate) fn bearer(credentials: &Credentials) -> Outcome<Option<HeaderValue>> 
 fn refusal(base: &str, path: &str, status: u16, bytes: &[u8], has_token: bool) -> CallError {
     let Ok(ErrorBody { error }) = serde_json::from_slice(bytes) else {
         return failed(format!(
-            "{base} answers {path} with HTTP status {status}: is it a Snowmint server?"
+            "{base} sent HTTP status {status} for {path}; check that it is a Snowmint server"
         ));
     };
     let message = match error.retry_after_ms {
@@ -309,7 +309,7 @@ fn refusal(base: &str, path: &str, status: u16, bytes: &[u8], has_token: bool) -
         Some(Code::Forbidden) => return CallError::Forbidden(message),
         Some(code @ Code::Unauthenticated) => {
             let hint = hints::of_stranger(has_token);
-            Failure::coded(code, format!("{base} refuses: {message}; {hint}"))
+            Failure::coded(code, format!("{base} rejected the call: {message}; {hint}"))
         }
         Some(code) => Failure::coded(code, message),
         // The code is a newer server's; the status still says whether the caller must act.
@@ -323,13 +323,13 @@ fn unanswered(base: &str, why: NoAnswer) -> CallError {
     let reason = |cause: &(dyn Error + 'static)| {
         let hint = hints::of_connection(base, cause);
         let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
-        format!("no answer from {base}: {}{hint}", chain(cause))
+        format!("no response from {base}: {}{hint}", chain(cause))
     };
     match why {
         NoAnswer::NotReached(cause) => CallError::NotReached(reason(&*cause)),
         NoAnswer::Failed(cause) => failed(reason(&*cause)),
         NoAnswer::BrokenOff(cause) => {
-            failed(format!("the answer from {base} broke off: {}", chain(&*cause)))
+            failed(format!("response from {base} was cut off: {}; retry", chain(&*cause)))
         }
     }
 }
@@ -474,9 +474,9 @@ mod tests {
             let _ = stream.write_all(&[head.into_bytes(), vec![b' '; length]].concat());
         });
         for (url, part) in [
-            (closed, "no answer from"),
-            (reset, "no answer from"),
-            (cut, "broke off"),
+            (closed, "no response from"),
+            (reset, "no response from"),
+            (cut, "cut off"),
             (endless, "limit exceeded"),
         ] {
             let Err(CallError::Failed(Failure::Said { message, .. })) = mint_at(&url) else {

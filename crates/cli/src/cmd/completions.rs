@@ -44,8 +44,7 @@ impl Completions {
         let mut script = Vec::new();
         let mut command = Snowmint::command();
         clap_complete::generate(Shell::from(self.shell), &mut command, "snowmint", &mut script);
-        let script = String::from_utf8(script)
-            .map_err(|error| Failure::unavailable(format!("internal error: {error}")))?;
+        let script = String::from_utf8(script).map_err(Failure::internal)?;
         let mut out = Output::new();
         out.text(&script)?;
         out.flush()

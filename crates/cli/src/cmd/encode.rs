@@ -91,7 +91,7 @@ fn ticks(layout: &Layout, from: UnixMillis, until: Option<UnixMillis>) -> Outcom
     let first = layout.tick_at(from).map_err(refused)?;
     let Some(until) = until else { return Ok((first, first)) };
     if until <= from {
-        return Err(Failure::usage("--until must be later than the first time"));
+        return Err(Failure::usage("--until is not later than the first time; name a later one"));
     }
     let last = layout.tick_at(until.saturating_sub(1)).map_err(refused)?;
     Ok((first, last))
@@ -101,7 +101,7 @@ fn ticks(layout: &Layout, from: UnixMillis, until: Option<UnixMillis>) -> Outcom
 fn refused(error: OutOfRange) -> Failure {
     let hint = match error {
         OutOfRange::BeforeEpoch { epoch, .. } if epoch == EPOCH_DEFAULT => {
-            " (2026-01-01; another layout is named with --layout)"
+            " (2026-01-01; name another layout with --layout)"
         }
         _ => "",
     };

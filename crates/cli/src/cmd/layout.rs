@@ -176,7 +176,7 @@ impl Layout {
 
     fn propose(&self, need: Need, now: UnixMillis, out: &mut Output) -> Outcome {
         if need.workers == 0 || need.years == 0 {
-            return Err(Failure::usage("--workers and --years must be at least 1"));
+            return Err(Failure::usage("--workers or --years is below the minimum of 1; raise it"));
         }
         let proposals = propose(need, now).map_err(|error| Failure::no(error.to_string()))?;
         for layout in proposals.iter() {

@@ -33,17 +33,14 @@ impl Man {
             let written =
                 std::fs::create_dir_all(&dir).and_then(|()| clap_mangen::generate_to(root, &dir));
             return written.map_err(|error| {
-                Failure::unavailable(format!("{} cannot be written: {error}", dir.display()))
+                Failure::unavailable(format!("directory {dir:?} cannot be written: {error}"))
             });
         }
         let page = Page::new(find(&root, &self.command)?.clone());
         let mut roff = Vec::new();
-        let internal = |error: &dyn std::fmt::Display| {
-            Failure::unavailable(format!("internal error: {error}"))
-        };
-        page.render(&mut roff).map_err(|error| internal(&error))?;
+        page.render(&mut roff).map_err(Failure::internal)?;
         let mut out = Output::new();
-        out.text(std::str::from_utf8(&roff).map_err(|error| internal(&error))?)?;
+        out.text(std::str::from_utf8(&roff).map_err(Failure::internal)?)?;
         out.flush()
     }
 }
@@ -54,7 +51,7 @@ fn find<'a>(root: &'a Command, names: &[String]) -> Outcome<&'a Command> {
         command.find_subcommand(name).ok_or_else(|| {
             let known: Vec<_> = command.get_subcommands().map(Command::get_name).collect();
             Failure::no(format!(
-                "there is no command {} {}; there are: {}",
+                "unknown command {} {}; expected one of {}",
                 command.get_name(),
                 name.escape_debug(),
                 known.join(", ")

@@ -103,18 +103,19 @@ fn new() -> Outcome<String> {
 fn hash_of_input() -> Outcome<TokenHash> {
     let mut text = String::new();
     let read = std::io::stdin().take(TOKEN_BYTES_MAX).read_to_string(&mut text);
-    read.map_err(|error| Failure::usage(format!("no token can be read: {error}")))?;
+    read.map_err(|error| Failure::usage(format!("standard input cannot be read: {error}")))?;
     TokenHash::of_new(text.trim()).map_err(Failure::usage)
 }
 
 fn names_of_input() -> Outcome<Vec<String>> {
     let mut pem = Vec::new();
     let read = std::io::stdin().take(CERTIFICATE_BYTES_MAX).read_to_end(&mut pem);
-    read.map_err(|error| Failure::usage(format!("no certificate can be read: {error}")))?;
+    read.map_err(|error| Failure::usage(format!("standard input cannot be read: {error}")))?;
     let names = certificate_names("standard input", &pem).map_err(Failure::usage)?;
     if names.is_empty() {
         return Err(Failure::no(
-            "the certificate has no common name, host, address or URI that can be read: it stands for no token",
+            "certificate has no common name, host, address or URI, so no token can name it; use \
+             another",
         ));
     }
     Ok(names)

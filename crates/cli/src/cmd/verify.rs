@@ -99,7 +99,7 @@ impl Verify {
                 })?;
                 if format.needs_layout() {
                     return Err(Failure::usage(
-                        "--format: compare friendly forms with --format text; they need no layout then",
+                        "--format: friendly forms need a layout; compare them with --format text",
                     ));
                 }
                 self.check::<NumberKey>(&mut lines, None, Some(format), &progress)
@@ -147,7 +147,7 @@ impl Verify {
         progress.set_message("reading");
         let mut take = |text: &str, line: u64| -> Outcome {
             let key = K::read(text, format).map_err(|why| {
-                Failure::usage(format!("line {line}: `{}` is no ID: {why}", text.escape_debug()))
+                Failure::usage(format!("line {line}: invalid ID {text:?}: {why}"))
             })?;
             report.ids += 1;
             if self.increasing

@@ -102,7 +102,7 @@ impl Given {
         let key = self.key();
         // A value in place of a table with a secret below it is not shown, either.
         if SECRET.iter().any(|secret| is_below(&key, secret) || is_below(secret, &key)) {
-            return "what is written there".to_owned();
+            return "the given value".to_owned();
         }
         match &self.value {
             Raw::Typed(Value::Table(_)) => "a table".to_owned(),
@@ -118,9 +118,7 @@ impl Given {
         let key = key.escape_debug();
         match &self.origin {
             origin if is_whole => Failure::usage(format!("{origin}: {key}: {why}")),
-            Origin::Environment { .. } => {
-                Failure::usage(format!("the environment: {key}.…: {why}"))
-            }
+            Origin::Environment { .. } => Failure::usage(format!("environment: {key}.…: {why}")),
             origin => Failure::usage(format!("{origin}: {key}.…: {why}")),
         }
     }
@@ -182,7 +180,7 @@ impl Given {
             (Raw::Text(text), Value::Array(_)) => Some(list(text)),
             _ => None,
         };
-        found.ok_or_else(|| self.refused(format_args!("it takes {wanted}, not {}", self.shown())))
+        found.ok_or_else(|| self.refused(format_args!("expected {wanted}, not {}", self.shown())))
     }
 }
 
@@ -260,7 +258,7 @@ pub(super) fn of_environment(
         };
         let origin = Origin::Environment { name: name.to_owned() };
         let Some(value) = value.to_str() else {
-            return Err(Failure::usage(format!("{origin}: its value is not text")));
+            return Err(Failure::usage(format!("{origin}: value is not UTF-8; write it as text")));
         };
         let path = key.to_ascii_lowercase().split("__").map(str::to_owned).collect();
         given.push(Given { path, value: Raw::Text(value.to_owned()), origin });
@@ -272,8 +270,9 @@ pub(super) fn of_environment(
 
 /// Returns the configuration with one value changed.
 pub(super) fn apply(config: &Config, given: &Given) -> Outcome<Config> {
-    let internal =
-        |error: &dyn fmt::Display| given.refused(format_args!("internal error: {error}"));
+    let internal = |error: &dyn fmt::Display| {
+        given.refused(format_args!("internal error: {error}; please report it"))
+    };
     let mut whole = Table::try_from(config).map_err(|error| internal(&error))?;
     let (Some(last), parents) = (given.path.last(), given.path.len() - 1) else {
         return Err(unknown(given, &whole));
@@ -291,7 +290,7 @@ pub(super) fn apply(config: &Config, given: &Given) -> Outcome<Config> {
     });
     if is_open && !given.shown_key().1 && !given.key().starts_with(TOKENS) {
         return Err(given.refused(
-            "a name there is a whole number in disguise.keys, else letters, digits, dots, dashes and underscores",
+            "invalid name; use a whole number in disguise.keys, else A-Z a-z 0-9 _ . -",
         ));
     }
     match table.get(last) {
@@ -310,7 +309,7 @@ pub(super) fn apply(config: &Config, given: &Given) -> Outcome<Config> {
         None => return Err(unknown(given, &schema())),
     }
     Config::deserialize(whole).map_err(|error| {
-        given.refused(format_args!("{} is not possible: {}", given.shown(), error.message()))
+        given.refused(format_args!("{} is invalid: {}", given.shown(), error.message()))
     })
 }
 
@@ -335,10 +334,8 @@ fn unknown(given: &Given, schema: &Table) -> Failure {
         .min()
         .filter(|(distance, _)| *distance <= 3);
     match near {
-        Some((_, known)) => {
-            given.refused(format_args!("there is no such key; did you mean {known}?"))
-        }
-        None => given.refused("there is no such key; `snowmint config` prints them all"),
+        Some((_, known)) => given.refused(format_args!("unknown key; did you mean {known}?")),
+        None => given.refused("unknown key; `snowmint config` prints all keys"),
     }
 }
 

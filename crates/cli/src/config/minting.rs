@@ -66,13 +66,10 @@ impl TryFrom<String> for Number {
             "ordinal" => Ok(Self::Ordinal),
             number => match number.parse() {
                 Ok(number @ ..=NUMBER_MAX) => Ok(Self::Exactly(number)),
-                Ok(_) => {
-                    Err("it takes 4611686018427387903 at most, since no layout has more than 62 \
-                              bits for it")
-                }
+                Ok(_) => Err("the maximum is 4611686018427387903 (62 bits)"),
                 Err(_) => {
-                    Err("it takes a number from 0 on, any (one that is free) or ordinal (the one \
-                               that the host's name ends in)")
+                    Err("expected a whole number, any (a free one) or ordinal (the number at the \
+                         end of the host name)")
                 }
             },
         }
@@ -175,8 +172,8 @@ impl WorkerSection {
             Number::Exactly(number) => Ok(Some(number)),
             Number::Ordinal => ordinal(host).map(Some).ok_or_else(|| {
                 Failure::usage(format!(
-                    "worker.number = \"ordinal\": this host is called {host:?}, which does not end in a \
-                     dash and a number, as the pods of a StatefulSet do"
+                    "worker.number \"ordinal\" needs a host name that ends in a dash and a number, \
+                     as of a StatefulSet's pods, not {host:?}"
                 ))
             }),
         }
@@ -194,8 +191,8 @@ impl WorkerSection {
     pub(super) fn check(&self) -> Outcome {
         if self.reuse == Again::Never && self.number != Number::Any {
             return Err(Failure::usage(
-                "worker.reuse = \"never\" gives each start another number, so worker.number cannot name \
-                 one: leave one of them out",
+                "worker.reuse \"never\" claims another number at each start, so worker.number \
+                 cannot name one; leave one of them out",
             ));
         }
         Ok(())
@@ -230,7 +227,7 @@ fn from_to<'de, const MIN_MS: u64, const MAX_MS: u64, D: Deserializer<'de>>(
         return Ok(span);
     }
     let (min, max) = (Span::from_ms(MIN_MS), Span::from_ms(MAX_MS));
-    Err(serde::de::Error::custom(format_args!("it takes {min} at least and {max} at most")))
+    Err(serde::de::Error::custom(format_args!("allowed are {min} to {max}")))
 }
 
 #[cfg(test)]

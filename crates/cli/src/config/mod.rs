@@ -182,7 +182,7 @@ impl Config {
         let name = self.resp.default_counter_source.as_str();
         let refused = |why: String| {
             let key = "resp.default_counter_source";
-            Err(Failure::usage(format!("{key} = {name:?}: {why}")))
+            Err(Failure::usage(format!("{key} {name:?}: {why}")))
         };
         if name.is_empty() {
             return Ok(());
@@ -192,9 +192,7 @@ impl Config {
         }
         match self.kind_of(name) {
             None | Some(Kind::Counter) => Ok(()),
-            Some(kind) => {
-                refused(format!("this source is a {kind}, where one of kind \"counter\" is needed"))
-            }
+            Some(kind) => refused(format!("source has kind {kind}; use one of kind counter")),
         }
     }
 

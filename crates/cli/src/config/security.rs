@@ -45,14 +45,14 @@ pub(super) fn check(config: &Config) -> Outcome {
     let refused = |why: &str| Err(Failure::usage(why));
     check_place("peers.token", &peers.token)?;
     if !peers.token.is_empty() && tokens.file.is_empty() {
-        return refused("peers.token is for servers that ask for tokens: say tokens.file, too");
+        return refused("peers.token needs tokens.file; set it, too");
     }
     if tls.cert.is_empty() != tls.key.is_empty() {
-        return refused("tls.cert and tls.key belong together: say both or none");
+        return refused("tls.cert and tls.key belong together; set both or none");
     }
     let needs_tls = !tls.client_ca.is_empty() || !peers.ca.is_empty();
     if needs_tls && !tls.is_on() {
-        return refused("tls.client_ca and peers.ca need TLS: say tls.cert and tls.key, too");
+        return refused("tls.client_ca and peers.ca need TLS; set tls.cert and tls.key, too");
     }
     Ok(())
 }
@@ -63,5 +63,5 @@ pub(super) fn check_place(key: &str, place: &Hidden) -> Outcome {
         return Ok(());
     }
     // The value may be the token itself.
-    Err(Failure::usage(format!("{key} says where the token is: write file:PATH or env:NAME")))
+    Err(Failure::usage(format!("{key} is not the place of a token; write file:PATH or env:NAME")))
 }

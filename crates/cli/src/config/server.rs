@@ -45,26 +45,26 @@ impl ServerSection {
             .map_err(|kind| Failure::usage(format!("server.owner: {kind}")))?;
         if self.data_dir.as_os_str().is_empty() {
             return Err(Failure::usage(
-                "server.data_dir (--data-dir) is empty: name a directory, such as ./snowmint-data",
+                "server.data_dir (--data-dir) is empty; name a directory, such as ./snowmint-data",
             ));
         }
         for (key, address) in [("server.http", &self.http), ("server.resp", &self.resp)] {
             let port = address.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
             if !matches!(port, Some(Ok(_))) {
-                let message = format!("{key} = {address:?} is no address: write HOST:PORT");
+                let message = format!("{key} {address:?} is not an address; write HOST:PORT");
                 return Err(Failure::usage(message));
             }
         }
         let host = self.announce.as_str();
         let why = match address(host) {
-            Some(ip) if ip.is_unspecified() => "that is every address, and none to be reached by",
+            Some(ip) if ip.is_unspecified() => "name one address, not all",
             Some(_) => return Ok(()),
             None if host.is_empty() || is_name(host) => return Ok(()),
-            None => "the ports and the scheme are added by this server",
+            None => "leave out the port and the scheme",
         };
         Err(Failure::usage(format!(
-            "server.announce = {host:?} is neither the name of a host nor an IP, such as \
-             ids-1.example or 10.0.0.7: {why}"
+            "server.announce {host:?} is not a host name or IP, such as ids-1.example or 10.0.0.7; \
+             {why}"
         )))
     }
 

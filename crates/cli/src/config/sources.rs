@@ -30,7 +30,7 @@ pub(super) fn take(given: &Given, defined: &mut BTreeMap<String, Defined>) -> Ou
     let key = key.join(".");
     let text = as_text(given, &key)?;
     if has_secret(&text) {
-        let place = "a URL with a password belongs under [stores] or [origins], and its name here";
+        let place = "URL with a password; put it in [stores] or [origins], and name it here";
         return Err(given.refused(place));
     }
     source.spec.set(&key, &text).map_err(|error| given.refused(error))?;
@@ -64,5 +64,5 @@ fn as_text(given: &Given, key: &str) -> Outcome<String> {
         (Some(keys::Takes::Number), _) => "a whole number",
         (Some(keys::Takes::Flag), _) => "true or false",
     };
-    Err(given.refused(format_args!("it takes {wanted}, not {}", given.shown())))
+    Err(given.refused(format_args!("expected {wanted}, not {}", given.shown())))
 }

@@ -45,7 +45,7 @@ fn tries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     if (1..=10_000).contains(&tries) {
         return Ok(tries);
     }
-    Err(serde::de::Error::custom(format!("{tries} is outside 1 to 10000")))
+    Err(serde::de::Error::custom("allowed are 1 to 10000"))
 }
 
 impl StoreSection {

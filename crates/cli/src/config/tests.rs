@@ -337,7 +337,7 @@ fn impossible_values_are_refused_with_the_key_and_the_limit() {
         ("resp", "write_time_max", "\"0s\"", "the minimum is 1ms"),
         ("resp", "idle_max", "\"0s\"", "the minimum is 1ms"),
         ("clock", "ntp", "\":::\"", "write HOST or HOST:PORT"),
-        ("worker", "number", "4611686018427387904", "4611686018427387903 at most"),
+        ("worker", "number", "4611686018427387904", "the maximum is 4611686018427387903"),
         ("server", "owner", &format!("{long:?}"), "256 bytes, maximum 255"),
     ] {
         let file = format!("[{section}]\n{key} = {value}\n");

@@ -31,8 +31,10 @@ impl TracesSection {
             return Ok(None);
         }
         let odd = || {
-            let form = "write http://HOST:PORT or https://HOST:PORT, where OTLP over gRPC is taken";
-            Failure::usage(format!("traces.endpoint: {form}"))
+            Failure::usage(
+                "traces.endpoint is not an address for OTLP over gRPC; write http://HOST:PORT or \
+                 https://HOST:PORT",
+            )
         };
         let uri: Uri = self.endpoint.text().parse().map_err(|_| odd())?;
         let tls = match uri.scheme_str() {
@@ -51,10 +53,10 @@ impl TracesSection {
     pub(super) fn check(&self) -> Outcome {
         let collector = self.collector()?;
         if self.one_in == 0 {
-            return Err(Failure::usage("traces.one_in = 0: it takes 1 at least, which is all"));
+            return Err(Failure::usage("traces.one_in 0 is below the minimum of 1; raise it"));
         }
         if !self.ca.is_empty() && !collector.is_some_and(|(tls, _)| tls) {
-            return Err(Failure::usage("traces.ca is for a traces.endpoint of https://"));
+            return Err(Failure::usage("traces.ca needs https:// in traces.endpoint; set it"));
         }
         Ok(())
     }

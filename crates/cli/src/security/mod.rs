@@ -45,7 +45,7 @@ impl Security {
             return Ok(security);
         }
         let hangup = signal(SignalKind::hangup()).map_err(|error| {
-            Failure::unavailable(format!("signals cannot be listened for: {error}"))
+            Failure::unavailable(format!("signal handlers cannot be set: {error}"))
         })?;
         Ok(Self { hangup: Some(hangup), ..security })
     }

@@ -13,18 +13,19 @@ pub(crate) fn check(config: &Config, key: &str, addresses: &[SocketAddr]) -> Out
     }
     let lacks = match (config.tokens.file.is_empty(), config.tls.is_on()) {
         (false, true) => return Ok(()),
-        (true, true) => "without tokens (tokens.file) anybody there may ask for anything",
-        (false, false) => "without TLS (tls.cert, tls.key) tokens can be read on the way",
+        (true, true) => "without tokens (tokens.file) any caller may request anything",
+        (false, false) => "without TLS (tls.cert, tls.key) tokens can be intercepted",
         (true, false) => {
-            "without tokens (tokens.file) and TLS (tls.cert, tls.key) anybody there may ask for anything"
+            "without tokens (tokens.file) and TLS (tls.cert, tls.key) any caller may request \
+             anything"
         }
     };
     let Some(public) = addresses.iter().find(|address| !address.ip().is_loopback()) else {
         return Ok(());
     };
     Err(Failure::usage(format!(
-        "{key} = {public} is reached from other machines, and {lacks}; configure them \
-         (docs/security.md), or say --insecure (server.insecure) if only those can reach it who may"
+        "{key} = {public} is open to other machines, and {lacks}; configure them \
+         (docs/security.md), or set --insecure (server.insecure) if a firewall limits access"
     )))
 }
 

@@ -15,7 +15,7 @@ impl Exporting {
         if config.traces.endpoint.is_empty() {
             return Ok(Self);
         }
-        Err(Failure::usage("traces.endpoint: this program was built without feature `otlp`"))
+        Err(Failure::usage("traces.endpoint needs feature `otlp`; build with it"))
     }
 
     #[allow(clippy::unused_self, reason = "the other one has some")]

@@ -84,7 +84,7 @@ impl Key for WideKey {
         }
         Uuid::try_parse(text)
             .map(|uuid| Self { value: uuid.as_u128(), is_ulid: false })
-            .map_err(|_| "the lines before are UUIDs or ULIDs; --format text takes anything".into())
+            .map_err(|_| "expected a UUID or a ULID as before; --format text accepts any".into())
     }
 
     fn show(&self, _: Option<Format>) -> String {
@@ -114,7 +114,7 @@ impl Key for TextKey {
         // A NUL would give two texts the same key.
         if bytes.len() > TEXT_BYTES_MAX || bytes.contains(&0) {
             return Err(format!(
-                "it has {} bytes; IDs have at most {TEXT_BYTES_MAX}, and none is NUL",
+                "it has {} bytes, or a zero byte; IDs have at most {TEXT_BYTES_MAX} bytes",
                 bytes.len()
             ));
         }

@@ -62,7 +62,7 @@ impl<K: Key> Sorter<K> {
             match &mut self.spill {
                 Some(file) => file,
                 none => none.insert(tempfile::tempfile_in(&self.temp_dir).map_err(|error| {
-                    temp_failure("no file can be made in", &self.temp_dir, &error)
+                    temp_failure("file cannot be created in", &self.temp_dir, &error)
                 })?),
             };
         let begin = self.runs.last().map_or(0, |(begin, bytes)| begin + bytes);
@@ -72,7 +72,7 @@ impl<K: Key> Sorter<K> {
             bytes.clear();
             chunk.iter().for_each(|key| key.store(&mut bytes));
             file.write_all(&bytes).map_err(|error| {
-                temp_failure("no more can be written in", &self.temp_dir, &error)
+                temp_failure("file cannot be written in", &self.temp_dir, &error)
             })?;
             written += bytes.len() as u64;
         }
@@ -107,7 +107,7 @@ impl<K: Key> Sorter<K> {
         let mut heads = BinaryHeap::with_capacity(runs.len());
         let read = |run: &mut Run<K>, file: &mut File| {
             run.next(file, read_keys).map_err(|error| {
-                temp_failure("nothing can be read back from", &self.temp_dir, &error)
+                temp_failure("file cannot be read in", &self.temp_dir, &error)
             })
         };
         for (index, run) in runs.iter_mut().enumerate() {
@@ -181,7 +181,7 @@ impl<K: Key, F: FnMut(K, u64)> Groups<K, F> {
 
 fn temp_failure(what: &str, temp_dir: &std::path::Path, error: &std::io::Error) -> Failure {
     Failure::unavailable(format!(
-        "{what} {}: {error}; name another directory with --temp-dir, or take more --memory",
+        "{what} {}: {error}; name another directory with --temp-dir, or raise --memory",
         temp_dir.display()
     ))
 }

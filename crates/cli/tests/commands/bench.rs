@@ -130,7 +130,7 @@ fn what_cannot_be_asked_is_said_at_once() {
     {
         let ran = bench(&[&format!("{scheme}://{address}"), "-n", "1"]);
         assert_eq!((ran.code, ran.out.as_str()), (4, ""), "{scheme}: {}", ran.err);
-        assert!(ran.err.contains("RESP another (7701)"), "{scheme}: {}", ran.err);
+        assert!(ran.err.contains("RESP 7701)"), "{scheme}: {}", ran.err);
     }
     for args in [
         &["ftp://a:1"][..],
@@ -145,7 +145,7 @@ fn what_cannot_be_asked_is_said_at_once() {
     }
     // The error names the right port or scheme.
     for (url, told) in [
-        (format!("http://{}", server.resp), "take that of HTTP"),
+        (format!("http://{}", server.resp), "use that of HTTP"),
         (format!("https://{}", server.http), "write http://"),
     ] {
         let ran = run(&["mint", "default", "--server", &url]);

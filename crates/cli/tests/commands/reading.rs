@@ -112,8 +112,8 @@ fn what_cannot_be_read_is_named_and_the_rest_is_done() {
     let ran = run_with(&["decode", "--layout", "twitter", "--json"], "1\nx\n-5\n2\n");
     assert_eq!(ran.code, 2);
     assert_eq!(ran.out.lines().count(), 2);
-    assert!(ran.err.contains("`x` is no ID"), "{}", ran.err);
-    assert!(ran.err.contains("2 of 4 IDs could not be read"), "{}", ran.err);
+    assert!(ran.err.contains("invalid ID \"x\""), "{}", ran.err);
+    assert!(ran.err.contains("2 of 4 IDs are invalid"), "{}", ran.err);
     for args in [
         &["decode", "1", "--layout", "twiter"][..],
         &["decode", "1", "--zone", "Middle/Earth"],

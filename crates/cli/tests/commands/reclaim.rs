@@ -130,7 +130,7 @@ fn numbers_that_were_used_up_are_taken_back_and_mint_again() {
         ("2", &["--no-ids-ahead"], 2, "is held"),
         ("3", &[], 1, "avoided"),
         ("3", &["--no-ids-ahead"], 2, "is excluded"),
-        ("7", &["--no-ids-ahead"], 1, "nobody ever had number 7"),
+        ("7", &["--no-ids-ahead"], 1, "number 7 of pool"),
     ] {
         let refused = reclaim(&[&["0", number], more].concat());
         assert_eq!(refused.code, code, "{refused:?}");
@@ -202,5 +202,5 @@ fn what_cannot_be_taken_back_is_refused_with_what_to_do() {
     assert_ne!(refused.code, 0, "{refused:?}");
     let none = run(&["worker", "reclaim", "workers-10", "3", "--data-dir", dir]);
     assert_eq!(none.code, 1, "{}", none.err);
-    assert!(none.err.contains("nobody ever had number 3"), "{}", none.err);
+    assert!(none.err.contains("number 3 of pool"), "{}", none.err);
 }

@@ -155,7 +155,7 @@ fn a_restripe_that_was_cut_off_is_finished_by_another() {
     let five = installation(&place, 5, "--offset 2 --increment 2");
     let refused = restripe("3", &[(1, &three.http), (2, &five.http)]);
     assert_eq!(refused.code, 3, "{refused:?}");
-    assert!(refused.err.contains("numbers could come twice"), "{}", refused.err);
+    assert!(refused.err.contains("numbers could repeat"), "{}", refused.err);
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn a_folder_that_everybody_can_write_is_refused() {
     assert_eq!(fs::read_dir(&home).unwrap().count(), 0, "nothing is made in it");
     set_mode(&home, 0o770);
     let server = serve(&home);
-    server.says("the group can write in the data directory");
+    server.says("is writable by its group");
     assert_eq!(server.stop(), 0);
     assert!(doctor().starts_with("WARNING") && doctor().contains("chmod g-w"), "{}", doctor());
     set_mode(&home, 0o755);

@@ -180,7 +180,7 @@ impl Checker {
         drop(self.to);
         match self.thread.join() {
             Ok(verdict) => verdict,
-            Err(_) => Err(Failure::unavailable("internal error: the comparison of IDs broke off")),
+            Err(_) => Err(Failure::internal("comparison of IDs failed")),
         }
     }
 }
@@ -198,7 +198,7 @@ fn compare<K: Key>(
     let mut push = |key: Result<K, String>| -> Outcome {
         verdict.compared += 1;
         sorter.push(key.map_err(|why| {
-            Failure::unavailable(format!("an ID cannot be compared with the first ones: {why}"))
+            Failure::unavailable(format!("ID cannot be compared with the first ones: {why}"))
         })?)
     };
     for chunk in chunks {

@@ -74,7 +74,7 @@ impl Http {
             self.stream.use_up(bytes);
             *done += 1;
             if head.closes {
-                return Err("the server closed the connection".to_owned());
+                return Err("server closed the connection".to_owned());
             }
         }
         Ok(())
@@ -85,14 +85,14 @@ impl Http {
 fn head_of(bytes: &[u8]) -> Result<Option<Head>, String> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut headers);
-    let parsed = response.parse(bytes).map_err(|error| format!("this is no HTTP: {error}"))?;
+    let parsed = response.parse(bytes).map_err(|error| format!("response is not HTTP: {error}"))?;
     let httparse::Status::Complete(bytes) = parsed else { return Ok(None) };
     let header = |name: &str| {
         let found = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
         found.and_then(|header| std::str::from_utf8(header.value).ok())
     };
     let Some(body_bytes) = header("content-length").and_then(|length| length.parse().ok()) else {
-        return Err("an answer does not say how long it is: is it a Snowmint server?".to_owned());
+        return Err("response has no Content-Length; check the server".to_owned());
     };
     let closes = header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
     Ok(Some(Head { status: response.code.unwrap_or(0), bytes, body_bytes, closes }))

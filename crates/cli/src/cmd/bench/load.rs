@@ -118,7 +118,7 @@ pub(super) async fn first(door: &Door, work: &Work, count: u32) -> Outcome<Chunk
     if let Some((code, Refused { example, .. })) = seen.refused.first_key_value() {
         let stranger = ["noauth", "unauthenticated"].iter().any(|it| code.eq_ignore_ascii_case(it));
         let way = if stranger {
-            "; SNOWMINT_TOKEN or SNOWMINT_TOKEN_FILE says which token is shown"
+            "; set SNOWMINT_TOKEN or SNOWMINT_TOKEN_FILE"
         } else {
             ""
         };
@@ -142,7 +142,7 @@ pub(super) async fn run(
 ) -> Outcome<Sum> {
     // Registered once: registering in each turn misses a signal that comes between two turns.
     let mut interrupts = signal(SignalKind::interrupt()).map_err(|error| {
-        Failure::unavailable(format!("signals cannot be listened for: {error}"))
+        Failure::unavailable(format!("signal handlers cannot be set: {error}"))
     })?;
     let begin = Arc::new(Barrier::new(work.threads));
     let threads: Vec<_> = (0..work.threads)
@@ -183,7 +183,7 @@ pub(super) async fn run(
     };
     for thread in threads {
         let ended = thread.join();
-        sum.take(ended.map_err(|_| Failure::unavailable("internal error: a thread broke off"))??)?;
+        sum.take(ended.map_err(|_| Failure::internal("thread failed"))??)?;
     }
     Ok(sum)
 }
@@ -192,7 +192,7 @@ impl Sum {
     fn take(&mut self, other: Self) -> Outcome {
         self.latencies
             .add(other.latencies)
-            .map_err(|error| Failure::unavailable(format!("internal error: {error:?}")))?;
+            .map_err(|error| Failure::internal(format_args!("{error:?}")))?;
         self.ids += other.ids;
         for (code, Refused { times, example }) in other.refused {
             let all = self.refused.entry(code).or_insert(Refused { times: 0, example });
@@ -251,7 +251,7 @@ fn one_thread(
     // Requests still in flight have no response.
     drop(runtime);
     let Ok(seen) = Rc::try_unwrap(seen) else {
-        return Err(Failure::unavailable("internal error: a connection outlived its thread"));
+        return Err(Failure::internal("connection outlived its thread"));
     };
     let mut seen = seen.into_inner();
     seen.end();

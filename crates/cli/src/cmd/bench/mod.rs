@@ -120,11 +120,11 @@ impl Bench {
     pub(crate) fn run(self) -> Outcome {
         if !self.local && !self.chosen.is_empty() {
             return Err(Failure::usage(
-                "--config, --data-dir, --store and --namespace are for --local",
+                "--config, --data-dir, --store and --namespace need --local; add it",
             ));
         }
         if self.duration.is_some_and(|lasts| lasts.ms() == 0) {
-            return Err(Failure::usage("--duration 0s: a load lasts 1ms at least, such as 10s"));
+            return Err(Failure::usage("--duration 0s is below the minimum of 1ms; raise it"));
         }
         store::runtime()?.block_on(self.measured())
     }

@@ -53,7 +53,7 @@ impl Resp {
                 continue;
             };
             let known = match piece {
-                Piece::Error(error) => Err(format!("the token is refused: {error}")),
+                Piece::Error(error) => Err(format!("server rejected the token: {error}")),
                 _ => Ok(()),
             };
             self.stream.use_up(bytes);
@@ -153,7 +153,7 @@ fn next(bytes: &[u8]) -> Result<Option<(Piece<'_>, usize)>, String> {
 
 fn odd(bytes: &[u8]) -> String {
     let begin = bytes.get(..bytes.len().min(40)).unwrap_or_default();
-    format!("this is no reply of RESP: {}", begin.escape_ascii())
+    format!("reply is not RESP: {}", begin.escape_ascii())
 }
 
 #[cfg(test)]

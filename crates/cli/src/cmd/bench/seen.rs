@@ -86,7 +86,7 @@ impl Seen {
     pub(super) fn answered_at(&mut self, asked: Asked, now_ns: u64) {
         let count = std::mem::take(&mut self.current);
         if count != asked.count {
-            let why = format!("{count} IDs were sent where {} were asked for", asked.count);
+            let why = format!("server sent {count} IDs, expected {}", asked.count);
             return self.refused("wrong_count", &why);
         }
         // The histogram grows as needed, so no value is too long for it.

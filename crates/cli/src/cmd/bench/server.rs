@@ -31,7 +31,7 @@ impl Server {
             let config = rustls_config(&credentials)?;
             let host = target.address.rsplit_once(':').map_or("", |(host, _)| host);
             let name = server_name(host).map_err(|error| {
-                Failure::usage(format!("{target}: no certificate is for such a name: {error}"))
+                Failure::usage(format!("{target}: host is not a name for certificates: {error}"))
             })?;
             Ok::<_, Failure>((TlsConnector::from(Arc::new(config)), name))
         });

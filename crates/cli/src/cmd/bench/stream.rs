@@ -36,7 +36,7 @@ impl Stream {
         let socket = tokio::select! {
             socket = Socket::open(server) => socket,
             () = BootTimer.sleep_ms(CONNECT_MS_MAX) => {
-                Err(format!("no connection within {CONNECT_MS_MAX} ms"))
+                Err(format!("server did not connect within {CONNECT_MS_MAX} ms"))
             }
         }?;
         Ok(Self { socket, input: Vec::new(), used: 0, output: Vec::new() })
@@ -70,7 +70,7 @@ impl Stream {
         self.input.drain(..self.used);
         self.used = 0;
         if self.input.len() > ANSWER_BYTES_MAX {
-            return Err(format!("an answer is longer than {ANSWER_BYTES_MAX} bytes"));
+            return Err(format!("response exceeds {ANSWER_BYTES_MAX} bytes"));
         }
         self.input.reserve(READ_BYTES);
         let read = match &mut self.socket {
@@ -78,7 +78,7 @@ impl Stream {
             Socket::Tls(socket) => socket.read_buf(&mut self.input).await,
         };
         match read {
-            Ok(0) => Err("the server closed the connection".to_owned()),
+            Ok(0) => Err("server closed the connection".to_owned()),
             Ok(_) => Ok(()),
             Err(error) => Err(error.to_string()),
         }

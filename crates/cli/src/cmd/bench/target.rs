@@ -61,9 +61,9 @@ impl FromStr for Target {
             Some((speaks, tls == 1))
         });
         let Some((speaks, tls)) = found else {
-            return Err(format!("this is spoken to in no protocol known here; {forms}"));
+            return Err(format!("unknown scheme {scheme:?}; {forms}"));
         };
-        let odd = || format!("this is no server's address; {forms}");
+        let odd = || format!("invalid server address; {forms}");
         // All three protocols have the same grammar.
         let uri: Uri = format!("http://{rest}").parse().map_err(|_| odd())?;
         let (Some(authority), Some(host)) = (uri.authority(), uri.host()) else {
@@ -87,8 +87,8 @@ impl Target {
         let (asked, without) = if self.tls { (tls, "with") } else { (plain, "without") };
         let other = if self.tls { plain } else { tls };
         format!(
-            "{asked}:// is {without} TLS: if the server has it otherwise, write {other}://; HTTP and gRPC have \
-             one port (7700), RESP another (7701)"
+            "{asked}:// is {without} TLS; check the port (HTTP and gRPC 7700, RESP 7701), or write \
+             {other}://"
         )
     }
 }
@@ -119,12 +119,12 @@ mod tests {
             assert_eq!(text.parse::<Target>().unwrap().to_string(), shown, "{text}");
         }
         for (text, part) in [
-            ("ftp://a:1", "no protocol"),
-            ("redis://user:secret@a:1", "no server's address"),
-            ("http://a:1/path", "no server's address"),
-            ("http://", "no server's address"),
-            ("a:99999", "no server's address"),
-            ("", "no server's address"),
+            ("ftp://a:1", "unknown scheme"),
+            ("redis://user:secret@a:1", "invalid server address"),
+            ("http://a:1/path", "invalid server address"),
+            ("http://", "invalid server address"),
+            ("a:99999", "invalid server address"),
+            ("", "invalid server address"),
         ] {
             let message = text.parse::<Target>().unwrap_err();
             assert!(message.contains(part), "{text}: {message}");

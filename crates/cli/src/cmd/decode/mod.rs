@@ -83,9 +83,7 @@ struct Line {
 impl Decode {
     pub(crate) fn run(self) -> Outcome {
         if self.format.is_some_and(Format::needs_layout) && self.layout.is_none() {
-            return Err(Failure::usage(
-                "the friendly forms need the layout: name it with --layout",
-            ));
+            return Err(Failure::usage("friendly forms need a layout; name it with --layout"));
         }
         let mut out = Output::new();
         let client = self.source.is_some().then(|| Client::new(&self.server)).transpose()?;
@@ -119,7 +117,7 @@ impl Decode {
         }
         out.flush()?;
         if unread > 0 {
-            return Err(Failure::usage(format!("{unread} of {seen} IDs could not be read")));
+            return Err(Failure::usage(format!("{unread} of {seen} IDs are invalid; correct them")));
         }
         Ok(())
     }

@@ -65,7 +65,7 @@ pub(super) fn with_layout(text: &str, id: u64, layout: &Layout, view: &View<'_>)
 }
 
 fn refused(text: &str, error: &OutOfRange) -> Failure {
-    Failure::usage(format!("`{}` is no ID of this layout: {error}", text.escape_debug()))
+    Failure::usage(format!("invalid ID {text:?} of this layout: {error}"))
 }
 
 /// Reads the ID with every named layout, the plausible ones first.

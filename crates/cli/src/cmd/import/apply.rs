@@ -127,12 +127,12 @@ impl Whole {
         let of_workers = self.workers.as_ref().map_or(0, Workers::refused);
         let what = match (of_keys, of_workers) {
             (0, 0) => return Ok(()),
-            (0, workers) => format!("{workers} worker numbers are refused"),
-            (keys, _) => format!("{keys} of {} keys are refused", self.keys.len()),
+            (0, workers) => format!("{workers} worker numbers"),
+            (keys, _) => format!("{keys} of {} keys", self.keys.len()),
         };
         Err(Failure::refused(format!(
-            "nothing was changed: {what}, as the plan says; put them right, or leave them out (--except \
-             KEY, --except-worker NUMBER)"
+            "nothing was changed: the plan rejects {what}; correct them, or leave them out \
+             (--except KEY, --except-worker NUMBER)"
         )))
     }
 
@@ -151,7 +151,8 @@ impl Whole {
         for (done, item) in self.keys.iter().enumerate() {
             self.act(&node, item, &trail).await.map_err(|error: Error| {
                 Failure::from(error).after(&format!(
-                    "{done} of {} keys are done, and {} is not; mend what follows, and give this command again",
+                    "{done} of {} keys are done, and {} is not; correct this error and repeat the \
+                     command",
                     self.keys.len(),
                     item.key
                 ))
@@ -209,8 +210,8 @@ fn warn_of_overlaps(items: &[Item]) -> Outcome {
         return Ok(());
     }
     Err(Failure::no(format!(
-        "both systems may have handed out: {}. The sources are above the other system now, or the plan \
-         says how they get there, but these numbers may be there twice: compare what was stored of them",
+        "both systems may have issued these numbers: {}; compare the stored numbers, since these \
+         may be there twice",
         both.join(", ")
     )))
 }

@@ -37,15 +37,16 @@ impl Cuts {
             return match tables.is_empty() {
                 true => Ok(Self::default()),
                 false => Err(Failure::usage(
-                    "tables are drawn from and cut over one at a time: give --from once",
+                    "several --from given, but tables are allocated from and cut over one by one; \
+                     give one",
                 )),
             };
         };
         for (name, table) in &tables {
             if !table.is_at(peer, url)? {
                 return Err(Failure::usage(format!(
-                    "--from is not the table that is drawn from: name what origins.{name} does, with the same \
-                     host, port and database"
+                    "--from is not the table of origins.{name}; name the same host, port and \
+                     database"
                 )));
             }
         }
@@ -84,8 +85,8 @@ fn origin_of<'a>(action: &'a Action, draw: Option<&'a str>) -> Option<&'a str> {
 fn table(name: &str, source: &str, config: &Config) -> Outcome<Shared> {
     let Some(place) = config.origins.get(name) else {
         return Err(Failure::usage(format!(
-            "source {source} draws from the origin {name:?}, which this configuration does not know: give the \
-             one of the servers (--config), which names it under [origins]"
+            "source {source:?} allocates from {name:?}, which is not in [origins]; name the \
+             servers' configuration with --config"
         )));
     };
     origins::table(name, place)

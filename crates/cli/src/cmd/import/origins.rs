@@ -71,7 +71,7 @@ pub(super) struct UidGenerator {
 }
 
 fn no_table(table: &str) -> Failure {
-    Failure::no(format!("there is no table {table} in the other system's database"))
+    Failure::no(format!("table {table} does not exist in the other system; correct --from"))
 }
 
 fn keys_of(keys: &Keys, peer: Peer, step: StepRule, table: &str) -> Outcome {
@@ -160,7 +160,7 @@ async fn crew(common: &Common, crew: Crew) -> Outcome<Option<Vec<Worker>>> {
         Some(_) if !without.is_empty() => {
             let without = without.join(", ");
             Err(Failure::no(format!(
-                "there is no table of worker numbers in {without}, and one in others"
+                "{without} has no table of worker numbers, but others do; correct --from"
             )))
         }
         _ => Ok(all),
@@ -175,7 +175,7 @@ fn numbers(
     around: &Around,
 ) -> Outcome {
     if found.is_empty() {
-        return Err(Failure::no("the other system has no worker number"));
+        return Err(Failure::no("other system has no worker number to import"));
     }
     let workers = planned(keeping, system, found, around)?;
     let keys: Vec<Item> = Vec::new();

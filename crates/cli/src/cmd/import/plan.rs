@@ -220,8 +220,8 @@ fn check_drawn(stored: &Definition, highest: u64) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "it stands at {highest}, and source {} has drawn {} from it: it was put back, or is a copy. Raise it there \
-         above that first",
+        "its row is at {highest}, but source {} allocated up to {} from it, so the row is older or \
+         a copy; raise it there first",
         stored.name,
         mark.saturating_sub(1)
     ))

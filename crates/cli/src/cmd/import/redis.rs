@@ -87,19 +87,19 @@ impl Redis {
     pub(super) fn run(self) -> Outcome {
         let runtime = store::runtime()?;
         let [url] = self.common.from.as_slice() else {
-            return Err(Failure::usage("counters of one server at a time: give --from once"));
+            return Err(Failure::usage("several --from given; counters come from one server"));
         };
         let counters = runtime.block_on(Counters::open(url))?;
         let items = runtime.block_on(self.plan(&counters))?;
         if items.is_empty() {
-            return Err(Failure::no(format!("no key matches {:?}", self.pattern)));
+            return Err(Failure::no(format!("no key matches {:?}; correct --match", self.pattern)));
         }
         self.show(&items)?;
         let refused = |item: &&Item| matches!(item.action, Action::Refuse { .. });
         let refused = items.iter().filter(refused).count();
         if refused > 0 {
             return Err(Failure::refused(format!(
-                "nothing was changed: {refused} of {} keys are refused, as the plan says; leave them out by \
+                "nothing was changed: the plan rejects {refused} of {} keys; leave them out by \
                  --except KEY, or by another --match",
                 items.len()
             )));
@@ -113,7 +113,8 @@ impl Redis {
         for (done, item) in items.iter().enumerate() {
             self.act(&runtime, &counters, &target, item).map_err(|failure| {
                 failure.after(&format!(
-                    "{done} of {} keys are done, and {} is not; mend what follows, and give this command again",
+                    "{done} of {} keys are done, and {} is not; correct this error and repeat the \
+                     command",
                     items.len(),
                     item.key
                 ))
@@ -194,7 +195,7 @@ impl Redis {
 
     fn action(&self, name: &[u8], counter: &str, at: CounterAt) -> Action {
         if std::str::from_utf8(name).is_err() || counter.is_empty() || counter.len() > 255 {
-            let reason = "a counter's key is a text of 1 to 255 bytes".into();
+            let reason = "key is not a text of 1 to 255 bytes".into();
             return Action::Refuse { reason };
         }
         match (at, self.margin) {
@@ -205,7 +206,7 @@ impl Redis {
                 above if above <= BOUND_MAX => Action::Raise { value, above },
                 above => Action::Refuse {
                     reason: format!(
-                        "{value} and the margin are {above}, which is above {BOUND_MAX} (2^62)"
+                        "{value} and the margin are {above}, maximum {BOUND_MAX} (2^62)"
                     ),
                 },
             },
@@ -245,7 +246,7 @@ impl Redis {
             let source = node.source(&self.source).await?;
             if source.kind() != Kind::Counter {
                 return Err(Failure::usage(format!(
-                    "source {} is a {}, and keys become counters: name a source of kind counter by --source",
+                    "source {:?} has kind {}; name a source of kind counter by --source",
                     self.source,
                     source.kind()
                 )));
@@ -266,7 +267,8 @@ impl Redis {
                 match runtime.block_on(counters.take_away(&item.name))? {
                     CounterAt::Moved(value) => raise(value),
                     CounterAt::Counts(_) | CounterAt::Senseless(_) => Err(Failure::refused(
-                        "it is no counter any more: somebody wrote something else meanwhile",
+                        "key is not a counter any more, since it was overwritten; check its \
+                         writers",
                     )),
                 }
             }
@@ -283,7 +285,7 @@ impl Redis {
                     answer => answer?,
                 };
                 bound.parse().map(Some).map_err(|_| {
-                    Failure::unavailable(format!("the server sent {bound:?} as a bound"))
+                    Failure::internal(format_args!("server sent bound {bound:?}, not a number"))
                 })
             }
             Target::Own(own) => {
@@ -308,7 +310,7 @@ impl Redis {
                 let raised = own.1.raise(counter.as_bytes(), highest, RAISE_MS);
                 runtime.block_on(raised).map_err(|error| {
                     let failure = Failure::from(error);
-                    failure.after("a running server is named by --server")
+                    failure.after("no --server given, so this command raises the counter itself")
                 })
             }
         }
@@ -320,18 +322,17 @@ fn told(both: &[String], came: &[String]) -> Outcome {
     let mut told = Vec::new();
     if !both.is_empty() {
         told.push(format!(
-            "counted here already, perhaps, while they counted in Redis: {}. That is how far each, or another key of its \
-             section, has come here. The counters are above that now, but these numbers may be there twice: compare \
-             what was stored of them",
+            "counters may have been used here and in Redis at once: {}; compare the stored \
+             numbers, since these may be there twice",
             both.join(", ")
         ));
     }
     if let Some(one) = came.first() {
         told.push(format!(
-            "{} keys came meanwhile, such as {one:?}, and are counted in Redis still: give this command again, once \
-             nobody counts there any more",
+            "{} keys appeared in Redis during the import, such as {one:?}; repeat this command \
+             once no client counts there",
             came.len()
         ));
     }
-    if told.is_empty() { Ok(()) } else { Err(Failure::no(told.join(". And "))) }
+    if told.is_empty() { Ok(()) } else { Err(Failure::no(told.join("; "))) }
 }

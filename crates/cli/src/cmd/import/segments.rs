@@ -39,14 +39,14 @@ pub(super) struct Keys {
 }
 
 fn named(text: &str) -> Result<(String, String), String> {
-    let (key, source) = text.rsplit_once('=').ok_or("write KEY=SOURCE")?;
+    let (key, source) = text.rsplit_once('=').ok_or("no = found; write KEY=SOURCE")?;
     Ok((key.to_owned(), source.to_owned()))
 }
 
 /// Returns the error text for databases that cannot be read.
 fn missing(labels: &[String], of: usize) -> String {
     let (count, labels) = (labels.len(), labels.join(", "));
-    format!("all databases are needed, and {count} of {of} cannot be read, {labels}")
+    format!("{count} of {of} databases cannot be read, but all are needed: {labels}")
 }
 
 impl Keys {
@@ -88,7 +88,7 @@ impl Keys {
         }
         if !without.is_empty() {
             let missing = missing(&without, databases.len());
-            return Err(Failure::no(format!("{missing}: there is no such table")));
+            return Err(Failure::no(format!("{missing}: table does not exist; correct --from")));
         }
         for database in &databases {
             database.cautions().await?.into_iter().for_each(complain);
@@ -101,7 +101,8 @@ impl Keys {
         let named = self.name.iter().map(|(key, _)| key);
         for key in self.only.iter().chain(&self.except).chain(named) {
             if !all.iter().any(|merged| merged.sequence.key == *key) {
-                return Err(Failure::no(format!("there is no key {key:?} in the other system")));
+                let message = format!("key {key:?} does not exist in the other system; correct it");
+                return Err(Failure::no(message));
             }
         }
         let chosen = |merged: &Merged| {
@@ -110,7 +111,7 @@ impl Keys {
         };
         let chosen: Vec<_> = all.into_iter().filter(chosen).collect();
         if chosen.is_empty() {
-            return Err(Failure::no("the other system has no key, or none was chosen"));
+            return Err(Failure::no("other system has no key, or none was chosen"));
         }
         Ok(chosen)
     }
@@ -131,7 +132,7 @@ impl Keys {
             let known = stored.get(&source);
             let mut item = item(merged, source.clone(), how, known);
             if let Some(other) = taken.insert(source, key) {
-                let reason = format!("key {other:?} has the same source: one key, one source");
+                let reason = format!("key {other:?} has the same source; name another by --name");
                 item.action = Action::Refuse { reason };
             }
             items.push(item);

@@ -39,7 +39,7 @@ async fn read(common: &Common) -> Outcome<Vec<Grant>> {
         let foreign = Foreign::open(url)?;
         let Some(found) = present(foreign.tokens().await)? else {
             let label = foreign.label();
-            return Err(Failure::no(format!("there is no table tiny_id_token in {label}")));
+            return Err(Failure::no(format!("{label} has no table tiny_id_token; correct --from")));
         };
         all.extend(found);
     }
@@ -56,8 +56,8 @@ fn table(grants: Vec<Grant>) -> Outcome<BTreeMap<String, BTreeSet<String>>> {
         }
         if key.trim() != key || key.is_empty() || key == "*" || key.contains(',') {
             return Err(Failure::refused(format!(
-                "business type {key:?} of table tiny_id_token cannot stand in a list: those that do have no blanks \
-                 at their ends, no commas, and are not \"*\""
+                "business type {key:?} of table tiny_id_token has a comma, blanks at its ends, or \
+                 is \"*\"; rename it"
             )));
         }
         let hash = TokenHash::of(token.as_bytes()).to_string();
@@ -67,7 +67,7 @@ fn table(grants: Vec<Grant>) -> Outcome<BTreeMap<String, BTreeSet<String>>> {
         table.entry(hash).or_default().insert(key);
     }
     if table.is_empty() {
-        return Err(Failure::no("the other system has no token"));
+        return Err(Failure::no("other system has no token to import"));
     }
     if !guessed.is_empty() {
         complain(format_args!(

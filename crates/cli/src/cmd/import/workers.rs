@@ -188,7 +188,7 @@ impl Keeping {
         let spec = SourceSpec { layout: Some(layout.to_owned()), ..SourceSpec::default() };
         match spec.check() {
             Ok(Plan::Snowflake(plan)) => Ok(plan),
-            Ok(_) => Err(Failure::usage(format!("{layout} is no layout with workers"))),
+            Ok(_) => Err(Failure::usage(format!("layout {layout} has no workers; name another"))),
             Err(error) => Err(Failure::usage(format!("--layout {layout}: {error}"))),
         }
     }
@@ -197,13 +197,13 @@ impl Keeping {
 /// Rejects a time after which IDs here may still repeat IDs of the other system. A mark keeps a
 /// worker's new IDs above its old ones only if both layouts have one epoch, or ours an earlier one.
 fn check_passed(theirs: Layout, here: &[(String, Layout)], until: UnixMillis) -> Outcome {
-    const WAY: &str = "leave --stopped out, so that nobody ever gets their numbers, or name by --layout what theirs \
-                       counted from, if it was another time";
+    const WAY: &str =
+        "leave out --stopped, so that no server ever gets their numbers, or correct --layout";
     let (from, end) = (Zone::default().show(theirs.epoch()), Zone::default().show(theirs.end()));
     let Ok(passed) = theirs.tick_at(until) else {
         return Err(Failure::refused(format!(
-            "nothing was changed: their layout, from {from} to {end}, cannot go on here, and a source that counts \
-             from a later time comes to their IDs again: {WAY}"
+            "nothing was changed: their layout, from {from} to {end}, ends too soon, and a later \
+             epoch repeats their IDs; {WAY}"
         )));
     };
     let repeats = |layout: &Layout| {
@@ -218,8 +218,8 @@ fn check_passed(theirs: Layout, here: &[(String, Layout)], until: UnixMillis) ->
     match here.iter().find(|(_, layout)| repeats(layout)) {
         None => Ok(()),
         Some((source, layout)) => Err(Failure::refused(format!(
-            "nothing was changed: source {source} counts from {}, and theirs counted from {from}, so it comes to \
-             their IDs again: {WAY}; a built-in source can be left out by sources.builtin = false",
+            "nothing was changed: source {source:?} has epoch {}, theirs has {from}, so it repeats \
+             their IDs; {WAY}, or set sources.builtin = false",
             Zone::default().show(layout.epoch())
         ))),
     }
@@ -231,7 +231,7 @@ fn check_count(held: &Held) -> Outcome {
         return Ok(());
     }
     Err(Failure::refused(format!(
-        "nothing was changed: {count} worker numbers are too many to remember each; with worker.reuse = \
+        "nothing was changed: {count} worker numbers exceed {CLAIM_COUNT_MAX}; with worker.reuse = \
          \"never\" the numbers here begin above all of theirs"
     )))
 }

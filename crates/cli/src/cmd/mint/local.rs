@@ -45,7 +45,7 @@ impl Mint {
         out: &mut Printed,
     ) -> Outcome {
         if self.format.is_some() {
-            return Err(Failure::usage("--format is for IDs that are numbers"));
+            return Err(Failure::usage("--format needs IDs that are numbers; leave it out"));
         }
         store::runtime()?.block_on(async {
             let memory = std::sync::Arc::new(MemoryStore::new("default")?);
@@ -75,7 +75,7 @@ impl Mint {
                     }
                 }
                 Values::Texts(_) if self.format.is_some() => {
-                    return Err(Failure::usage("--format is for IDs that are numbers"));
+                    return Err(Failure::usage("--format needs IDs that are numbers; leave it out"));
                 }
                 Values::Texts(texts) => texts.into_iter().try_for_each(|text| out.id(text))?,
             }

@@ -84,7 +84,7 @@ pub(crate) struct Mint {
 
 fn count(text: &str) -> Result<u64, &'static str> {
     match Count::from_digits(text.as_bytes()) {
-        Some(Count::MAX) | None => Err("a count is a whole number of at least 1"),
+        Some(Count::MAX) | None => Err("count is not a whole number of at least 1; correct it"),
         Some(count) => Ok(count.get()),
     }
 }
@@ -132,14 +132,14 @@ impl Mint {
         // An option that would be ignored is rejected, because it requests something else.
         match made {
             Some(_) if elsewhere => Err(Failure::usage(format!(
-                "{} is made here: leave out what names a server or a store",
+                "{} is minted by this command; leave out the server or store",
                 self.source
             ))),
             Some(_) if self.key.is_some() => Err(Failure::usage(
-                "--key is for sources; what a UUID is made from is said by --in and --name",
+                "--key needs a source; name the data of a UUID by --in and --name",
             )),
             None if self.name.is_some() => Err(Failure::usage(
-                "--in and --name are for uuid:v3 and uuid:v5; a source makes its UUIDs from --key",
+                "--in and --name need uuid:v3 or uuid:v5; a source mints its UUIDs from --key",
             )),
             made => Ok(made),
         }

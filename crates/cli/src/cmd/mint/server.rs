@@ -25,8 +25,8 @@ impl Mint {
             };
             let IdsBody { ids } = client.post(&path, &request)?;
             if ids.len() as u64 != wanted {
-                return Err(CallError::Failed(Failure::unavailable(format!(
-                    "the server sent {} IDs where {wanted} were asked for",
+                return Err(CallError::Failed(Failure::internal(format_args!(
+                    "server sent {} IDs, expected {wanted}",
                     ids.len()
                 ))));
             }

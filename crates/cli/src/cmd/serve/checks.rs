@@ -40,7 +40,7 @@ fn check_words(filter: &str) -> Result<(), String> {
     }
     let known = LEVELS.join(", ");
     if filter.trim().is_empty() {
-        return Err(format!("that is no level: take {known}"));
+        return Err(format!("no level given; use {known}"));
     }
     let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
     let words = filter.split(',').map(str::trim).filter(|word| !word.is_empty());
@@ -51,8 +51,7 @@ fn check_words(filter: &str) -> Result<(), String> {
     let near = LEVELS.iter().find(|level| lower.get(..2) == level.get(..2));
     let near = near.map(|level| format!(" (did you mean {level}?)")).unwrap_or_default();
     Err(format!(
-        "{word:?} is no level, which {known} are{near}. For all that a part of the program says, write \
-         {word}=trace"
+        "unknown level {word:?}{near}; expected {known}, or {word}=trace for a part of the program"
     ))
 }
 
@@ -65,7 +64,7 @@ fn check_places(config: &Config) -> Outcome {
     for (source, Defined { spec, origin }) in &config.defined {
         let refused = |key: &str, name: &str, section: &str| {
             Failure::usage(format!(
-                "{origin}: sources.{source}.{key}: {name:?} is not named under [{section}]: name it there, \
+                "{origin}: sources.{source}.{key}: {name:?} is not in [{section}]; add it there \
                  with its URL"
             ))
         };
@@ -107,7 +106,7 @@ mod tests {
             ("warning", &["log.filter = \"warning\"", "did you mean warn?", "trace"][..]),
             (
                 "verbose",
-                &["\"verbose\" is no level", "off, error, warn, info, debug", "verbose=trace"],
+                &["unknown level \"verbose\"", "off, error, warn, info, debug", "verbose=trace"],
             ),
             ("info,snowmint_server", &["\"snowmint_server\"", "snowmint_server=trace"]),
             ("", &["log.filter = \"\"", "off, error, warn"]),

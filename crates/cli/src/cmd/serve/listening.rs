@@ -20,17 +20,17 @@ pub(super) fn reach(config: &Config, http: &TcpListener, resp: &TcpListener) -> 
 
 pub(super) async fn listen(config: &Config, address: &str, key: &str) -> Outcome<TcpListener> {
     let failed = |error: io::Error| {
-        let message = format!("{key} = {address:?} cannot be listened on: {error}");
+        let message = format!("server cannot listen on {key} {address:?}: {error}");
         match error.kind() {
             ErrorKind::InvalidInput => Failure::usage(message),
             ErrorKind::AddrInUse => Failure::unavailable(format!(
-                "{message}: end the program that has this port, or take another; port 0 picks a free one"
+                "{message}; end the program that has this port, or use another (0 picks a free one)"
             )),
             ErrorKind::AddrNotAvailable => {
-                Failure::unavailable(format!("{message}: this machine has no such address"))
+                Failure::unavailable(format!("{message}; use an address of this machine"))
             }
             ErrorKind::PermissionDenied => Failure::unavailable(format!(
-                "{message}: ports below 1024 take a right (CAP_NET_BIND_SERVICE); take a higher one"
+                "{message}; use a port from 1024 on, or grant CAP_NET_BIND_SERVICE"
             )),
             _ => Failure::unavailable(message),
         }

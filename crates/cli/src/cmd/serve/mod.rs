@@ -98,8 +98,8 @@ impl Serve {
         let forgets = config.store_url().text().starts_with("memory:");
         if forgets && !self.ephemeral {
             return Err(Failure::usage(
-                "the store memory: forgets what was minted when the process ends, and IDs may come \
-                 again then: say --ephemeral if that is meant",
+                "store memory: forgets everything when the process ends, so IDs may repeat; add \
+                 --ephemeral to accept that",
             ));
         }
         let filter = checked(config)?;
@@ -120,7 +120,7 @@ impl Serve {
         }
         let journal = if forgets { Journal::Without } else { Journal::Locked };
         let runtime = Runtime::new()
-            .map_err(|error| Failure::unavailable(format!("no runtime can be started: {error}")))?;
+            .map_err(|error| Failure::unavailable(format!("runtime cannot start: {error}")))?;
         let chosen = self.chosen;
         let read: Read = Box::new(move || {
             let config = chosen.load(flags.clone())?;
@@ -168,7 +168,8 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
     let closed = tokio::select! {
         closed = node.end(config.limits.stop_max.ms()) => closed.map_err(Failure::from),
         () = signals.next() => Err(Failure::unavailable(
-            "stopped without giving the worker numbers back; they are free again when its lease has lapsed (counters.lease)",
+            "stopped without a release of the worker numbers; they are free once the lease expires \
+             (counters.lease)",
         )),
     };
     exporting.stop().await;
@@ -190,15 +191,16 @@ async fn check_workers(config: &Config, node: &Node) -> Outcome {
     };
     for source in sources.iter().filter(|source| source.spec.is_enabled()) {
         let Err(error) = node.source(&source.name).await else { continue };
-        let said = |more: &str| format!("source {}: {error}{more}", source.name);
+        let said = |more: &str| format!("source {}: {}{more}", source.name, error.message());
         match error.kind() {
             // Worker numbers are reserved beyond the clock's time.
             ErrorKind::ClockBehind { .. } if *after_crash == Then::Refuse => {
-                return Err(Failure::refused(said("")));
+                let ways = "; or choose another worker.after_crash";
+                return Err(Failure::refused(said(ways)));
             }
             ErrorKind::PoolFull(full) if *number != Number::Any => {
                 let holder = holder(node, full).await;
-                let ways = format!("{holder}; stop that process, or choose another worker.number");
+                let ways = format!("{holder}; stop that process or choose another worker.number");
                 return Err(Failure::refused(said(&ways)));
             }
             ErrorKind::Conflict { .. }
@@ -218,7 +220,7 @@ async fn holder(node: &Node, full: &PoolFull) -> String {
     let workers = node.workers().await.unwrap_or_default();
     let held = workers.iter().find(|slot| slot.pool == full.pool && slot.slot == holder.slot);
     match held.and_then(|slot| Some((slot.host.as_ref()?, slot.process?))) {
-        Some((host, process)) => format!("; it is held by process {process} on host {host}"),
+        Some((host, process)) => format!("; held by process {process} on host {host}"),
         None => String::new(),
     }
 }
@@ -265,7 +267,7 @@ async fn serve_on(
     };
     let scheme = if parts.tls.is_some() { "https" } else { "http" };
     let handle = snowmint_server::start(settings, parts)
-        .map_err(|error| Failure::unavailable(format!("the server cannot start: {error}")))?;
+        .map_err(|error| Failure::unavailable(format!("server cannot start: {error}")))?;
     announce(&handle, scheme)?;
     let supervisor = Supervisor::default();
     let attending = tokio::spawn({

@@ -34,5 +34,5 @@ pub(super) fn hangups() -> Outcome<Signal> {
 
 fn listen(kind: SignalKind) -> Outcome<Signal> {
     signal(kind)
-        .map_err(|error| Failure::unavailable(format!("signals cannot be listened for: {error}")))
+        .map_err(|error| Failure::unavailable(format!("signal handlers cannot be set: {error}")))
 }

@@ -78,9 +78,9 @@ pub(crate) struct FastForward {
 }
 
 fn segment(text: &str) -> Result<(String, Mark), String> {
-    let (name, number) = text.split_once('=').ok_or("write SOURCE=NUMBER")?;
+    let (name, number) = text.split_once('=').ok_or("no = found; write SOURCE=NUMBER")?;
     check_name("source", name).map_err(|kind| kind.to_string())?;
-    let number = number.parse().map_err(|_| format!("{number:?} is no number"))?;
+    let number = number.parse().map_err(|_| format!("{number:?} is not a number; correct it"))?;
     Ok((name.to_owned(), Mark::new(number)))
 }
 
@@ -190,8 +190,8 @@ impl How {
             // The journal's content is lost: the operator must give a time up to which IDs may have
             // been minted.
             Err(error) if self.mark.is_none() => Err(Failure::usage(format!(
-                "the journal cannot be read, so name with --mark a time that no ID has reached: {}",
-                error.kind()
+                "journal cannot be read: {}; name a time that no ID has reached with --mark",
+                error.message()
             ))),
             Err(_) => Ok(Record::default()),
         }
@@ -228,8 +228,9 @@ fn read_all(dirs: &[PathBuf]) -> Outcome<Vec<Record>> {
 fn read(dir: &Path) -> Outcome<Record> {
     // Without a journal, no lock file is created either.
     if !journal::is_in(dir).unwrap_or(false) {
-        let shown = dir.display();
-        return Err(Failure::usage(format!("--journal {shown}: there is no journal in it")));
+        return Err(Failure::usage(format!(
+            "directory {dir:?} of --journal has no journal; name another"
+        )));
     }
     Ok(journal::inspect(&DataDir::lock(dir)?)?)
 }

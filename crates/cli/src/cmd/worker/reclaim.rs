@@ -99,7 +99,8 @@ impl Reclaim {
         }
         if let Some(error) = recovery.unlisted() {
             return Err(Failure::unavailable(format!(
-                "the store's sources cannot be read, so it is not known how far ahead servers mint: {}",
+                "store's sources cannot be read, so the servers' lead over the clock is unknown: \
+                 {}",
                 chain(error)
             )));
         }
@@ -116,7 +117,7 @@ impl Reclaim {
         };
         if let Some(number) = self.numbers.iter().find(|number| missing(number)) {
             return Err(Failure::no(format!(
-                "nobody ever had number {number} of pool {:?}: `snowmint worker list` shows those that there are",
+                "number {number} of pool {:?} was never claimed; see `snowmint worker list`",
                 self.pool
             )));
         }
@@ -250,8 +251,8 @@ impl Plan {
         }
         if all(Fate::Live) > 0 {
             return Err(Failure::no(
-                "nothing was changed; stop the processes that hold these numbers, or take their tokens out, and their \
-                 leases end; where that cannot be, --from-live",
+                "nothing was changed; stop the processes that hold these numbers or remove their \
+                 tokens, or add --from-live",
             ));
         }
         if all(Fate::Reclaimed) == 0 {

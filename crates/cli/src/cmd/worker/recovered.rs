@@ -77,7 +77,7 @@ impl Recovered {
     fn told(&mut self, body: &RecoveryBody, aside: Option<&Path>) -> Outcome {
         if self.json {
             let mut all = serde_json::to_value(body)
-                .map_err(|error| Failure::no(format!("what was done cannot be told: {error}")))?;
+                .map_err(|error| Failure::no(format!("result cannot be written: {error}")))?;
             if let (Value::Object(all), Some(aside)) = (&mut all, aside) {
                 all.insert("journal_set_aside".into(), aside.display().to_string().into());
             }

@@ -268,12 +268,12 @@ fn numbers_come_back_to_no_source_that_counts_from_later() {
         assert!(ran.err.contains(why), "{why}: {ran:?}");
         assert!(!place.store().exists());
     };
-    refused(import("uid-generator", &["--config", &config]), "leave --stopped out");
-    refused(import("cosid", &[]), "source default counts from 2026");
+    refused(import("uid-generator", &["--config", &config]), "leave out --stopped");
+    refused(import("cosid", &[]), "source \"default\" has epoch 2026");
     let later = "[sources]\nbuiltin = false\n[sources.uids]\nlayout = \"baidu\"\n";
     std::fs::write(&config, later).unwrap();
     let own = ["--config", &config, "--layout", "baidu,epoch=2025-06-01T00:00:00Z"];
-    refused(import("uid-generator", &own), "source uids counts from 2026");
+    refused(import("uid-generator", &own), "source \"uids\" has epoch 2026");
     let same = later.replace("baidu", "baidu,epoch=2025-06-01T00:00:00Z");
     std::fs::write(&config, same).unwrap();
     import("uid-generator", &own).ok();

@@ -74,8 +74,7 @@ async fn real_clients_show_their_tokens() {
     let output = with_token(&mint, &other.token, &[]);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(with_token(&mint, &one.token, &[]).status.code(), Some(1), "forbidden");
-    for (token, told) in [("", "give a token in SNOWMINT_TOKEN"), ("smt_wrong", "none of its own")]
-    {
+    for (token, told) in [("", "set SNOWMINT_TOKEN"), ("smt_wrong", "correct the token")] {
         let output = with_token(&mint, token, &[]);
         assert_eq!(output.status.code(), Some(2), "unauthenticated");
         let said = String::from_utf8(output.stderr).unwrap();

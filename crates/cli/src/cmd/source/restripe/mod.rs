@@ -81,10 +81,11 @@ pub(crate) struct Restripe {
 }
 
 fn stripe(text: &str) -> Result<(u64, String), String> {
-    let (offset, url) = text.split_once('=').ok_or("write J=URL, such as 1=10.0.0.1:7700")?;
+    let (offset, url) =
+        text.split_once('=').ok_or("no = found; write J=URL, such as 1=10.0.0.1:7700")?;
     let offset = offset
         .parse()
-        .map_err(|_| "the number of a stripe stands before the =: write J=URL".to_owned())?;
+        .map_err(|_| "stripe number before the = is invalid; write J=URL".to_owned())?;
     Ok((offset, url.to_owned()))
 }
 
@@ -139,19 +140,16 @@ impl Restripe {
         for (index, (offset, url)) in stripes.iter().enumerate() {
             if !(1..=self.increment).contains(offset) {
                 return Err(Failure::usage(format!(
-                    "stripe {offset} of {}: take 1 to {}",
-                    self.increment, self.increment
+                    "stripe {offset} is outside 1 to {}; use one of these",
+                    self.increment
                 )));
             }
             let before = stripes.iter().take(index);
             if before.clone().any(|(other, _)| other == offset) {
-                return Err(Failure::usage(format!("stripe {offset} is given twice")));
+                return Err(Failure::usage(format!("stripe {offset} is given twice; name it once")));
             }
             if before.clone().any(|(_, other)| other == url) {
-                return Err(Failure::usage(format!(
-                    "{} is given twice: it has one stripe",
-                    shown(url)
-                )));
+                return Err(Failure::usage(format!("{} is given twice; name it once", shown(url))));
             }
         }
         let config = self.configuration()?;
@@ -165,7 +163,8 @@ impl Restripe {
             let url = shown(&url);
             if body.as_ref().is_some_and(|body| body.next.is_none()) {
                 let why = format!(
-                    "source {} of {url} has no stripe: it is no segment source of one store",
+                    "source {:?} of {url} has no stripe; only a segment source of one store has \
+                     one",
                     self.name
                 );
                 return Err(Failure::usage(why));
@@ -176,11 +175,12 @@ impl Restripe {
         let leave = self.leaves.iter().map(|url| (None, url.clone()));
         let all: Vec<_> = stay.chain(leave).map(look).collect::<Outcome<_>>()?;
         if let Some(lost) = all.iter().find(|one| one.body.is_none() && one.offset.is_none()) {
-            let why = format!("source {} is not defined in {}", self.name, lost.url);
+            let (name, url) = (&self.name, &lost.url);
+            let why = format!("source {name:?} is not defined in {url}; leave it out");
             return Err(unchanged(Failure::usage(why)));
         }
         if all.iter().all(|one| one.body.is_none()) {
-            let why = format!("source {} is defined in none of them: define it first", self.name);
+            let why = format!("source {:?} is defined in none of them; define it first", self.name);
             return Err(unchanged(Failure::usage(why)));
         }
         Ok(all)
@@ -197,7 +197,7 @@ impl Restripe {
                 return Ok(first);
             }
             let why = format!(
-                "first = {first} is not possible: numbers below {} of source {} were handed out; take more",
+                "--first {first} is too low: numbers below {} of source {:?} were issued; raise it",
                 highest(all),
                 self.name
             );
@@ -213,7 +213,8 @@ impl Restripe {
             room = room.saturating_mul(FURTHER);
         }
         let why = format!(
-            "source {} goes too fast: {TRIES} times a number was passed while it was being agreed upon",
+            "source {:?} issues numbers too fast: {TRIES} proposed numbers were passed; retry \
+             later",
             self.name
         );
         Err(self.undo(all, Failure::unavailable(why)))
@@ -238,7 +239,7 @@ impl Restripe {
         };
         room_in(serial.of(highest), highest, room).ok_or_else(|| {
             unchanged(Failure::unavailable(format!(
-                "the serials of source {} are used up in this period: give the command again in the next",
+                "source {:?} has no serials left in this period; retry in the next",
                 self.name
             )))
         })
@@ -266,8 +267,8 @@ impl Restripe {
             && first != agreed
         {
             return Err(Failure::refused(format!(
-                "a command before this one has agreed on {agreed} as the number where the new stripes begin, not \
-                 {first}: finish it without --first"
+                "an earlier command began the new stripes at {agreed}, not at {first}; finish it \
+                 without --first"
             )));
         }
         agreed.ok_or_else(|| {
@@ -275,8 +276,8 @@ impl Restripe {
                 some.iter().map(|one| one.url.as_str()).collect::<Vec<_>>().join(", ")
             };
             Failure::refused(format!(
-                "{} already have stripes of {}, and {} were not told where theirs begin: numbers could \
-                 come twice. Name all with another number of stripes first",
+                "{} already have stripes of {}, but {} do not know where theirs begin, so numbers \
+                 could repeat; name all with another number of stripes first",
                 urls(&done),
                 self.increment,
                 urls(&left)
@@ -313,8 +314,8 @@ impl Restripe {
             return unchanged(why);
         }
         let still = format!(
-            "no stripe was changed, but {} may still have been told to end: give this command again \
-             when all can be reached",
+            "no stripe was changed, but the ends of {} may be set; repeat this command once all \
+             can be reached",
             left.join(", ")
         );
         why.after(&still)
@@ -345,8 +346,8 @@ impl Restripe {
             };
             let changed = changed.map_err(|failure| {
                 failure.after(&format!(
-                    "{index} of {count} installations were changed; mend what follows, and give this command \
-                     again to change the others"
+                    "{index} of {count} deployments were changed; correct this error and repeat \
+                     the command for the others"
                 ))
             })?;
             one.body = Some(changed);
