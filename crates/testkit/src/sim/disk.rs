@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use snowmint_coord::journal::{Directory, Disk, FileStatus, FileTime, JournalFile, Work};
-use snowmint_coord::{Error, ErrorKind};
+use snowmint_coord::Error;
 
 use super::START_MS;
 use super::random::Chance;
@@ -226,8 +226,9 @@ impl Disk for SimDisk {
 
     fn lock(&self, path: &Path) -> snowmint_coord::Result<Box<dyn Directory>> {
         if !self.state().locked.insert(path.to_owned()) {
-            let what = path.display().to_string();
-            return Err(Error::new("lock data directory", ErrorKind::Locked { what }));
+            return Err(Error::locked(format!(
+                "directory {path:?} is locked by another process; stop that process"
+            )));
         }
         Ok(Box::new(SimDirectory { disk: self.clone(), path: path.to_owned() }))
     }

@@ -76,7 +76,7 @@ impl Door {
 
     /// Compares what this handle has seen of the store, as each step does. After a recovery, the
     /// user of the handle is notified once that what it has is worthless.
-    async fn compares(&self, op: &'static str) -> Result<()> {
+    async fn compares(&self) -> Result<()> {
         if self.is_keyed {
             return Ok(());
         }
@@ -88,15 +88,15 @@ impl Door {
             return Ok(());
         }
         let Some(seen) = self.store.seen() else { return Ok(()) };
-        let found = self.on_server(op, self.store.identity().await)?;
+        let found = self.on_server(self.store.identity().await)?;
         if seen.id == found.id && seen.writes <= found.writes {
             return Ok(());
         }
-        match self.on_server(op, self.store.recall(WITNESS, &seen).await) {
+        match self.on_server(self.store.recall(WITNESS, &seen).await) {
             Ok(Recalled::Same) => Ok(()),
             Ok(Recalled::Recovered) => {
-                let (witness, seen, found) = (WITNESS.into(), seen.writes, found.writes);
-                Err(Error::new(op, ErrorKind::StoreWentBack { witness, seen, found }))
+                let evidence = format!("write count seen by {WITNESS}");
+                Err(Error::store_rolled_back(evidence, seen.writes, found.writes))
             }
             Err(error) => Err(error),
         }
@@ -104,36 +104,34 @@ impl Door {
 
     /// Checks for a promoted replica, when the store seems rolled back: the first server still has
     /// what the replica lacks, so this is not a store rollback.
-    fn on_server<T>(&self, op: &'static str, answer: Result<T>) -> Result<T> {
+    fn on_server<T>(&self, answer: Result<T>) -> Result<T> {
         if let Err(error) = &answer
             && matches!(error.kind(), ErrorKind::StoreWentBack { .. })
         {
-            self.compares_server(op)?;
+            self.compares_server()?;
         }
         answer
     }
 
     /// Checks the store before a step that writes.
-    async fn writes(&self, op: &'static str) -> Result<Writing<'_>> {
-        self.compares_server(op)?;
-        self.compares(op).await?;
+    async fn writes(&self) -> Result<Writing<'_>> {
+        self.compares_server()?;
+        self.compares().await?;
         Ok(Writing(self))
     }
 
     /// Rejects a promoted replica: it has the marks, but it shows that it is another server.
-    fn compares_server(&self, op: &'static str) -> Result<()> {
+    fn compares_server(&self) -> Result<()> {
         let compares = !self.is_keyed && self.bug != Some(Bug::AnotherServerUnnoticed);
         if !compares || !self.line.replica.load(Ordering::SeqCst) {
             return Ok(());
         }
-        let (witness, expected, found) =
-            ("the server".into(), "the first".into(), "another".into());
-        Err(Error::new(op, ErrorKind::OtherStore { witness, expected, found }))
+        Err(Error::store_mismatch("server is a replica, expected the first; use the first"))
     }
 
     /// Returns the state that a read-only step sees.
-    async fn reads(&self, op: &'static str) -> Result<Arc<dyn SimStore>> {
-        self.compares(op).await?;
+    async fn reads(&self) -> Result<Arc<dyn SimStore>> {
+        self.compares().await?;
         // The server catches up now and then.
         if self.behind().is_none() || self.chance.percent(20) {
             self.catches_up();
@@ -196,7 +194,7 @@ impl Store for Door {
     }
 
     async fn identity(&self) -> Result<StoreIdentity> {
-        self.reads("identity").await?.identity().await
+        self.reads().await?.identity().await
     }
 
     async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled> {
@@ -205,9 +203,9 @@ impl Store for Door {
         }
         let mut recalled = Recalled::Same;
         if let Some(seen) = self.store.seen().filter(|_| !self.is_keyed) {
-            recalled = self.on_server("recall", self.store.recall(WITNESS, &seen).await)?;
+            recalled = self.on_server(self.store.recall(WITNESS, &seen).await)?;
         }
-        if self.on_server("recall", self.store.recall(who, seen).await)? == Recalled::Recovered {
+        if self.on_server(self.store.recall(who, seen).await)? == Recalled::Recovered {
             recalled = Recalled::Recovered;
         }
         // Recall first makes the servers agree on the newest state.
@@ -231,32 +229,32 @@ impl Store for Door {
     }
 
     async fn join(&self, member: &Member, presence: Presence, now: UnixMillis) -> Result<()> {
-        let _writing = self.writes("join").await?;
+        let _writing = self.writes().await?;
         self.store.join(member, planted::presence(self.bug, presence), now).await
     }
 
     async fn renew(&self, member: Incarnation, presence: Presence, now: UnixMillis) -> Result<()> {
-        let _writing = self.writes("renew").await?;
+        let _writing = self.writes().await?;
         self.store.renew(member, planted::presence(self.bug, presence), now).await
     }
 
     async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
-        let _writing = self.writes("announce").await?;
+        let _writing = self.writes().await?;
         self.store.announce(member, status).await
     }
 
     async fn leave(&self, member: Incarnation, now: UnixMillis) -> Result<()> {
-        let _writing = self.writes("leave").await?;
+        let _writing = self.writes().await?;
         planted::leave(&*self.store, self.bug, &self.truth, self.party).await;
         self.store.leave(member, now).await
     }
 
     async fn members(&self, now: UnixMillis) -> Result<Vec<MemberInfo>> {
-        self.reads("members").await?.members(now).await
+        self.reads().await?.members(now).await
     }
 
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
-        let _writing = self.writes("claim").await?;
+        let _writing = self.writes().await?;
         let leases = planted::claim(&*self.store, self.bug, request, now).await?;
         for lease in &leases {
             self.truth.moved(&slot(&lease.pool, lease.slot)).await;
@@ -265,7 +263,7 @@ impl Store for Door {
     }
 
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>> {
-        let _writing = self.writes("extend").await?;
+        let _writing = self.writes().await?;
         let mut answers = match self.bug {
             None => {
                 let answers = self.store.extend(items, now).await;
@@ -294,7 +292,7 @@ impl Store for Door {
     }
 
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()> {
-        let _writing = self.writes("release").await?;
+        let _writing = self.writes().await?;
         let released = planted::release(&*self.store, self.bug, release, now).await;
         // On keys, the release may be applied although the reply got lost.
         if released.is_ok() || self.is_keyed {
@@ -304,21 +302,21 @@ impl Store for Door {
     }
 
     async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
-        let _writing = self.writes("take").await?;
+        let _writing = self.writes().await?;
         planted::take(&*self.store, self.bug, take, now).await
     }
 
     async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
-        let _writing = self.writes("let_go").await?;
+        let _writing = self.writes().await?;
         self.store.let_go(let_go, now).await
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
-        self.reads("workers").await?.workers(now).await
+        self.reads().await?.workers(now).await
     }
 
     async fn reserve(&self, reserve: &Reserve) -> Result<Segment> {
-        let _writing = self.writes("reserve").await?;
+        let _writing = self.writes().await?;
         let segment = planted::reserve(&*self.store, self.bug, reserve).await?;
         let right = Right::Numbers(reserve.source.clone());
         self.truth.granted(right, segment.first, segment.last + 1, self.party).await;
@@ -326,39 +324,39 @@ impl Store for Door {
     }
 
     async fn give_back(&self, back: &GiveBack) -> Result<u64> {
-        let _writing = self.writes("give_back").await?;
+        let _writing = self.writes().await?;
         let version = self.store.give_back(back).await?;
         self.truth.moved(&Right::Numbers(back.source.clone())).await;
         Ok(version)
     }
 
     async fn define(&self, new: &NewDefinition) -> Result<Definition> {
-        let _writing = self.writes("define").await?;
+        let _writing = self.writes().await?;
         self.store.define(new).await
     }
 
     async fn alter(&self, new: &NewDefinition, if_version: Option<u64>) -> Result<Definition> {
-        let _writing = self.writes("alter").await?;
+        let _writing = self.writes().await?;
         self.store.alter(new, if_version).await
     }
 
     async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
-        let _writing = self.writes("restripe").await?;
+        let _writing = self.writes().await?;
         self.store.restripe(restripe).await
     }
 
     async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
-        let _writing = self.writes("set_state").await?;
+        let _writing = self.writes().await?;
         self.store.set_state(name, state).await
     }
 
     async fn get(&self, name: &str) -> Result<Definition> {
-        let found = self.reads("get").await?.get(name).await?;
+        let found = self.reads().await?.get(name).await?;
         Ok(planted::defined(self.bug, found))
     }
 
     async fn list(&self) -> Result<Catalog> {
-        let Catalog { version, definitions } = self.reads("list").await?.list().await?;
+        let Catalog { version, definitions } = self.reads().await?.list().await?;
         let told = |found| planted::defined(self.bug, found);
         Ok(Catalog { version, definitions: definitions.into_iter().map(told).collect() })
     }
@@ -380,7 +378,7 @@ impl Store for Door {
     }
 
     async fn ground(&self) -> Result<Ground> {
-        self.reads("ground").await?.ground().await
+        self.reads().await?.ground().await
     }
 
     async fn close(&self) -> Result<()> {

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use async_trait::async_trait;
 use snowmint_coord::verbs::{Access, Backend as _, Failure, Rows as _, StoreOver};
 use snowmint_coord::{
-    Capabilities, ClockOf, Error, ErrorKind, MemoryClock, MemoryStore, Result, SlotRow, Timer,
+    Capabilities, ClockOf, Error, MemoryClock, MemoryStore, Result, SlotRow, Timer,
 };
 use snowmint_stores::keyed::{
     Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, Step, name,
@@ -268,7 +268,7 @@ impl<L: Like> Keys for SimKeys<L> {
     }
 
     fn label(&self) -> String {
-        "the simulated keys".into()
+        "simulated keys".into()
     }
 
     fn timer(&self) -> &dyn Timer {
@@ -365,7 +365,7 @@ impl<L: Like> Keys for SimKeys<L> {
     }
 
     fn explain(&self, _: Broken) -> Error {
-        ErrorKind::Unavailable { what: self.label() }.into()
+        Error::unavailable(format!("{} are unavailable; retry", self.label()))
     }
 
     fn closed(&self) -> &AtomicBool {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use async_trait::async_trait;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Avoid, Catalog, ClaimRequest, Definition, Doubt, Error, ErrorKind, Evidence, Extend, Extended,
+    Avoid, Catalog, ClaimRequest, Definition, Doubt, Error, Evidence, Extend, Extended,
     FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo,
     MemberStatus, NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release, Reserve,
     Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
@@ -197,8 +197,8 @@ impl Faulty {
     }
 }
 
-fn away<T>(op: &'static str) -> Result<T> {
-    Err(Error::new(op, ErrorKind::Unavailable { what: "the simulated store".into() }))
+fn away<T>() -> Result<T> {
+    Err(Error::unavailable("simulated store is unavailable; retry"))
 }
 
 /// Sends a call through the weather. Its arguments are named, and cloned first: a message that
@@ -219,23 +219,23 @@ macro_rules! through {
                 let sent = tokio::spawn(async move {
                     time.sleep_ms(there_ms).await;
                     if !line.carries(cuts) {
-                        return away($op);
+                        return away();
                     }
                     let answer = $call.await;
                     time.sleep_ms(back_ms).await;
                     answer
                 });
-                sent.await.unwrap_or_else(|_| away($op))
+                sent.await.unwrap_or_else(|_| away())
             }
-            Fate::QuestionLost => away($op),
+            Fate::QuestionLost => away(),
             Fate::Never => {
                 $self.never($op).await;
-                away($op)
+                away()
             }
             Fate::AnswerLost => {
                 let $store = &$self.inner;
                 let _ = $call.await;
-                away($op)
+                away()
             }
             Fate::Twice { later_ms } => {
                 let answer = {
@@ -303,7 +303,7 @@ impl Store for Faulty {
         }
         through!(self, "renew", |store| store.renew(member, presence, now))?;
         counts_now.store(true, Ordering::SeqCst);
-        away("renew")
+        away()
     }
 
     async fn announce(&self, member: Incarnation, status: &MemberStatus) -> Result<()> {
@@ -321,7 +321,7 @@ impl Store for Faulty {
     async fn claim(&self, request: &ClaimRequest, now: UnixMillis) -> Result<Vec<Lease>> {
         if self.weather.claims_unanswered.load(Ordering::SeqCst) {
             let _ = self.inner.claim(request, now).await;
-            return away("claim");
+            return away();
         }
         through!(self, "claim", |store, request| store.claim(&request, now))
     }

@@ -158,7 +158,7 @@ impl Asks for Way {
 }
 
 fn not_reached(address: &str) -> Error {
-    Error::new("mint", ErrorKind::Unavailable { what: format!("the machine at {address}") })
+    Error::unavailable(format!("machine at {address} is unavailable; retry"))
 }
 
 /// A forwarded request.

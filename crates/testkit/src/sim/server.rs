@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use snowmint_coord::segment::SegmentRow;
 use snowmint_coord::verbs::Failure;
-use snowmint_coord::{ErrorKind, Mark};
+use snowmint_coord::{Error, ErrorKind, Mark};
 use snowmint_core::UnixMillis;
 use snowmint_stores::keyed::{Batch, Counted, Entry, Looked, Outcome, Question, Taken, name};
 
@@ -117,11 +117,10 @@ pub(super) fn carry_out<L: Like>(
     }
     match &batch.server {
         // The change stands, and the caller gets an error.
-        Some(expected) if !is_server => Err(Failure::from(ErrorKind::OtherStore {
-            witness: "what the simulated keys keep".into(),
-            expected: expected.clone(),
-            found: stored.server.map(said).unwrap_or_default(),
-        })),
+        Some(expected) if !is_server => Err(Failure::from(Error::store_mismatch(format!(
+            "simulated keys are on server {:?}, expected {expected:?}; use that server",
+            stored.server.map(said).unwrap_or_default()
+        )))),
         // ZooKeeper has no count for a batch without changes.
         _ if L::LAGS && batch.changes.is_empty() => Ok(Outcome::Done(0)),
         _ if !has_all => Ok(Outcome::Short(stored.writes)),
