@@ -128,7 +128,7 @@ fn counted(unsent: &[u8]) -> usize {
 
 /// Returns the error of a client that does not read; it ends the connection without a message.
 fn unread(full: Full) -> io::Error {
-    io::Error::other(format!("too many answers {} wait to be read", full.whose()))
+    io::Error::other(format!("too many replies {} wait to be read", full.whose()))
 }
 
 #[cfg(test)]

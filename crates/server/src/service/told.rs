@@ -99,7 +99,7 @@ impl Service {
         match answer {
             Ok(status) if status.is_success() => self.raised((name, None), None, highest),
             Ok(status) => {
-                let why = format!("the server that owns it answered {status}");
+                let why = format!("its owner responded with {status}");
                 self.not_changed(format_args!("source {} not raised", super::shown(name)), why);
             }
             Err(error) => {

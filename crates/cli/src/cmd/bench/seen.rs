@@ -114,7 +114,7 @@ impl Seen {
     /// to the comparison.
     pub(super) fn end(&mut self) {
         for _ in 0..self.on_their_way {
-            self.refused("no_answer", "there was no answer when the run ended");
+            self.refused("no_answer", "no response came before the run ended");
         }
         self.keeper.hand_over();
     }
