@@ -195,8 +195,7 @@ async fn check_workers(config: &Config, node: &Node) -> Outcome {
         match error.kind() {
             // Worker numbers are reserved beyond the clock's time.
             ErrorKind::ClockBehind { .. } if *after_crash == Then::Refuse => {
-                let ways = "; or choose another worker.after_crash";
-                return Err(Failure::refused(said(ways)));
+                return Err(Failure::refused(said("")));
             }
             ErrorKind::PoolFull(full) if *number != Number::Any => {
                 let holder = holder(node, full).await;
