@@ -24,9 +24,8 @@ const ULID_LENGTH: usize = ulid::ULID_LEN;
 /// Reads an ID. Without a format, accepts only forms that are distinct from each other: decimal
 /// numbers, UUIDs and ULIDs.
 pub(crate) fn read(text: &str, format: Option<Format>, layout: Option<&Layout>) -> Outcome<Id> {
-    let refused = |why: &dyn std::fmt::Display| {
-        Failure::usage(format!("invalid ID {text:?}: {why}"))
-    };
+    let refused =
+        |why: &dyn std::fmt::Display| Failure::usage(format!("invalid ID {text:?}: {why}"));
     if let Some(format) = format {
         return format.decode(text, layout).map(Id::Number).map_err(|error| refused(&error));
     }

@@ -288,7 +288,8 @@ pub(crate) fn keyrings(keys: &BTreeMap<String, Hidden>) -> Outcome<Keyrings> {
     for (number, place) in keys {
         let wrong_name = "disguise.keys has a name that is not a whole number; use one as the name";
         let number: u32 = number.parse().map_err(|_| Failure::usage(wrong_name))?;
-        let digits = secret::at(&format!("disguise.keys.{number}"), place).map_err(Failure::usage)?;
+        let digits =
+            secret::at(&format!("disguise.keys.{number}"), place).map_err(Failure::usage)?;
         // The error must not show the key.
         let key: KeyBytes = digits.trim().parse().map_err(|error| {
             Failure::usage(format!("disguise.keys.{number} has an invalid key: {error}"))

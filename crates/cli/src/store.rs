@@ -108,8 +108,7 @@ impl Beside {
         let mut places = StorePlaces::new();
         for (name, place) in &config.stores {
             let key = format!("stores.{name}");
-            check_name("store", name)
-                .map_err(|error| Failure::usage(format!("{key}: {error}")))?;
+            check_name("store", name).map_err(|error| Failure::usage(format!("{key}: {error}")))?;
             let beside = Self::named(&key, place, config)?;
             places.insert(name.clone(), Arc::new(beside) as _);
         }

@@ -114,7 +114,6 @@ impl Owners for Asking {
 
 /// Returns the key as text: over gRPC, keys are texts.
 fn text(key: &[u8]) -> Result<String> {
-    String::from_utf8(key.to_vec()).map_err(|_| {
-        Error::invalid("key is not UTF-8, which gRPC requires; write the key as text")
-    })
+    String::from_utf8(key.to_vec())
+        .map_err(|_| Error::invalid("key is not UTF-8, which gRPC requires; write the key as text"))
 }

@@ -169,9 +169,8 @@ impl Peers {
     /// Returns the same error for a request that the section owner should have served.
     pub(crate) fn not_passed_on(&self, address: &str, why: &NotAsked) -> Unanswered {
         tracing::warn!(%address, %why, "a request could not be passed on");
-        let error = self.not_reached(format!(
-            "server {address}, the owner, could not be reached; retry"
-        ));
+        let error =
+            self.not_reached(format!("server {address}, the owner, could not be reached; retry"));
         Unanswered { error, lasts: why.lasts }
     }
 

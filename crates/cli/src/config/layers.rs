@@ -289,9 +289,8 @@ pub(super) fn apply(config: &Config, given: &Given) -> Outcome<Config> {
         OPEN.contains(&table.as_str())
     });
     if is_open && !given.shown_key().1 && !given.key().starts_with(TOKENS) {
-        return Err(given.refused(
-            "invalid name; use a whole number in disguise.keys, else A-Z a-z 0-9 _ . -",
-        ));
+        return Err(given
+            .refused("invalid name; use a whole number in disguise.keys, else A-Z a-z 0-9 _ . -"));
     }
     match table.get(last) {
         // An empty section changes nothing.

@@ -58,13 +58,12 @@ impl<K: Key> Sorter<K> {
     /// Writes the block to the file as one run.
     fn spill(&mut self) -> Outcome {
         self.block.sort_unstable();
-        let file =
-            match &mut self.spill {
-                Some(file) => file,
-                none => none.insert(tempfile::tempfile_in(&self.temp_dir).map_err(|error| {
-                    temp_failure("file cannot be created in", &self.temp_dir, &error)
-                })?),
-            };
+        let file = match &mut self.spill {
+            Some(file) => file,
+            none => none.insert(tempfile::tempfile_in(&self.temp_dir).map_err(|error| {
+                temp_failure("file cannot be created in", &self.temp_dir, &error)
+            })?),
+        };
         let begin = self.runs.last().map_or(0, |(begin, bytes)| begin + bytes);
         let mut bytes = Vec::with_capacity(64 * 1024);
         let mut written = 0_u64;
@@ -106,9 +105,8 @@ impl<K: Key> Sorter<K> {
             .collect();
         let mut heads = BinaryHeap::with_capacity(runs.len());
         let read = |run: &mut Run<K>, file: &mut File| {
-            run.next(file, read_keys).map_err(|error| {
-                temp_failure("file cannot be read in", &self.temp_dir, &error)
-            })
+            run.next(file, read_keys)
+                .map_err(|error| temp_failure("file cannot be read in", &self.temp_dir, &error))
         };
         for (index, run) in runs.iter_mut().enumerate() {
             if let Some(key) = read(run, &mut file)? {

@@ -42,7 +42,7 @@ impl Kept {
     }
 
     fn recall(&self, seen: &StoreIdentity) -> Result<Recalled, &'static str> {
-        recall("it", seen, &self.identity, &self.starts).map_err(|kind| kind.code())
+        recall("it", seen, &self.identity, &self.starts).map_err(|error| error.kind().code())
     }
 }
 
@@ -161,7 +161,7 @@ fn another_store_is_another_store() {
     let identity = |id: &str| StoreIdentity { id: id.into(), writes: 1 };
     let starts = Starts::read("1-1", 1).unwrap();
     let refused = recall("it", &identity(seen), &identity(found), &starts).unwrap_err();
-    assert_eq!(refused.code(), "other_store");
+    assert_eq!(refused.kind().code(), "other_store");
     assert!(
         recall("it", &StoreIdentity { id: String::new(), writes: 0 }, &identity(found), &starts)
             .is_ok()

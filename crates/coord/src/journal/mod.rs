@@ -210,9 +210,9 @@ impl Journal {
 pub fn inspect(dir: &DataDir) -> Result<Record> {
     let path = dir.path().join(JOURNAL_FILE);
     let file = File::open(&path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Error::not_found(format!(
-            "journal {path:?} does not exist; check the data directory"
-        )),
+        io::ErrorKind::NotFound => {
+            Error::not_found(format!("journal {path:?} does not exist; check the data directory"))
+        }
         _ => Error::io(&path, error),
     })?;
     let refused = |distrust: Distrust| distrust.into_error(&path, dir.path());

@@ -447,7 +447,8 @@ fn an_older_form_is_read_and_a_newer_one_is_called_by_its_name() {
         written_at: FileTime::default(),
         content: older.replace("\"writes\"", "\"later\":1,\"writes\"").into_bytes(),
     };
-    let error = read_content(&frame).err().unwrap();
+    let place = Path::new("a");
+    let error = read_content(&frame).err().unwrap().into_error(place, place).to_string();
     assert!(error.contains("later") && error.contains("newer version"), "{error}");
 }
 

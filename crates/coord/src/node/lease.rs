@@ -219,12 +219,13 @@ impl Held {
             group.ends = ends;
             let (clock, observer) = (Arc::clone(&around.clock), Arc::clone(&around.observer));
             let make = group.make.leading_by(self.lead_ms);
-            let minter = Minter::new(&make, &slots, clock, observer, random::number()?)
-                .map_err(|error| {
+            let minter = Minter::new(&make, &slots, clock, observer, random::number()?).map_err(
+                |error| {
                     Error::internal(format!(
                         "internal error: generator cannot be made: {error}; please report it"
                     ))
-                })?;
+                },
+            )?;
             group.minter = Some(Arc::new(minter));
             group.serve();
         }

@@ -93,9 +93,10 @@ impl Lookup {
             let message = "catalog could not be read: the store did not respond; retry";
             return Err(Error::unavailable(message));
         };
-        found.get(name).cloned().ok_or_else(|| {
-            Error::not_found(format!("source {name:?} does not exist; define it"))
-        })
+        found
+            .get(name)
+            .cloned()
+            .ok_or_else(|| Error::not_found(format!("source {name:?} does not exist; define it")))
     }
 
     /// Records that the catalog was changed.

@@ -154,9 +154,9 @@ fn check_change(name: &str, origin: Option<&OriginPlan>, change: Change) -> Resu
             "source {name:?} allocates from upstream {origin}; cut it over first (import \
              --cut-over)"
         ))),
-        (Change::BeginCutOver, None) => Err(Error::invalid(format!(
-            "source {name:?} has no upstream; a cut-over needs one"
-        ))),
+        (Change::BeginCutOver, None) => {
+            Err(Error::invalid(format!("source {name:?} has no upstream; a cut-over needs one")))
+        }
         _ => Ok(()),
     }
 }

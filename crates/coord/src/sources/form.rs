@@ -124,12 +124,12 @@ impl Source {
                 Ok(Decoded::Serial { period: parts.period, number: parts.number })
             }
             Plan::Segment(_) | Plan::Counter(_) => Ok(Decoded::Number { id: number()? }),
-            Plan::Uuid(_) => uuid::Uuid::try_parse(text)
-                .map(|uuid| Decoded::Uuid { uuid })
-                .map_err(|error| {
+            Plan::Uuid(_) => {
+                uuid::Uuid::try_parse(text).map(|uuid| Decoded::Uuid { uuid }).map_err(|error| {
                     let text = quoted(text);
                     Error::invalid(format!("{text} is not a UUID: {error}; check the text"))
-                }),
+                })
+            }
             Plan::Ulid => ulid::Ulid::from_string(text)
                 .map(|ulid| {
                     let time = UnixMillis::new(ulid.timestamp_ms());

@@ -397,4 +397,3 @@ fn no_serial(name: &str, number: u64) -> Error {
         "internal error: number {number} of source {name:?} lies in no period; please report it"
     ))
 }
-

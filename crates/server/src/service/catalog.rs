@@ -68,7 +68,7 @@ impl Service {
         check_source_name(name)?;
         self.admit(Right::Admin, name).await?;
         let before = self.node.definition(name).await?;
-        check_version(name, before.version, if_version).map_err(snowmint_coord::Error::from)?;
+        check_version(name, before.version, if_version)?;
         let mut keys = before.spec.to_json();
         merge(&mut keys, changes);
         // A removed key gets the value for sources without the key.

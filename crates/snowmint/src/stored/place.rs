@@ -66,7 +66,8 @@ impl StorePlace for Beside {
 #[cfg(feature = "client")]
 async fn servers(url: &str, namespace: &str, shown: Shown) -> Result<Arc<dyn Store>> {
     use snowmint_client::{Credentials, Parts, RemoteStore, Settings};
-    let credentials = shown.map_or_else(Credentials::from_env, Ok).map_err(crate::Error::invalid)?;
+    let credentials =
+        shown.map_or_else(Credentials::from_env, Ok).map_err(crate::Error::invalid)?;
     let parts = Parts { credentials, ..Parts::default() };
     Ok(Arc::new(RemoteStore::open_with(url, namespace, Settings::default(), parts).await?))
 }

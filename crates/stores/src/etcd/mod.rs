@@ -246,11 +246,13 @@ impl Keys for Etcd {
         let found = self::cluster(cluster);
         match &batch.server {
             // The transaction may have moved marks on that cluster, but the error grants nothing.
-            Some(expected) if *expected != found => Err(Failure::from(Error::store_mismatch(format!(
-                "{} is {found}, but its data belongs to {expected}; to use it, move it forward \
+            Some(expected) if *expected != found => {
+                Err(Failure::from(Error::store_mismatch(format!(
+                    "{} is {found}, but its data belongs to {expected}; to use it, move it forward \
                  (snowmint worker fast-forward)",
-                self.label
-            )))),
+                    self.label
+                ))))
+            }
             _ if answer.succeeded => Ok(Outcome::Done(writes)),
             _ => Ok(Outcome::Lost),
         }

@@ -151,12 +151,10 @@ fn agreed<E>(
             Ok(Segment { writes, ..segment })
         }
         (Err(refused), None) => Err(Failure::from(refused)),
-        (decided, taken) => {
-            Err(Failure::from(Error::internal(format!(
-                "internal error: server counted {taken:?}, the rule gives {decided:?} ({reserve:?} \
+        (decided, taken) => Err(Failure::from(Error::internal(format!(
+            "internal error: server counted {taken:?}, the rule gives {decided:?} ({reserve:?} \
                  on {row:?}); please report it"
-            ))))
-        }
+        )))),
     }
 }
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use snowmint_coord::journal::{Directory, Disk, FileStatus, FileTime, JournalFile, Work};
 use snowmint_coord::Error;
+use snowmint_coord::journal::{Directory, Disk, FileStatus, FileTime, JournalFile, Work};
 
 use super::START_MS;
 use super::random::Chance;

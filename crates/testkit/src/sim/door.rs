@@ -214,12 +214,12 @@ impl Store for Door {
     }
 
     async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
-        self.compares_server("doubt")?;
+        self.compares_server()?;
         self.store.doubt(doubt, evidence).await
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {
-        self.compares_server("report")?;
+        self.compares_server()?;
         let known = planted::reported(self.bug, known);
         self.store.report(journal, known.as_ref()).await
     }

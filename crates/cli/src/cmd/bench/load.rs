@@ -117,11 +117,7 @@ pub(super) async fn first(door: &Door, work: &Work, count: u32) -> Outcome<Chunk
     let seen = seen.into_inner();
     if let Some((code, Refused { example, .. })) = seen.refused.first_key_value() {
         let stranger = ["noauth", "unauthenticated"].iter().any(|it| code.eq_ignore_ascii_case(it));
-        let way = if stranger {
-            "; set SNOWMINT_TOKEN or SNOWMINT_TOKEN_FILE"
-        } else {
-            ""
-        };
+        let way = if stranger { "; set SNOWMINT_TOKEN or SNOWMINT_TOKEN_FILE" } else { "" };
         return Err(match snowmint_wire::error::Code::from_name(code) {
             Some(code) => Failure::coded(code, format!("{example}{way}")),
             None if code == TRANSPORT => astray(example.clone()),
@@ -141,9 +137,8 @@ pub(super) async fn run(
     mut look: impl FnMut(),
 ) -> Outcome<Sum> {
     // Registered once: registering in each turn misses a signal that comes between two turns.
-    let mut interrupts = signal(SignalKind::interrupt()).map_err(|error| {
-        Failure::unavailable(format!("signal handlers cannot be set: {error}"))
-    })?;
+    let mut interrupts = signal(SignalKind::interrupt())
+        .map_err(|error| Failure::unavailable(format!("signal handlers cannot be set: {error}")))?;
     let begin = Arc::new(Barrier::new(work.threads));
     let threads: Vec<_> = (0..work.threads)
         .map(|number| {

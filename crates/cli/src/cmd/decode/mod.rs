@@ -117,7 +117,9 @@ impl Decode {
         }
         out.flush()?;
         if unread > 0 {
-            return Err(Failure::usage(format!("{unread} of {seen} IDs are invalid; correct them")));
+            return Err(Failure::usage(format!(
+                "{unread} of {seen} IDs are invalid; correct them"
+            )));
         }
         Ok(())
     }

@@ -75,7 +75,9 @@ impl Mint {
                     }
                 }
                 Values::Texts(_) if self.format.is_some() => {
-                    return Err(Failure::usage("--format needs IDs that are numbers; leave it out"));
+                    return Err(Failure::usage(
+                        "--format needs IDs that are numbers; leave it out",
+                    ));
                 }
                 Values::Texts(texts) => texts.into_iter().try_for_each(|text| out.id(text))?,
             }

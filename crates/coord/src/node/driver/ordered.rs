@@ -129,8 +129,8 @@ impl Held {
         let slots = [SlotWindow { worker: 0, clock_value: 0, window }];
         let around = &core.around;
         let (clock, observer) = (Arc::clone(&around.clock), Arc::clone(&around.observer));
-        let minter = Minter::new(&make, &slots, clock, observer, random::number()?)
-            .map_err(|error| {
+        let minter =
+            Minter::new(&make, &slots, clock, observer, random::number()?).map_err(|error| {
                 Error::internal(format!(
                     "internal error: generator cannot be made: {error}; please report it"
                 ))

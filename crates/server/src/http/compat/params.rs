@@ -75,12 +75,10 @@ pub(super) fn whole(name: &str, text: &str, least: u64) -> Result<u64, Error> {
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     match digits.parse().unwrap_or(u64::MAX) {
         number if is_number && number >= least => Ok(number),
-        _ => {
-            Err(Error::bad_request(format!(
-                "{name} {} is not a whole number of at least {least}; correct it",
-                shown(text)
-            )))
-        }
+        _ => Err(Error::bad_request(format!(
+            "{name} {} is not a whole number of at least {least}; correct it",
+            shown(text)
+        ))),
     }
 }
 

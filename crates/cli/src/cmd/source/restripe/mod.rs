@@ -146,7 +146,9 @@ impl Restripe {
             }
             let before = stripes.iter().take(index);
             if before.clone().any(|(other, _)| other == offset) {
-                return Err(Failure::usage(format!("stripe {offset} is given twice; name it once")));
+                return Err(Failure::usage(format!(
+                    "stripe {offset} is given twice; name it once"
+                )));
             }
             if before.clone().any(|(_, other)| other == url) {
                 return Err(Failure::usage(format!("{} is given twice; name it once", shown(url))));

@@ -109,10 +109,8 @@ impl Instance {
 /// Parses a duration in Java's form: `PT5M`. A longer one than 64 bits hold becomes the longest.
 fn duration_ms(name: &str, text: &str) -> Result<u64, Error> {
     let wrong = || {
-        let message = format!(
-            "{name} {} is not a duration above 0; write one such as PT5M",
-            shown(text)
-        );
+        let message =
+            format!("{name} {} is not a duration above 0; write one such as PT5M", shown(text));
         Error::bad_request(message)
     };
     let duration: SignedDuration = text.trim().parse().map_err(|_| wrong())?;
