@@ -1,14 +1,16 @@
 //! A server under operation: the service manager, signals, and a configuration that changes.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::common::{PATIENCE, ended, json, run, until};
+use crate::common::{PATIENCE, Ran, ended, json, run, until};
 use crate::server::{Server, serve};
-use snowmint_testkit::children;
+use snowmint_testkit::proxy::{Proxy, Way};
+use snowmint_testkit::{children, servers};
 
 /// Socket on which a service manager listens.
 struct Manager {
@@ -303,7 +305,7 @@ fn each_request_has_a_line_in_the_log_when_that_is_wanted() {
 #[test]
 fn a_server_whose_store_does_not_answer_ends_when_it_is_told() {
     let folder = tempfile::tempdir().unwrap();
-    let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let store = format!("redis://{}/0", mute.local_addr().unwrap());
     let command = serve(&folder.path().join("data"), &["--store", &store]);
     let mut server = children::spawn(command).unwrap();
@@ -313,4 +315,69 @@ fn a_server_whose_store_does_not_answer_ends_when_it_is_told() {
     // A server that had waited until it gave the store up would report its absence: exit code 4.
     assert_eq!(ended(&mut server).code(), Some(0));
     drop(asked);
+}
+
+/// Starts a server that opens all its sources before it serves, since the configuration restricts
+/// its worker number. Five of them use secondary stores that do not respond. While the server waits
+/// for the first of these, calls `meanwhile` and sends SIGTERM.
+fn stopped_while_opening(
+    folder: &Path,
+    more: &[&str],
+    stop_max: &str,
+    meanwhile: impl FnOnce(),
+) -> Ran {
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+    mute.set_nonblocking(true).unwrap();
+    let url = format!("redis://{}/0", mute.local_addr().unwrap());
+    let mut text = format!(
+        "[limits]\nstop_max = \"{stop_max}\"\n[worker]\nnumber = 7\n\
+         [stores]\neast = \"{url}\"\nwest = \"{url}\"\n\
+         [sources]\nbuiltin = false\n[sources.first]\n"
+    );
+    for number in 0..5 {
+        let keys = "kind = \"segment\"\nstores = \"east,west\"\n";
+        text.push_str(&format!("[sources.later{number}]\n{keys}"));
+    }
+    let config = folder.join("snowmint.toml");
+    std::fs::write(&config, text).unwrap();
+    let arguments = [&["--config", config.to_str().unwrap()][..], more].concat();
+    let mut command = serve(&folder.join("data"), &arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut server = children::spawn(command).unwrap();
+    let mut asked = None;
+    until("a secondary store is called", || {
+        asked = mute.accept().ok();
+        asked.is_some()
+    });
+    meanwhile();
+    children::signal(server.id(), "-TERM");
+    ended(&mut server);
+    drop(asked);
+    server.wait_with_output().unwrap().into()
+}
+
+/// A server that opened its other sources first would then serve: its first line would say so.
+#[test]
+fn server_opening_sources_ends_when_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = stopped_while_opening(folder.path(), &[], "1m", || ());
+    assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{}", ran.err);
+    // It had joined the store, and has left it.
+    assert!(ran.err.lines().any(|line| line.ends_with("stopped")), "{}", ran.err);
+}
+
+/// The primary store stops responding, too: the server cannot release its worker number in time.
+#[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
+fn server_opening_sources_ends_in_time_without_its_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = servers::Server::from(servers::Redis::start(&[]));
+    let network = Proxy::start(store.port());
+    let url = store.url_by(network.port());
+    let ran = stopped_while_opening(folder.path(), &["--store", &url], "300ms", || {
+        network.hold(Way::ToServer);
+        network.hold(Way::ToClient);
+    });
+    assert_eq!((ran.code, ran.out.as_str()), (4, ""), "{}", ran.err);
+    assert!(ran.err.contains("within 300 ms"), "{}", ran.err);
 }

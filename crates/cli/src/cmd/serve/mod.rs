@@ -149,20 +149,19 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
     let reach = reach(config, &http, &resp).to_string();
     let exporting = Exporting::start(config)?;
     let traces = exporting.traces();
-    let node = tokio::select! {
-        node = node::open_serving(config, journal, reach, traces.as_ref()) => node?,
-        // A store that does not respond must not delay the stop: there is nothing to finish or to
-        // release.
-        () = signals.next() => {
-            exporting.stop().await;
-            tracing::info!("stopped before it had begun");
-            return Ok(());
-        }
+    let opening = node::open_serving(config, journal, reach, traces.as_ref());
+    let Some(node) = signals.unless_stopped(opening).await? else {
+        // There is nothing to finish or to release.
+        exporting.stop().await;
+        return Ok(());
     };
     let guards = (security, traces);
-    let served = match check_workers(config, &node).await {
-        Ok(()) => serve_on(config, &node, guards, (http, resp), &mut signals, reloading).await,
-        refused => refused,
+    let served = match signals.unless_stopped(check_workers(config, &node)).await {
+        Ok(Some(())) => {
+            serve_on(config, &node, guards, (http, resp), &mut signals, reloading).await
+        }
+        Ok(None) => Ok(()),
+        Err(refused) => Err(refused),
     };
     // The generators end for good before the store is notified, and the store is closed last.
     let closed = tokio::select! {

@@ -25,6 +25,24 @@ impl Signals {
             _ = self.interrupt.recv() => {}
         }
     }
+
+    /// Runs a step of the start. A signal ends it, and the result is `None`: a step may call a
+    /// store that does not respond, which must not delay the stop.
+    ///
+    /// # Errors
+    /// Those of the step.
+    pub(super) async fn unless_stopped<T>(
+        &mut self,
+        step: impl Future<Output = Outcome<T>>,
+    ) -> Outcome<Option<T>> {
+        tokio::select! {
+            done = step => done.map(Some),
+            () = self.next() => {
+                tracing::info!("stopped before it had begun");
+                Ok(None)
+            }
+        }
+    }
 }
 
 /// SIGHUP.
