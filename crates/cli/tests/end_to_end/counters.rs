@@ -227,21 +227,22 @@ fn asked_meanwhile<T>(servers: &[Server], paths: &[String], what: impl FnOnce() 
     })
 }
 
-/// Each of three servers is stopped cleanly and started again, as in an upgrade, and a fourth
-/// joins. Clients of the other servers request all sources meanwhile: these servers wait for the
-/// section owner, and no request fails.
-#[test]
-fn a_planned_restart_is_noticed_by_no_client_of_the_others() {
-    let folder = Folder::new("planned");
+/// Each of three servers on this store is stopped cleanly and started again, as in an upgrade, and
+/// a fourth joins. Clients of the other servers request all sources meanwhile: these servers wait
+/// for the section owner, and no request fails.
+fn each_is_restarted(folder: &Folder, store: &str, more: &str) {
     let sources = format!(
-        "[sources.messages]\nkind = \"counter\"\n[counters]\nlease = \"{LONG}\"\n\
+        "[sources.messages]\nkind = \"counter\"\n\
          [sources.orders]\norder = \"global\"\n\
          [sources.one]\nkind = \"segment\"\nstep = {{ rule = \"fixed\", size = 1 }}\n\
-         [sources.stamps]\nmint = \"store\"\nworker = 9\n"
+         [sources.stamps]\nmint = \"store\"\nworker = 9\n{more}"
     );
+    let start_at = |number: usize, address: &str| {
+        Server::sharing_on(store, folder, (number, sources.as_str()), address)
+    };
     // A restarted server has the same address.
     let addresses = [0, 1, 2].map(|_| format!("127.0.0.1:{}", servers::free_port()));
-    let start = |number| Server::sharing_at(&folder, number, &sources, &addresses[number]);
+    let start = |number: usize| start_at(number, &addresses[number]);
     let mut servers: Vec<_> = (0..3).map(start).collect();
     let mut paths: Vec<String> =
         (0..20).map(|number| format!("/v1/ids/messages?key=key-{number}")).collect();
@@ -263,7 +264,7 @@ fn a_planned_restart_is_noticed_by_no_client_of_the_others() {
         servers.insert(restarted, again);
     }
     let fourth = asked_meanwhile(&servers, &paths, || {
-        let fourth = Server::sharing(&folder, 3, &sources);
+        let fourth = start_at(3, "127.0.0.1:0");
         until("it has keys", || fourth.sample("snowmint_counter_sections") > 0.0);
         fourth
     });
@@ -271,4 +272,20 @@ fn a_planned_restart_is_noticed_by_no_client_of_the_others() {
     for server in servers {
         assert_eq!(server.stop(), 0);
     }
+}
+
+#[test]
+fn a_planned_restart_is_noticed_by_no_client_of_the_others() {
+    let folder = Folder::new("planned");
+    let store = format!("sqlite:{}", folder.join("ids.db").display());
+    each_is_restarted(&folder, &store, &format!("[counters]\nlease = \"{LONG}\"\n"));
+}
+
+/// The same with the default lease. A machine that stands still for some seconds costs servers
+/// their lease, and requests wait for it, within `limits.wait_max`.
+#[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs PostgreSQL: --features real-servers")]
+fn planned_restart_with_the_default_lease_fails_no_request() {
+    let store = servers::Postgres::start(&[]);
+    each_is_restarted(&Folder::new("planned-postgres"), &store.url(), "");
 }
