@@ -122,6 +122,16 @@ impl Source {
         }
     }
 
+    /// Returns whether each request is a call of the store, or of servers: of a per-request source,
+    /// and of a counter whose results the store confirms.
+    #[must_use]
+    pub fn calls_each_time(&self) -> bool {
+        match &self.inner.back {
+            Back::Counter(counter) => counter.confirms(),
+            _ => self.is_asked(),
+        }
+    }
+
     /// Returns its definition as the catalog has it, every default written out.
     #[must_use]
     pub fn spec(&self) -> SourceSpec {

@@ -368,6 +368,12 @@ impl Caller {
         }
     }
 
+    /// Returns whether the caller is a part of the servers: their configuration, or a peer that
+    /// shows its token.
+    pub(crate) const fn is_of_servers(&self) -> bool {
+        matches!(self.who, Who::Peer | Who::Configuration)
+    }
+
     /// Returns whether the caller is the server's own configuration.
     pub(crate) const fn is_configuration(&self) -> bool {
         matches!(self.who, Who::Configuration)

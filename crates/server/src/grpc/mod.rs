@@ -229,7 +229,7 @@ impl Door {
         let work = Box::pin(async {
             // Each of these calls is one of the store.
             let _turn = match is_store {
-                true => Some(self.service.asked_by(caller.clone()).turn().await?),
+                true => self.service.asked_by(caller.clone()).turn().await?,
                 false => None,
             };
             Ok::<_, Error>(self.routed(Request::from_parts(head, Body::from(bytes))).await)

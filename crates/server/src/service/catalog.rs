@@ -1,5 +1,8 @@
 //! Definitions and slots: the administrator's view, and changes. Each change leaves a line in the
 //! audit trail.
+//!
+//! A change waits for its turn at the store before it waits for the lock of definitions. So few
+//! changes of a client are ahead of the next one of another.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,6 +36,7 @@ impl Service {
     async fn define_or_not(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
         self.admit(Right::Admin, name).await?;
+        let _turn = self.turn().await?;
         let before = self.node.definition(name).await.ok();
         self.may_name(before.as_ref().map(|before| &before.spec), spec)?;
         let room = self.room_for(&**self.node.store(), &DefinedRoom::of(name, spec)).await?;
@@ -67,6 +71,7 @@ impl Service {
     ) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
         self.admit(Right::Admin, name).await?;
+        let _turn = self.turn().await?;
         let before = self.node.definition(name).await?;
         check_version(name, before.version, if_version)?;
         let mut keys = before.spec.to_json();
@@ -96,6 +101,7 @@ impl Service {
     async fn restripe_or_not(&self, name: &str, stripe: NewStripe) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
         self.admit(Right::Admin, name).await?;
+        let _turn = self.turn().await?;
         let before = self.node.definition(name).await.ok();
         let restriped = self.node.restripe(name, stripe).await?;
         self.changed("restriped", name, before.as_ref(), Some(&restriped));
@@ -114,6 +120,7 @@ impl Service {
     async fn delete_or_not(&self, name: &str) -> Result<(), Error> {
         check_source_name(name)?;
         self.admit(Right::Admin, name).await?;
+        let _turn = self.turn().await?;
         let before = self.node.definition(name).await.ok();
         self.node.delete(name).await?;
         self.changed("deleted", name, before.as_ref(), None);

@@ -25,7 +25,10 @@ impl Service {
     pub async fn count(&self, name: &str, key: &str, count: u64) -> Result<Counted, Error> {
         self.admit_many(Right::Mint, name, count, Limit::InARow).await?;
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
-        let take = async |source: Source| source.count(key.as_bytes(), count, wait_ms).await;
+        let take = async |source: Source| {
+            let _turn = self.turn_for(&source).await?;
+            Ok::<_, Error>(source.count(key.as_bytes(), count, wait_ms).await?)
+        };
         let ((first, last), tally) = self.ask(name, take).await?;
         tally.add(self.protocol, count);
         Ok(Counted { first, last })
@@ -43,7 +46,10 @@ impl Service {
     /// Returns the same, for an admitted caller.
     pub(crate) async fn counted_here(&self, name: &str, key: &str) -> Result<u64, Error> {
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
-        let look = async |source: Source| source.counted(key.as_bytes(), wait_ms).await;
+        let look = async |source: Source| {
+            let _turn = self.turn_for(&source).await?;
+            Ok::<_, Error>(source.counted(key.as_bytes(), wait_ms).await?)
+        };
         Ok(self.ask(name, look).await?.0)
     }
 
@@ -79,9 +85,10 @@ impl Service {
     ) -> Result<(), Error> {
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let raise = async |source: Source| {
+            let _turn = self.turn_for(&source).await?;
             let before = source.counted(key.as_bytes(), wait_ms).await?;
             source.raise(key.as_bytes(), highest, wait_ms).await?;
-            Ok::<_, snowmint_coord::Error>((source.section(key.as_bytes()).ok(), before))
+            Ok::<_, Error>((source.section(key.as_bytes()).ok(), before))
         };
         let ((section, before), _) = self.ask(name, raise).await?;
         if before < highest {

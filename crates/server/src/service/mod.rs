@@ -34,9 +34,7 @@ use arc_swap::ArcSwap;
 use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::spec::SourceSpec;
-use snowmint_coord::{
-    Decoded, ErrorKind, Incarnation, Node, Readiness, Reason, Row, Source, Values,
-};
+use snowmint_coord::{Decoded, Incarnation, Node, Readiness, Reason, Row, Source, Values};
 use snowmint_core::Layout;
 use snowmint_core::text::Format;
 use snowmint_wire::error::Code;
@@ -204,7 +202,7 @@ impl Service {
         ask: impl Fn(Source) -> F,
     ) -> Result<(T, Arc<Tally>), Error>
     where
-        F: Future<Output = Result<T, snowmint_coord::Error>>,
+        F: Future<Output = Result<T, Error>>,
     {
         self.ask_source(name, ask).await.inspect_err(|error| {
             // Only for existing sources: a caller may send any name.
@@ -223,11 +221,11 @@ impl Service {
         ask: impl Fn(Source) -> F,
     ) -> Result<(T, Arc<Tally>), Error>
     where
-        F: Future<Output = Result<T, snowmint_coord::Error>>,
+        F: Future<Output = Result<T, Error>>,
     {
         let (source, tally) = self.tallied(name).await?;
         let answer = match ask(source).await {
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => {
+            Err(error) if error.code() == Code::UnknownSource => {
                 self.sources.write().unwrap_or_else(PoisonError::into_inner).remove(name);
                 ask(self.opened(name).await?).await
             }
@@ -271,8 +269,9 @@ impl Service {
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let hold = self.hold(count.into())?;
         let mint = async |source: Source| {
+            let _turn = self.turn_for(&source).await?;
             let values = source.mint(count, key, wait_ms).await?;
-            Ok((source, values))
+            Ok::<_, Error>((source, values))
         };
         let ((source, values), tally) = self.ask(name, mint).await?;
         tally.add(self.protocol, u64::from(count));
@@ -301,7 +300,7 @@ impl Service {
         self.admit_many(right, name, length, limit).await?;
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let _turn = self.turn().await?;
-        let take = async |source: Source| source.row(length, wait_ms).await;
+        let take = async |source: Source| Ok::<_, Error>(source.row(length, wait_ms).await?);
         let (row, tally) = self.ask(name, take).await?;
         tally.add(self.protocol, length);
         Ok(row)

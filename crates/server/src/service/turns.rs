@@ -9,6 +9,8 @@
 use std::collections::{HashMap, hash_map};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::BoxFuture;
+use snowmint_coord::Source;
 use snowmint_wire::error::Code;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -85,11 +87,16 @@ impl Drop for Place {
 }
 
 impl Service {
-    /// Waits for a turn at the store, for at most `limits.wait_max`.
+    /// Waits for a turn at the store, for at most `limits.wait_max`. The configuration and peers
+    /// need none: all that a peer forwards would be one client. A call takes one turn at most: if
+    /// all turns of a client waited for second ones, none would end.
     ///
     /// # Errors
     /// `Overloaded` when the caller's earlier calls last that long.
-    pub(crate) async fn turn(&self) -> Result<Turn, Error> {
+    pub(crate) async fn turn(&self) -> Result<Option<Turn>, Error> {
+        if self.caller.is_of_servers() {
+            return Ok(None);
+        }
         let client = self.caller.client();
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let turn = tokio::select! {
@@ -97,13 +104,26 @@ impl Service {
             turn = self.turns.take(client.clone()) => turn,
             () = self.peers().timer().sleep_ms(wait_ms) => None,
         };
-        turn.ok_or_else(|| {
+        turn.map(Some).ok_or_else(|| {
             let message = format!(
                 "{AT_ONCE} calls of {client} were at the store for {wait_ms} ms (limits.wait_max), and more \
                  wait; send fewer at once"
             );
             Error::new(Code::Overloaded, message)
         })
+    }
+
+    /// Waits for a turn to call a source, if each of its requests is a call of the store.
+    ///
+    /// # Errors
+    /// Those of [`Service::turn`].
+    pub(super) async fn turn_for(&self, source: &Source) -> Result<Option<Turn>, Error> {
+        if !source.calls_each_time() {
+            return Ok(None);
+        }
+        // Boxed, so that requests of other sources stay small.
+        let turn: BoxFuture<'_, Result<Option<Turn>, Error>> = Box::pin(self.turn());
+        turn.await
     }
 }
 

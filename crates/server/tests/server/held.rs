@@ -1,4 +1,4 @@
-//! Tests of a store with slow lists: how many may wait for it, and which callers are served
+//! Tests of a store that responds slowly: how many may wait for it, and which callers are served
 //! meanwhile.
 
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use snowmint_coord::pool::Ground;
+use snowmint_coord::spec::Span;
 use snowmint_coord::{
     Avoid, Catalog, ClaimRequest, Definition, Doubt, Evidence, Extend, Extended, FastForward,
     GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo,
@@ -15,24 +16,30 @@ use snowmint_coord::{
     Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
+use snowmint_server::{Access, Secret, Tokens};
+use snowmint_wire::grpc::DeleteSourceRequest;
 use snowmint_wire::grpc::store::store_client::StoreClient;
 use snowmint_wire::grpc::store::{DOOR, DescribeRequest, ReserveRequest};
 use tokio::net::TcpSocket;
 use tokio::sync::watch;
 use tonic::Request;
 
-use super::common::{Client, Server, server_of, settings, soon};
+use super::common::{Client, Server, in_time, server_for, server_of, settings, soon, timer};
+use super::grpc::mint;
 
 /// Length from which on a reservation waits: the server's own are shorter.
 const LONG: u64 = 10_000;
+/// Calls of one client at the store at the same time.
+const AT_THE_STORE: usize = 8;
 
-/// A memory store with lists and long reservations that wait until the test releases them.
+/// A memory store with calls that wait until the test releases them: lists, long reservations,
+/// confirmations of counters, restripes and deletions.
 #[derive(Debug)]
 struct Held {
     store: MemoryStore,
     is_held: watch::Sender<bool>,
-    /// Long reservations that wait, and the most that have waited at the same time.
-    reserving: watch::Sender<(usize, usize)>,
+    /// Calls that wait, apart from lists, and the most that have waited at the same time.
+    waiting: watch::Sender<(usize, usize)>,
 }
 
 impl Held {
@@ -40,8 +47,29 @@ impl Held {
         Arc::new(Self {
             store: MemoryStore::new("test").unwrap(),
             is_held: watch::Sender::new(false),
-            reserving: watch::Sender::default(),
+            waiting: watch::Sender::default(),
         })
+    }
+
+    /// Opens a node on this store.
+    async fn node(self: &Arc<Self>) -> Node {
+        // The name tells its acquires from confirmations, which have none. The time is long enough
+        // for any slow machine.
+        let (owner, store_call_ms) = ("server".to_owned(), 600_000);
+        let patient =
+            NodeSettings { builtin: true, owner, store_call_ms, ..NodeSettings::default() };
+        let store = Arc::clone(self) as Arc<dyn Store>;
+        Node::open(store, patient, Parts::system()).await.unwrap()
+    }
+
+    /// Waits, and is counted, until the test releases the store.
+    async fn wait(&self) {
+        self.waiting.send_modify(|(now, most)| {
+            *now += 1;
+            *most = (*most).max(*now);
+        });
+        self.released().await;
+        self.waiting.send_modify(|(now, _)| *now -= 1);
     }
 
     async fn released(&self) {
@@ -55,13 +83,10 @@ impl Held {
 async fn lists_that_wait_are_few_for_each_client_and_others_are_served() {
     const WAITING: usize = 2;
     let store = Held::new();
-    // Long enough for any slow machine.
-    let patient = NodeSettings { builtin: true, store_call_ms: 600_000, ..NodeSettings::default() };
-    let opened = Node::open(Arc::clone(&store) as Arc<dyn Store>, patient, Parts::system()).await;
     let mut limits = settings();
     // With 67 rows, each counting as 16, two lists are a client's share.
     limits.limits.unsent_max = 8_000;
-    let server = server_of(opened.unwrap(), limits).await;
+    let server = server_of(store.node().await, limits).await;
     for number in 0..64 {
         let body = format!("{{\"name\":\"source-{number}\",\"kind\":\"segment\"}}");
         assert_eq!(server.post("/v1/sources", &body).await.status, 200);
@@ -116,6 +141,133 @@ async fn store_calls_of_one_program_are_few_and_others_are_served() {
     .await;
 }
 
+/// A per-request source reserves the numbers of each request in the store.
+#[tokio::test]
+async fn mints_of_one_client_at_the_store_are_few_over_http() {
+    few_at_the_store(async |server| {
+        let path = format!("/v1/ids/bills?count={LONG}");
+        assert_eq!(server.get(&path).await.ids().len(), 10_000);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn mints_of_one_client_at_the_store_are_few_over_resp() {
+    few_at_the_store(async |server| {
+        let minted = server.resp().await.ask(&["MINT", "bills", "10000"]).await;
+        assert_eq!(minted, "*10000");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn mints_of_one_client_at_the_store_are_few_over_grpc() {
+    few_at_the_store(async |server| {
+        assert_eq!(mint(&mut server.grpc().await, "bills", LONG).await.len(), 10_000);
+    })
+    .await;
+}
+
+/// The store confirms each of these.
+#[tokio::test]
+async fn confirmations_of_one_client_at_the_store_are_few() {
+    for (method, path, body) in [
+        ("GET", "/v1/ids/sure?key=a", ""),
+        ("GET", "/v1/counters/sure/a", ""),
+        ("PUT", "/v1/counters/sure/a", r#"{"bound":"5"}"#),
+    ] {
+        few_at_the_store(async |server| {
+            let answer = server.send(method, path, "", body).await;
+            assert_eq!(answer.status, 200, "{answer:?}");
+        })
+        .await;
+    }
+    few_at_the_store(async |server| {
+        server.resp().await.ask(&["INCRBY", "sure:a", "5"]).await;
+    })
+    .await;
+}
+
+/// One of these changes wins, and the others may get an error.
+#[tokio::test]
+async fn changes_of_one_client_at_the_store_are_few() {
+    const STRIPE: &str = r#"{"offset":1,"increment":2}"#;
+    for (method, path, body) in
+        [("POST", "/v1/sources/bills/restripe", STRIPE), ("DELETE", "/v1/sources/bills", "")]
+    {
+        few_at_the_store(async |server| {
+            server.send(method, path, "", body).await;
+        })
+        .await;
+    }
+    few_at_the_store(async |server| {
+        let mut client = server.grpc().await;
+        drop(client.delete_source(DeleteSourceRequest { name: "bills".into() }).await);
+    })
+    .await;
+}
+
+/// One definition at a time is at the store, and those of a client that wait for it are few. The
+/// client's other ones do not hold up those of others.
+#[tokio::test]
+async fn definitions_of_one_client_that_wait_are_few() {
+    let store = Held::new();
+    let mut limits = settings();
+    limits.limits.wait_max = Span::from_ms(1_000);
+    let server = server_of(store.node().await, limits).await;
+    for (method, path, body) in
+        [("POST", "/v1/sources", BILLS), ("PATCH", "/v1/sources/bills", r#"{"text":"hex"}"#)]
+    {
+        store.is_held.send_replace(true);
+        let mut calling: FuturesUnordered<_> =
+            (0..40).map(|_| server.send(method, path, "", body)).collect();
+        for _ in AT_THE_STORE..40 {
+            let refused = in_time(&server.timer, calling.next()).await.unwrap();
+            assert_eq!((refused.status, refused.code().as_str()), (503, "overloaded"));
+        }
+        store.is_held.send_replace(false);
+        while let Some(answer) = soon(calling.next()).await {
+            assert_ne!(answer.status, 503, "{answer:?}");
+        }
+    }
+}
+
+/// All clients of a peer would be one here. The peer keeps each to its share.
+#[tokio::test]
+async fn what_a_peer_forwards_waits_for_no_turn() {
+    const PEER: &str = "peer-0123456789abcdef0123456789abcdef";
+    const AT_ONCE: usize = AT_THE_STORE + 1;
+    let (store, timer) = (Held::new(), timer());
+    let tokens = Tokens { peers: vec![Secret::new(PEER)], ..Tokens::default() };
+    let access = Access::new("test", &tokens, Arc::new(timer.clone())).unwrap();
+    let server = server_for(store.node().await, settings(), (Some(access), timer)).await;
+    let shown = format!("authorization: Bearer {PEER}\r\n");
+    let count = "/v1/ids/sure?key=a";
+    assert_eq!(server.send("POST", "/v1/sources", &shown, SURE).await.status, 200);
+    assert_eq!(server.send("GET", count, &shown, "").await.status, 200);
+
+    store.is_held.send_replace(true);
+    let mut waiting = store.waiting.subscribe();
+    let forwarded = async {
+        let mut calling: FuturesUnordered<_> =
+            (0..AT_ONCE).map(|_| server.send("GET", count, &shown, "")).collect();
+        while let Some(answer) = calling.next().await {
+            assert_eq!(answer.status, 200, "{answer:?}");
+        }
+    };
+    let released = async {
+        soon(waiting.wait_for(|(now, _)| *now == AT_ONCE)).await.unwrap();
+        store.is_held.send_replace(false);
+    };
+    soon(async { tokio::join!(forwarded, released) }).await;
+}
+
+/// A source that reserves each number when it is requested.
+const BILLS: &str = r#"{"name":"bills","kind":"segment","step":{"rule":"fixed","size":1}}"#;
+
+/// A counter whose numbers the store confirms.
+const SURE: &str = r#"{"name":"sure","kind":"counter","counter":{"confirm":"store"}}"#;
+
 /// Path of a call that reserves numbers at the store.
 const PATH: &str = "/v1/segments/numbers";
 
@@ -127,24 +279,23 @@ fn long() -> String {
 /// Calls this many times at once from one address, and once from another. The client's other calls
 /// wait for its own, and the call of the other client waits for none of them.
 async fn few_at_the_store(call: impl AsyncFn(&Server)) {
-    const AT_THE_STORE: usize = 8;
     let store = Held::new();
-    // Long enough for any slow machine.
-    let patient = NodeSettings { builtin: true, store_call_ms: 600_000, ..NodeSettings::default() };
-    let opened = Node::open(Arc::clone(&store) as Arc<dyn Store>, patient, Parts::system()).await;
-    let server = server_of(opened.unwrap(), settings()).await;
+    let server = server_of(store.node().await, settings()).await;
+    for body in [BILLS, SURE] {
+        assert_eq!(server.post("/v1/sources", body).await.status, 200);
+    }
     let body = long();
     // Reads what later calls need no more.
     soon(call(&server)).await;
 
     store.is_held.send_replace(true);
-    let mut reserving = store.reserving.subscribe();
+    let mut waiting = store.waiting.subscribe();
     let greedy = async {
         let mut calling: FuturesUnordered<_> = (0..40).map(|_| call(&server)).collect();
         while calling.next().await.is_some() {}
     };
     let other = async {
-        soon(reserving.wait_for(|(now, _)| *now == AT_THE_STORE)).await.unwrap();
+        soon(waiting.wait_for(|(now, _)| *now == AT_THE_STORE)).await.unwrap();
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(([127, 0, 0, 2], 0).into()).unwrap();
         let mut other = Client(socket.connect(server.http).await.unwrap());
@@ -154,12 +305,12 @@ async fn few_at_the_store(call: impl AsyncFn(&Server)) {
                 "POST {PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n{body}"
             ))
             .await;
-        soon(reserving.wait_for(|(now, _)| *now == AT_THE_STORE + 1)).await.unwrap();
+        soon(waiting.wait_for(|(now, _)| *now == AT_THE_STORE + 1)).await.unwrap();
         store.is_held.send_replace(false);
         other.expect("HTTP/1.1 200 OK\r\n").await;
     };
     soon(async { tokio::join!(greedy, other) }).await;
-    let (now, most) = *store.reserving.borrow();
+    let (now, most) = *store.waiting.borrow();
     assert_eq!((now, most), (0, AT_THE_STORE + 1));
 }
 
@@ -224,6 +375,9 @@ impl Store for Held {
     }
 
     async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
+        if take.owner.is_empty() {
+            self.wait().await;
+        }
         self.store.take(take, now).await
     }
 
@@ -239,12 +393,7 @@ impl Store for Held {
         if reserve.length < LONG {
             return self.store.reserve(reserve).await;
         }
-        self.reserving.send_modify(|(now, most)| {
-            *now += 1;
-            *most = (*most).max(*now);
-        });
-        self.released().await;
-        self.reserving.send_modify(|(now, _)| *now -= 1);
+        self.wait().await;
         self.store.reserve(reserve).await
     }
 
@@ -261,10 +410,12 @@ impl Store for Held {
     }
 
     async fn restripe(&self, restripe: &Restripe) -> Result<Definition> {
+        self.wait().await;
         self.store.restripe(restripe).await
     }
 
     async fn set_state(&self, name: &str, state: SourceState) -> Result<Definition> {
+        self.wait().await;
         self.store.set_state(name, state).await
     }
 

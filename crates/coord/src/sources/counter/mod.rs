@@ -115,6 +115,11 @@ impl CounterSource {
         self.confirm.store(plan.confirm, Ordering::Release);
     }
 
+    /// Returns whether the store confirms each result.
+    pub(crate) fn confirms(&self) -> bool {
+        self.confirm.load(Ordering::Acquire)
+    }
+
     fn sections(&self) -> &Sections {
         &self.around.sections
     }
