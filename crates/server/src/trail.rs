@@ -7,8 +7,8 @@
 //! callers.
 //!
 //! A flood of one kind cannot hide lines of another: each kind of line has its own bounds, and
-//! callers with a token have theirs apart from callers without one. Tokens share no bound on
-//! changes.
+//! callers with a token have theirs apart from callers without one. A token is one caller, from
+//! however many addresses. Tokens share no bound on changes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -91,10 +91,11 @@ impl Kind {
         !(self.has_token && self.about == About::Change)
     }
 
-    /// Returns the name under which the lines of a caller are counted. Where callers share no
-    /// bounds, a token has the same number of lines from many addresses as from one.
+    /// Returns the name under which the lines of a caller are counted. A token has the same number
+    /// of lines from many addresses as from one: otherwise one token could use up the lines that
+    /// all tokens share.
     fn counted(self, who: &Caller) -> String {
-        match who.name().filter(|_| !self.is_shared()) {
+        match who.name().filter(|_| self.has_token) {
             Some(name) => format!("token {name}"),
             None => who.at_network(),
         }
@@ -466,6 +467,23 @@ mod tests {
             is_told(&trail, About::Change, &team)
         });
         assert_eq!(u64::try_from(told.count()).unwrap(), About::Change.lines_max());
+    }
+
+    /// A flood of one token, from more addresses than are counted separately.
+    #[test]
+    fn a_token_from_many_addresses_hides_nothing_of_another() {
+        let timer: Arc<dyn Timer> = Arc::new(ManualTimer::new(0));
+        let trail = Trail::new(Arc::clone(&timer));
+        let access = admins(&["team", "ops"], timer);
+        let ops = access.caller(b"ops", &from(IpAddr::from([10, 0, 0, 1])));
+        for about in [About::Refused, About::Login, About::Program, About::Extend] {
+            let told = (0..2_000_u32).filter(|host| {
+                let team = access.caller(b"team", &from(IpAddr::from(host.to_be_bytes())));
+                is_told(&trail, about, &team)
+            });
+            assert_eq!(u64::try_from(told.count()).unwrap(), about.lines_max(), "{about:?}");
+            assert!(is_told(&trail, about, &ops), "{about:?} of another token is hidden");
+        }
     }
 
     /// The owner of one machine in a network has all of its addresses.
