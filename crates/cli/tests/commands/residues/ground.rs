@@ -20,7 +20,6 @@ use crate::server::{Server, serve};
 const BOUND: Duration = Duration::from_secs(3);
 /// Number of round trips between two threads by which the wait may be longer on a busy machine. A
 /// request takes some dozens of such turns, in three processes.
-/// such turns, in three processes.
 const TURNS: u32 = 4;
 const LONG: Duration = Duration::from_secs(60);
 
