@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::thread;
-use std::time::Duration;
 
 use snowmint_testkit::proxy::Proxy;
 use snowmint_testkit::servers;
@@ -76,6 +74,12 @@ fn answers(server: &Server, source: &str) -> bool {
     !ids.is_empty()
 }
 
+/// Returns how many attempts to join the store have failed.
+fn failed_joins(server: &Server) -> f64 {
+    // A node compares the store with its journal first.
+    server.sample("snowmint_store_errors_total{verb=\"recall\",code=\"unavailable\"}")
+}
+
 fn goes_on(store: servers::Server) {
     let mut place = Place::new(store);
     let server = place.again(0);
@@ -118,7 +122,9 @@ fn goes_on(store: servers::Server) {
     place.network.refuse();
     let server = place.again(0);
     server.not_ready(&["store"]);
-    thread::sleep(Duration::from_secs(1));
+    // What a failed attempt leads to has happened before the next one begins.
+    let failed = failed_joins(&server);
+    until("two more attempts fail", || failed_joins(&server) >= failed + 2.0);
     assert!(!answers(&server, "orders") && !is_alone(&server));
     place.network.heal();
     server.ready();
