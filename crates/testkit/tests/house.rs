@@ -209,6 +209,17 @@ fn every_crate_takes_the_lints_of_the_workspace() {
     }
 }
 
+/// Equal settings let `ci/test --all` compile third-party crates once for both workspaces.
+#[test]
+fn bench_has_the_development_profile_of_the_workspace() {
+    let profile = |manifest: &str| {
+        let text = fs::read_to_string(root().join(manifest)).unwrap();
+        let manifest: toml::Table = text.parse().unwrap();
+        manifest["profile"]["dev"].clone()
+    };
+    assert_eq!(profile("bench/Cargo.toml"), profile("Cargo.toml"));
+}
+
 #[test]
 fn published_package_describes_itself() {
     for krate in crates() {
