@@ -6,7 +6,7 @@
 //!
 //! This module's way: while a body is incomplete, the server keeps its head and the bytes received,
 //! and nothing else. All that wait, over all connections, count toward one limit, of which each
-//! caller gets at most a share.
+//! caller gets at most a share. A whole body counts as well: it is kept while its request waits.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use axum::body::Bytes;
 use futures_util::FutureExt as _;
 use http_body_util::BodyExt as _;
 use hyper::Version;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body;
 use snowmint_wire::error::Code;
 
 use crate::access::Caller;
@@ -46,11 +46,19 @@ pub(crate) enum Unread {
     Full(Full),
 }
 
-/// A body, and the part of the limit that it takes until the response is ready.
+/// A body, and what its request counts for until the response is ready.
 #[derive(Debug)]
 pub(crate) struct Whole {
     pub(crate) bytes: Bytes,
-    pub(crate) taken: Option<Taken>,
+    pub(crate) waiting: Waiting,
+}
+
+/// What a request counts for while it waits. The default is that of a request without a body.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    body_bytes: usize,
+    /// The part of the limit, if it is taken already.
+    taken: Option<Taken>,
 }
 
 impl Requests {
@@ -82,12 +90,13 @@ impl Requests {
         self.0.check(caller, REQUEST_BYTES).map_err(|full| Unread::Full(full).error(0))
     }
 
-    /// Reads the whole body of a request.
+    /// Reads the whole body of a request. A long one counts from then on, however soon it was
+    /// there: a rejection comes before the work on the request.
     pub(crate) async fn whole(
         &self,
         caller: &Caller,
         version: Version,
-        mut body: Incoming,
+        mut body: impl Body<Data = Bytes> + Unpin,
         bytes_max: usize,
     ) -> Result<Whole, Unread> {
         let mut came = Came::default();
@@ -103,14 +112,20 @@ impl Requests {
                 None => {
                     if !std::mem::take(&mut is_expected) && taken.is_none() {
                         came.copy();
-                        let bytes = REQUEST_BYTES.saturating_add(came.len());
-                        taken = Some(self.0.take(caller, bytes).map_err(Unread::Full)?);
+                        taken = Some(self.take(caller, came.len())?);
                     }
                     body.frame().await
                 }
             };
             let data = match frame {
-                None => return Ok(Whole { bytes: came.into(), taken }),
+                None => {
+                    let body_bytes = came.len();
+                    if taken.is_none() && body_bytes > REQUEST_BYTES {
+                        taken = Some(self.take(caller, body_bytes)?);
+                    }
+                    let waiting = Waiting { body_bytes, taken };
+                    return Ok(Whole { bytes: came.into(), waiting });
+                }
                 Some(Err(_)) => return Err(Unread::CutOff),
                 Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
             };
@@ -128,17 +143,22 @@ impl Requests {
     pub(crate) async fn counted<T, F: Future<Output = T>>(
         &self,
         caller: &Caller,
-        mut taken: Option<Taken>,
+        Waiting { body_bytes, mut taken }: Waiting,
         mut work: Pin<Box<F>>,
     ) -> T {
         poll_fn(|context| {
             let polled = work.as_mut().poll(context);
             if polled.is_pending() && taken.is_none() {
-                taken = Some(self.0.take_anyway(caller, REQUEST_BYTES));
+                taken = Some(self.0.take_anyway(caller, REQUEST_BYTES.saturating_add(body_bytes)));
             }
             polled
         })
         .await
+    }
+
+    /// Takes a part of the limit for a request with this much of its body.
+    fn take(&self, caller: &Caller, body_bytes: usize) -> Result<Taken, Unread> {
+        self.0.take(caller, REQUEST_BYTES.saturating_add(body_bytes)).map_err(Unread::Full)
     }
 }
 
@@ -218,20 +238,55 @@ impl From<Came> for Bytes {
 mod tests {
     use super::*;
 
+    fn caller() -> Caller {
+        Caller::anyone().over(&Arc::new(Entry::new(1, "127.0.0.1:1".parse().unwrap(), 0)))
+    }
+
     #[test]
     fn work_counts_while_it_waits() {
         let requests = Requests::new(false);
-        let entry = Arc::new(Entry::new(1, "127.0.0.1:1".parse().unwrap(), 0));
-        let caller = Caller::anyone().over(&entry);
-        let at_once = requests.counted(&caller, None, Box::pin(async { requests.0.used() }));
+        let caller = caller();
+        let used = Box::pin(async { requests.0.used() });
+        let at_once = requests.counted(&caller, Waiting::default(), used);
         assert_eq!(at_once.now_or_never(), Some(0));
-        let never = Box::pin(std::future::pending::<()>());
-        let mut waits = Box::pin(requests.counted(&caller, None, never));
-        assert_eq!(waits.as_mut().now_or_never(), None);
-        assert_eq!(waits.as_mut().now_or_never(), None);
-        assert_eq!(requests.0.used(), REQUEST_BYTES, "once");
-        drop(waits);
-        assert_eq!(requests.0.used(), 0);
+        for body_bytes in [0, 100, REQUEST_BYTES] {
+            let waiting = Waiting { body_bytes, taken: None };
+            let never = Box::pin(std::future::pending::<()>());
+            let mut waits = Box::pin(requests.counted(&caller, waiting, never));
+            assert_eq!(waits.as_mut().now_or_never(), None);
+            assert_eq!(waits.as_mut().now_or_never(), None);
+            assert_eq!(requests.0.used(), REQUEST_BYTES + body_bytes, "once");
+            drop(waits);
+            assert_eq!(requests.0.used(), 0);
+        }
+    }
+
+    /// Such a body never has to be awaited.
+    #[test]
+    fn body_that_is_there_at_once_counts_if_it_is_long() {
+        const LONG: usize = 60 * 1024;
+        let all = 2 * (REQUEST_BYTES + LONG);
+        let requests = Requests::within(Bounds { all, share: 0, connection: all });
+        let caller = caller();
+        let read = |version, length: usize| {
+            let body = http_body_util::Full::new(Bytes::from(vec![0_u8; length]));
+            requests.whole(&caller, version, body, LONG).now_or_never().unwrap()
+        };
+        for version in [Version::HTTP_11, Version::HTTP_2] {
+            let short = read(version, REQUEST_BYTES).unwrap();
+            assert_eq!(requests.0.used(), 0, "{version:?}: only if it waits");
+            assert_eq!(short.waiting.body_bytes, REQUEST_BYTES);
+
+            let long = read(version, LONG).unwrap();
+            assert_eq!((long.bytes.len(), requests.0.used()), (LONG, REQUEST_BYTES + LONG));
+            let refused = read(version, REQUEST_BYTES + 1).unwrap_err();
+            assert!(matches!(refused, Unread::Full(Full::Share)), "{version:?}: {refused:?}");
+            let Whole { waiting, .. } = long;
+            let work = Box::pin(async { requests.0.used() });
+            let used = requests.counted(&caller, waiting, work).now_or_never();
+            assert_eq!(used, Some(REQUEST_BYTES + LONG), "not twice");
+            assert_eq!(requests.0.used(), 0);
+        }
     }
 
     #[test]

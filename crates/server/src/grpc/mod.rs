@@ -225,7 +225,7 @@ impl Door {
         let (head, body) = request.into_parts();
         let whole_max = bytes_max.saturating_add(PREFIX_BYTES);
         let read = self.requests.whole(&caller, Version::HTTP_2, body, whole_max).await;
-        let Whole { bytes, taken } = read.map_err(|unread| unread.error(bytes_max))?;
+        let Whole { bytes, waiting } = read.map_err(|unread| unread.error(bytes_max))?;
         let work = Box::pin(async {
             // Each of these calls is one of the store.
             let _turn = match is_store {
@@ -234,7 +234,7 @@ impl Door {
             };
             Ok::<_, Error>(self.routed(Request::from_parts(head, Body::from(bytes))).await)
         });
-        let response = self.requests.counted(&caller, taken, work).await?;
+        let response = self.requests.counted(&caller, waiting, work).await?;
         Ok((response, long))
     }
 

@@ -28,8 +28,7 @@ use crate::access::Caller;
 use crate::grpc;
 use crate::log_line::Line;
 use crate::meter::Protocol;
-use crate::quota::Taken;
-use crate::reading::{Requests, Unread, Whole, check_lines};
+use crate::reading::{Requests, Unread, Waiting, Whole, check_lines};
 use crate::roster::Ticket;
 use crate::service::Error;
 use crate::tls::Peer;
@@ -143,7 +142,7 @@ impl Pages {
             Ok(caller) => caller,
             Err(refusal) => return answer::never_stored(refusal).await,
         };
-        let (request, taken) = if self.reads_body(&request) {
+        let (request, waiting) = if self.reads_body(&request) {
             match self.whole(request, &caller).await {
                 Ok(whole) => whole,
                 Err(error) => {
@@ -152,11 +151,11 @@ impl Pages {
                 }
             }
         } else {
-            (request.map(|_| Body::empty()), None)
+            (request.map(|_| Body::empty()), Waiting::default())
         };
         // Boxed: it has room for every kind of request.
         let page = Box::pin(self.page(request, caller.clone()));
-        self.requests.counted(&caller, taken, page).await
+        self.requests.counted(&caller, waiting, page).await
     }
 
     /// Returns the caller of a request; or the response to one that its head rejects, before its
@@ -195,12 +194,12 @@ impl Pages {
         is_read && !request.body().is_end_stream()
     }
 
-    /// Returns the request with its whole body.
+    /// Returns the request with its whole body, and what it counts for while it waits.
     async fn whole(
         &self,
         request: Request<Incoming>,
         caller: &Caller,
-    ) -> Result<(Request<Body>, Option<Taken>), Error> {
+    ) -> Result<(Request<Body>, Waiting), Error> {
         // Over HTTP/1 the connection has the deadline. The exception is a client that gets `100
         // Continue`, which counts as sent.
         let is_timed =
@@ -218,9 +217,13 @@ impl Pages {
             reading.await
         };
         match read {
-            Ok(Whole { bytes, taken }) => Ok((Request::from_parts(head, Body::from(bytes)), taken)),
+            Ok(Whole { bytes, waiting }) => {
+                Ok((Request::from_parts(head, Body::from(bytes)), waiting))
+            }
             // Other systems have errors of their own.
-            Err(Unread::TooLong) => Ok((Request::from_parts(head, Body::new(TooLong)), None)),
+            Err(Unread::TooLong) => {
+                Ok((Request::from_parts(head, Body::new(TooLong)), Waiting::default()))
+            }
             Err(unread) => Err(unread.error(bytes_max)),
         }
     }

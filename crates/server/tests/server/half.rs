@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use h2::client::{ResponseFuture, SendRequest};
-use h2::{Ping, PingPong, SendStream};
+use h2::{Ping, PingPong, Reason, SendStream};
 use hyper::{Method, Request, Response};
 use snowmint_coord::Timer as _;
 use snowmint_coord::spec::Span;
@@ -178,19 +178,23 @@ async fn unknown_caller_is_refused_before_the_body() {
     assert_eq!(soon(half.response).await.unwrap().status(), 200);
 }
 
-/// One client with many connections takes half of the limit of waiting requests, and other clients
-/// are served.
-#[test]
-fn half_requests_of_one_client_leave_room_for_others() {
-    /// Half of 128 MiB, each request being 8 KiB.
-    const HELD: usize = 8 * 1024;
-    const MORE: usize = STREAMS as usize;
-    alone(half_requests_of_one_client_leave_room_for_others, async {
-        let server = server().await;
+/// Half requests of one client that take half of the limit of waiting requests.
+struct Crowd {
+    _links: Vec<Link>,
+    /// In the order in which the requests were sent.
+    bodies: Vec<SendStream<Bytes>>,
+    _responses: FuturesUnordered<ResponseFuture>,
+}
+
+impl Crowd {
+    async fn of(server: &Server) -> Self {
+        /// Half of 128 MiB, each request being 8 KiB.
+        const HELD: usize = 8 * 1024;
+        const MORE: usize = STREAMS as usize;
         let (mut links, mut bodies) = (Vec::new(), Vec::new());
         let mut responses = FuturesUnordered::new();
         for _ in 0..(HELD + MORE) / MORE {
-            let mut link = Link::to(&server).await;
+            let mut link = Link::to(server).await;
             for _ in 0..STREAMS {
                 let half = link.post("/v1/ids/default", "").await;
                 responses.push(half.response);
@@ -203,6 +207,29 @@ fn half_requests_of_one_client_leave_room_for_others() {
             assert_eq!(refused.status(), 503);
         }
         assert!(responses.next().now_or_never().is_none(), "all others wait");
+        Self { _links: links, bodies, _responses: responses }
+    }
+}
+
+/// Sends a request with a body of this many bytes over a connection of its own. Returns the status.
+async fn whole(server: &Server, length: usize) -> u16 {
+    let mut whole = Link::to(server).await.post("/v1/ids/default", "").await;
+    whole.body.send_data(format!("{:length$}", "{}").into(), true).unwrap();
+    whole.response.await.unwrap().status().as_u16()
+}
+
+/// Sends such requests until one is served.
+async fn served(server: &Server, length: usize) {
+    while whole(server, length).await != 200 {}
+}
+
+/// One client with many connections takes half of the limit of waiting requests, and other clients
+/// are served.
+#[test]
+fn half_requests_of_one_client_leave_room_for_others() {
+    alone(half_requests_of_one_client_leave_room_for_others, async {
+        let server = server().await;
+        let crowd = Crowd::of(&server).await;
         let mut other = Link::from("127.0.0.2", &server).await;
         let mut half = other.post("/v1/ids/default", "").await;
         assert!((&mut half.response).now_or_never().is_none());
@@ -220,17 +247,29 @@ fn half_requests_of_one_client_leave_room_for_others() {
         beside.send(post).await;
         beside.expect("HTTP/1.1 200 OK\r\n").await;
 
-        drop((links, bodies, responses));
-        let served = async {
-            loop {
-                let mut half = Link::to(&server).await.post("/v1/ids/default", "").await;
-                half.body.send_data(Bytes::from_static(b"{}"), true).unwrap();
-                if half.response.await.unwrap().status() == 200 {
-                    break;
-                }
-            }
-        };
-        soon(served).await;
+        drop(crowd);
+        soon(served(&server, 2)).await;
+    });
+}
+
+/// A body that came with its request is kept for as long as the request waits, so it counts too.
+#[test]
+fn whole_body_counts_with_its_length() {
+    /// Requests that end, and leave room for one with a short body.
+    const ENDED: usize = 3;
+    /// Less than the server reads at once, and more than the room that is left.
+    const LONG: usize = 60 * 1024;
+    alone(whole_body_counts_with_its_length, async {
+        let server = server().await;
+        let mut crowd = Crowd::of(&server).await;
+        for body in &mut crowd.bodies[..ENDED] {
+            body.send_reset(Reason::CANCEL);
+        }
+        soon(served(&server, 2)).await;
+        assert_eq!(soon(whole(&server, LONG)).await, 503);
+        assert_eq!(soon(whole(&server, 2)).await, 200);
+        drop(crowd);
+        soon(served(&server, LONG)).await;
     });
 }
 
