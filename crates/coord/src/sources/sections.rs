@@ -151,6 +151,10 @@ pub(crate) struct Sections {
     key_room: Arc<KeyRoom>,
     /// Lock under which keys are forgotten.
     forgetting: Mutex<()>,
+    /// For each section: everything below may have been issued for a key that is forgotten. Only
+    /// sources that have forgotten keys continue above it, so their callers make no numbers of
+    /// other sources jump.
+    forgotten: OnceLock<Box<[AtomicU64]>>,
 }
 
 impl Sections {
@@ -171,6 +175,7 @@ impl Sections {
             tables: Mutex::default(),
             key_room: Arc::new(KeyRoom::new(usize::MAX)),
             forgetting: Mutex::default(),
+            forgotten: OnceLock::new(),
         }
     }
 
@@ -219,7 +224,7 @@ impl Sections {
         while self.key_room.is_over() {
             let largest = self.tables().iter().max_by_key(|table| table.bytes()).cloned();
             let Some(largest) = largest else { return };
-            if largest.forget(self.key_room.freed_at_once(), || self.raise_all()) == 0 {
+            if largest.forget(self.key_room.freed_at_once(), || self.raise_forgotten()) == 0 {
                 return;
             }
         }
@@ -386,12 +391,22 @@ impl Sections {
         self.shares.load_full()
     }
 
-    /// Raises all bases before keys are forgotten: no value that was issued may come again.
-    fn raise_all(&self) {
-        for cell in self.all() {
+    /// Raises the bases of forgotten keys before keys are forgotten: no value that was issued may
+    /// come again.
+    fn raise_forgotten(&self) {
+        let bases =
+            self.forgotten.get_or_init(|| (0..SECTIONS).map(|_| AtomicU64::default()).collect());
+        for (cell, base) in self.all().iter().zip(bases.iter()) {
             let top = cell.top.load(Ordering::Acquire);
-            cell.base.fetch_max(top.saturating_add(1), Ordering::AcqRel);
+            base.fetch_max(top.saturating_add(1), Ordering::AcqRel);
         }
+    }
+
+    /// Returns the number below which everything may have been issued for a forgotten key.
+    pub(super) fn forgotten_below(&self, section: u16) -> u64 {
+        let bases = self.forgotten.get();
+        let base = bases.and_then(|bases| bases.get(usize::from(section % SECTIONS)));
+        base.map_or(0, |base| base.load(Ordering::Acquire))
     }
 }
 
@@ -411,9 +426,9 @@ impl Cell {
         }
     }
 
-    /// Returns the highest number that any owner may have issued for a key without a record.
-    pub(super) fn below(&self) -> u64 {
-        self.base.load(Ordering::Acquire).saturating_sub(1)
+    /// Returns the base, whether this process owns the section or not.
+    pub(super) fn base(&self) -> u64 {
+        self.base.load(Ordering::Acquire)
     }
 
     /// Returns whether this is the first request for more than `limit`.
@@ -479,6 +494,6 @@ mod tests {
         sections.shut(7);
         assert!(sections.cell(7).window().is_none());
         sections.hold(7, &lease(20), 2);
-        assert_eq!(sections.cell(7).below(), 49, "a base never falls");
+        assert_eq!(sections.cell(7).base(), 50, "a base never falls");
     }
 }

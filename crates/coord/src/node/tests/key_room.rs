@@ -61,6 +61,22 @@ async fn a_source_of_few_keys_keeps_them_beside_one_of_many() {
     assert_eq!(keys(&small), 50);
 }
 
+/// Its keys are of the section in which the other source's keys are forgotten.
+#[tokio::test]
+async fn numbers_of_a_source_that_forgets_nothing_do_not_jump() {
+    let world = World::new();
+    let (node, small) = narrow(&world).await;
+    let first = count(&small, "{one}-0").await.unwrap();
+    let large = counter(&node, "large").await;
+    flood(&large, 40_000).await;
+    assert!(keys(&large) < 40_000, "its own are forgotten");
+    let jumped = count(&large, "{one}-0").await.unwrap();
+    assert!(jumped > first + 2, "{jumped}: keys of the large one continue above all others");
+    assert_eq!(small.counted(b"{one}-0", 0).await.unwrap(), first);
+    assert_eq!(count(&small, "{one}-0").await.unwrap(), first + 1);
+    assert_eq!(count(&small, "{one}-1").await.unwrap(), first, "a new key begins where one did");
+}
+
 #[tokio::test]
 async fn keys_that_are_counted_together_have_the_same_room() {
     let world = World::new();

@@ -1,7 +1,7 @@
 //! Bounds of counter keys: reading a bound and raising it.
 
 use super::key::Key;
-use super::{BOUND_MAX, CounterSource, Refused};
+use super::{BOUND_MAX, CounterSource, Refused, Window};
 use crate::error::{Error, Result};
 use crate::segment::NUMBER_MAX;
 
@@ -44,7 +44,7 @@ impl CounterSource {
         let cell = self.sections().cell(section);
         let lease = self.sections().lease();
         let (mut shard, hash) = self.table.lock(key);
-        match cell.window() {
+        match self.window(section) {
             Some(window) if highest >= window.limit => {
                 drop(shard);
                 return Err(self.spent(section, highest));
@@ -70,15 +70,15 @@ impl CounterSource {
     }
 
     fn try_bound(&self, key: Key<'_>, section: u16) -> Result<u64, Refused> {
-        let cell = self.sections().cell(section);
         let lease = self.sections().lease();
         let (shard, hash) = self.table.lock(key);
-        if cell.window().is_none() {
+        let Some(Window { base, .. }) = self.window(section) else {
             drop(shard);
             return Err(self.not_here(section));
-        }
+        };
         let known = self.table.find(&shard, key, hash).unwrap_or(0);
-        let bound = known.max(cell.below());
+        // Any owner may have issued what is below the base for a key without a record.
+        let bound = known.max(base.saturating_sub(1));
         drop(shard);
         self.answered(lease)?;
         Ok(if bound == 0 { 0 } else { bound.saturating_add(self.above).min(NUMBER_MAX) })

@@ -243,8 +243,20 @@ impl CounterSource {
         hash: u64,
         section: u16,
     ) -> Option<(Window, &'a mut u64)> {
-        let window = self.sections().cell(section).window()?;
+        let window = self.window(section)?;
         Some((window, self.table.place(shard, key, hash)))
+    }
+
+    /// Returns the section's window for this source; `None` while this process does not own the
+    /// section. To be called while holding the lock of the key's part of the table: whoever forgot
+    /// the key held it too, and raised the base before.
+    #[inline]
+    fn window(&self, section: u16) -> Option<Window> {
+        let mut window = self.sections().cell(section).window()?;
+        if self.table.has_forgotten() {
+            window.base = window.base.max(self.sections().forgotten_below(section));
+        }
+        Some(window)
     }
 
     /// Requests more numbers before the window ends.

@@ -3,8 +3,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Divisor for the part of the limit that is freed at a time. Each time, all keys of all sources
-/// continue at higher numbers.
+/// Divisor for the part of the limit that is freed at a time. Each time, all keys of the sources
+/// that have forgotten any continue at higher numbers.
 const FREED_AT_ONCE: usize = 16;
 
 /// Most bytes in all tables of a node, and the bytes used now. These counts guard no other memory.

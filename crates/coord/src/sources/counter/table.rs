@@ -5,7 +5,7 @@
 //! raised above their values.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::DefaultHashBuilder;
@@ -39,6 +39,8 @@ pub(in crate::sources) struct Table {
     bytes: AtomicUsize,
     /// Limit on the keys of all tables together.
     room: Arc<KeyRoom>,
+    /// Whether keys were ever forgotten here. The locks of their parts order the accesses.
+    has_forgotten: AtomicBool,
 }
 
 /// Location of a key: its part of the table, and the hash that finds it there.
@@ -77,6 +79,7 @@ impl Table {
             hasher: DefaultHashBuilder::default(),
             bytes: AtomicUsize::new(0),
             room: Arc::clone(room),
+            has_forgotten: AtomicBool::new(false),
         }
     }
 
@@ -156,6 +159,7 @@ impl Table {
                 break;
             }
         }
+        self.has_forgotten.store(true, Ordering::Relaxed);
         raise();
         let forgotten: Vec<Shard> =
             parts.iter_mut().map(|part| std::mem::take(&mut **part)).collect();
@@ -165,6 +169,12 @@ impl Table {
         self.bytes.fetch_sub(freed, Ordering::Relaxed);
         self.room.give_back(freed);
         freed
+    }
+
+    /// Returns whether keys were ever forgotten here.
+    #[inline]
+    pub(super) fn has_forgotten(&self) -> bool {
+        self.has_forgotten.load(Ordering::Relaxed)
     }
 
     /// Returns the place of a key's value, 0 in a new one. [Count](Self::count) after using it.

@@ -106,8 +106,7 @@ impl CounterSource {
         let all =
             parts.iter().flat_map(|(shard, asked)| asked.iter().map(move |asked| (shard, asked)));
         let seen = all.fold(0, |seen, (shard, Asked { key, spot, section, .. })| {
-            seen ^ self.table.glance(shard, *key, spot.hash)
-                ^ self.sections().cell(*section).below()
+            seen ^ self.table.glance(shard, *key, spot.hash) ^ self.sections().cell(*section).base()
         });
         black_box(seen);
         let mut taken = taken.iter_mut();
