@@ -26,13 +26,13 @@ use snowmint_testkit::programs::installed;
 use super::server::{Folder, client, snowmint, until};
 
 /// A token and its hash.
-struct Made {
-    token: String,
-    hash: String,
+pub(crate) struct Made {
+    pub(crate) token: String,
+    pub(crate) hash: String,
 }
 
 /// Makes a token with the command for operators.
-fn token() -> Made {
+pub(crate) fn token() -> Made {
     let output = snowmint().args(["token", "new", "--json"]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let made: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -41,7 +41,7 @@ fn token() -> Made {
 }
 
 /// Replaces a file atomically.
-fn put(folder: &Folder, name: &str, text: &str) -> String {
+pub(crate) fn put(folder: &Folder, name: &str, text: &str) -> String {
     let (path, new) = (folder.join(name), folder.join(&format!("{name}.new")));
     fs::write(&new, text).unwrap();
     fs::rename(new, &path).unwrap();
@@ -49,7 +49,7 @@ fn put(folder: &Folder, name: &str, text: &str) -> String {
 }
 
 /// Returns an entry for the file of tokens.
-fn entry(name: &str, hashes: &[&str], grants: &[&str]) -> String {
+pub(crate) fn entry(name: &str, hashes: &[&str], grants: &[&str]) -> String {
     format!("[{name}]\nhashes = {hashes:?}\ngrants = {grants:?}\n")
 }
 
