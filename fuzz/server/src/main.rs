@@ -1,8 +1,9 @@
 //! `snowmint-fuzz-server BINARY SECONDS [SEED]` starts a server with tokens on. It sends requests
 //! over HTTP/1.1, HTTP/2, gRPC and RESP, with a token of many rights: well-formed ones with any
 //! values, and spoiled ones. Meanwhile an honest client sends requests each second. The run fails
-//! on a panic, on an end of the server, and on memory that grows after the first tenth of the time.
-//! It also fails on an honest request or a closing connection that takes longer than [`PATIENCE`].
+//! on a panic, on an end of the server, and on memory that grows after the first tenth of the time
+//! or is not flat after the first half. It also fails on an honest request or a closing connection
+//! that takes longer than [`PATIENCE`].
 
 mod dice;
 mod grpc;
@@ -14,6 +15,7 @@ mod served;
 
 use std::{
     net::SocketAddr,
+    ops::Range,
     path::PathBuf,
     sync::{
         Arc,
@@ -32,6 +34,9 @@ use tokio::{
 
 /// Time limit for an honest request, and for the end of a connection after its client ended it.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Largest growth of flat memory in the second half of the time, in KiB: what the allocator keeps
+/// varies by as much.
+const FLAT_KIB: u64 = 4 * 1024;
 /// Simultaneous connections of each protocol's attackers.
 const AT_ONCE: usize = 8;
 const PROTOCOLS: [&str; 4] = ["HTTP/1.1", "HTTP/2", "gRPC", "RESP"];
@@ -42,6 +47,35 @@ struct Counts {
     answered: [AtomicU64; 4],
     /// Connections that were open [`PATIENCE`] after their client had ended them.
     hung: AtomicU64,
+}
+
+/// The server's memory during a run: at which part of the time it had how many KiB.
+#[derive(Default)]
+struct Drawn(Vec<(f64, u64)>);
+
+impl Drawn {
+    /// Returns the memory within a part of the time, in ascending order.
+    fn within(&self, part: &Range<f64>) -> Vec<u64> {
+        let found = self.0.iter().filter(|(at, _)| part.contains(at));
+        let mut kib: Vec<u64> = found.map(|(_, kib)| *kib).collect();
+        kib.sort_unstable();
+        kib
+    }
+
+    /// Returns the most memory in the first tenth.
+    fn early_kib(&self) -> u64 {
+        self.within(&(0.0..0.1)).last().copied().unwrap_or_default()
+    }
+
+    /// Returns the usual memory in the second and in the last quarter. Single large requests do not
+    /// move it. `None` for a run that is too short.
+    fn halves_kib(&self) -> Option<(u64, u64)> {
+        let median = |part: Range<f64>| {
+            let kib = self.within(&part);
+            kib.get(kib.len() / 2).copied()
+        };
+        Some((median(0.25..0.5)?, median(0.75..1.0)?))
+    }
 }
 
 #[tokio::main]
@@ -64,22 +98,22 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             attackers.push(tokio::spawn(attack(rng, protocol, address, Arc::clone(&counts), end)));
         }
     }
-    let (early_kib, slowest) = beside(&mut served, &counts, seconds).await?;
+    let (drawn, slowest) = beside(&mut served, &counts, seconds).await?;
     for attacker in attackers {
         attacker.await?;
     }
     tokio::time::sleep(PATIENCE).await;
-    report(&mut served, &counts, early_kib, slowest)
+    report(&mut served, &counts, &drawn, slowest)
 }
 
-/// Sends honest requests until the end; returns the memory after a tenth of the time, and the time
-/// of the slowest round.
+/// Sends honest requests until the end; returns the memory meanwhile, and the time of the slowest
+/// round.
 async fn beside(
     served: &mut Served,
     counts: &Counts,
     seconds: u64,
-) -> Result<(u64, Duration), Box<dyn std::error::Error>> {
-    let (mut early_kib, mut slowest, start) = (0, Duration::ZERO, Instant::now());
+) -> Result<(Drawn, Duration), Box<dyn std::error::Error>> {
+    let (mut drawn, mut slowest, start) = (Drawn::default(), Duration::ZERO, Instant::now());
     let mut told = 0;
     while start.elapsed() < Duration::from_secs(seconds) {
         slowest = slowest.max(honest::round(served.http, served.resp, PATIENCE).await?);
@@ -88,9 +122,7 @@ async fn beside(
         }
         let Memory { own_kib, most_kib } =
             served.memory().ok_or("the server's memory cannot be read")?;
-        if start.elapsed() < Duration::from_secs(seconds / 10) {
-            early_kib = early_kib.max(own_kib);
-        }
+        drawn.0.push((start.elapsed().as_secs_f64() / seconds as f64, own_kib));
         if start.elapsed().as_secs() / 30 > told {
             told = start.elapsed().as_secs() / 30;
             let cases: Vec<u64> = counts.cases.iter().map(|count| count.load(Relaxed)).collect();
@@ -101,17 +133,18 @@ async fn beside(
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    Ok((early_kib, slowest))
+    Ok((drawn, slowest))
 }
 
 fn report(
     served: &mut Served,
     counts: &Counts,
-    early_kib: u64,
+    drawn: &Drawn,
     slowest: Duration,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let Memory { own_kib, most_kib } = served.memory().ok_or("the server ended")?;
     let (panics, log_bytes) = served.log()?;
+    let (early_kib, halves_kib) = (drawn.early_kib(), drawn.halves_kib());
     for (index, protocol) in PROTOCOLS.iter().enumerate() {
         let (cases, answered) =
             (counts.cases[index].load(Relaxed), counts.answered[index].load(Relaxed));
@@ -122,7 +155,7 @@ fn report(
     }
     let hung = counts.hung.load(Relaxed);
     println!(
-        "memory {own_kib} KiB at the end, {early_kib} in the first tenth, with code {most_kib} at most; log {log_bytes} bytes"
+        "memory {own_kib} KiB at the end, {early_kib} in the first tenth, usual in the second and the last quarter {halves_kib:?}, with code {most_kib} at most; log {log_bytes} bytes"
     );
     println!(
         "slowest honest answer {slowest:?}; panics {}, connections that hung {hung}",
@@ -135,7 +168,13 @@ fn report(
     if own_kib > early_kib + early_kib / 4 + 8 * 1024 {
         return Err(format!("memory grew from {early_kib} to {own_kib} KiB").into());
     }
-    Ok(())
+    match halves_kib {
+        Some((second, last)) if last > second + FLAT_KIB => Err(format!(
+            "memory is not flat: usually {second} KiB in the second quarter, {last} in the last"
+        )
+        .into()),
+        _ => Ok(()),
+    }
 }
 
 async fn attack(
