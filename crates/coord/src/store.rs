@@ -64,7 +64,8 @@ pub struct FastForward {
     /// former value, so that no lost version number is used for another definition.
     pub catalog_at_least: u64,
     /// State of the store when this was planned. The store is moved only while it is the same,
-    /// since a journal may report meanwhile. `None` where the state was not read.
+    /// since a doubt may begin, and a journal may report, meanwhile. `None` where the state was not
+    /// read.
     pub planned_on: Option<Standing>,
     /// IDs of the journals that the store removes from its list: no process will return with them.
     pub forget_journals: Vec<String>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Doubt;
+use super::{Doubt, History};
 use crate::label::Visible;
 use crate::store::FastForward;
 
@@ -167,14 +167,19 @@ impl Standing {
         self.journals.iter().filter(|journal| !journal.has_reported)
     }
 
-    /// Returns whether nothing has changed since `before`: a repeated report adds nothing.
+    /// Returns whether this is the same store, and nothing has changed since `before`: a repeated
+    /// report adds nothing, and the count and start of a history are no part of it.
     #[must_use]
     pub fn says_the_same(&self, before: &Self) -> bool {
+        let is_same_store = History::of(&self.id).store == History::of(&before.id).store;
         let said = |standing: &Self| {
             let journals = standing.journals.iter();
             journals.map(|journal| (journal.id.clone(), journal.has_reported)).collect::<Vec<_>>()
         };
-        self.doubt == before.doubt && self.known == before.known && said(self) == said(before)
+        is_same_store
+            && self.doubt == before.doubt
+            && self.known == before.known
+            && said(self) == said(before)
     }
 
     /// Ends the doubt after the store was moved forward, which applied the reports.

@@ -55,7 +55,7 @@ pub struct Configured<'a> {
 pub struct Recovery {
     /// State from the store, with the journals that the read journals name.
     standing: Standing,
-    /// State from the store alone, if it is in doubt.
+    /// State from the store alone; `None` without a store.
     planned_on: Option<Standing>,
     /// Journals that were read from files.
     read: Vec<Record>,
@@ -105,7 +105,7 @@ impl Recovery {
         if let Some(store) = store {
             clock = store.capabilities().clock;
             found.standing = store.standing().await?;
-            found.planned_on = found.doubt().is_some().then(|| found.standing.clone());
+            found.planned_on = Some(found.standing.clone());
             plans.extend(found.list(store).await?);
             if let Some(theirs) = store.now().await? {
                 found.now = now.max(theirs);

@@ -243,3 +243,28 @@ async fn nothing_is_moved_by_a_plan_of_what_was_known_before() {
     store.fast_forward(&plan).await.unwrap();
     assert!(store.fast_forward(&plan).await.is_err(), "somebody was faster");
 }
+
+/// The plan of a store without a doubt has no reports.
+#[tokio::test]
+async fn a_doubt_that_begins_after_the_plan_is_not_ended_by_it() {
+    let store = MemoryStore::new("recovery").unwrap();
+    let planned = look(&store, &[], &[]).await.unwrap().plan(&RecoveryRequest::default()).unwrap();
+    doubted(&store, 0).await;
+    let refused = store.fast_forward(&planned).await.unwrap_err();
+    assert!(refused.to_string().contains("look again"), "{refused}");
+    assert!(store.standing().await.unwrap().doubt.is_some());
+}
+
+#[tokio::test]
+async fn a_plan_moves_no_other_store() {
+    let (store, other) =
+        (MemoryStore::new("recovery").unwrap(), MemoryStore::new("recovery").unwrap());
+    let planned = look(&store, &[], &[]).await.unwrap().plan(&RecoveryRequest::default()).unwrap();
+    // Writes between the plan and the move change nothing of it.
+    store.accept_lead(Mark::new(7)).await.unwrap();
+    store.fast_forward(&planned).await.unwrap();
+    store.restore(other.backup());
+    let found = store.identity().await.unwrap();
+    assert!(store.fast_forward(&planned).await.is_err());
+    assert_eq!(store.identity().await.unwrap(), found);
+}

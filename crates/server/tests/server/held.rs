@@ -19,13 +19,14 @@ use snowmint_core::UnixMillis;
 use snowmint_server::{Access, Secret, Tokens};
 use snowmint_wire::grpc::DeleteSourceRequest;
 use snowmint_wire::grpc::store::store_client::StoreClient;
-use snowmint_wire::grpc::store::{DOOR, DescribeRequest, ReserveRequest};
+use snowmint_wire::grpc::store::{DOOR, DescribeRequest, FastForwardRequest, ReserveRequest};
 use tokio::net::TcpSocket;
 use tokio::sync::watch;
 use tonic::Request;
 
 use super::common::{Client, Server, in_time, server_for, server_of, settings, soon, timer};
 use super::grpc::mint;
+use super::recovery::doubted;
 
 /// Length from which on a reservation waits: the server's own are shorter.
 const LONG: u64 = 10_000;
@@ -33,7 +34,8 @@ const LONG: u64 = 10_000;
 const AT_THE_STORE: usize = 8;
 
 /// A memory store with calls that wait until the test releases them: lists, long reservations,
-/// confirmations of counters, restripes and deletions.
+/// confirmations of counters, restripes and deletions. A move
+/// finds it in doubt.
 #[derive(Debug)]
 struct Held {
     store: MemoryStore,
@@ -268,6 +270,23 @@ const BILLS: &str = r#"{"name":"bills","kind":"segment","step":{"rule":"fixed","
 /// A counter whose numbers the store confirms.
 const SURE: &str = r#"{"name":"sure","kind":"counter","counter":{"confirm":"store"}}"#;
 
+/// The server has looked for a doubt before, and found none.
+#[tokio::test]
+async fn a_program_that_moves_a_store_ends_no_doubt_that_has_just_begun() {
+    let store = Held::new();
+    let built_in = NodeSettings { builtin: true, ..NodeSettings::default() };
+    let opened = Node::open(Arc::clone(&store) as Arc<dyn Store>, built_in, Parts::system()).await;
+    let server = server_of(opened.unwrap(), settings()).await;
+    assert_eq!(server.get("/v1/ids/numbers").await.status, 200);
+    let mut client = StoreClient::new(server.channel().await);
+    let described = soon(client.describe(DescribeRequest::default())).await.unwrap().into_inner();
+    let mut forward = Request::new(FastForwardRequest::default());
+    forward.metadata_mut().insert(DOOR, described.door.parse().unwrap());
+    let refused = soon(client.fast_forward(forward)).await.unwrap().into_inner().refusal.unwrap();
+    assert!(refused.message.contains("look again"), "{refused:?}");
+    assert!(store.store.standing().await.unwrap().doubt.is_some());
+}
+
 /// Path of a call that reserves numbers at the store.
 const PATH: &str = "/v1/segments/numbers";
 
@@ -428,7 +447,9 @@ impl Store for Held {
         self.store.list().await
     }
 
+    /// A doubt begins between the caller's look and the move.
     async fn fast_forward(&self, forward: &FastForward) -> Result<StoreIdentity> {
+        doubted(&self.store).await;
         self.store.fast_forward(forward).await
     }
 

@@ -38,7 +38,8 @@ async fn waiting_node(presence_ttl_ms: u64, parts: Parts) -> (Node, MemoryStore)
     (Node::open(Arc::new(store), settings_of_node, parts).await.unwrap(), beside)
 }
 
-async fn doubted(beside: &MemoryStore) {
+/// Puts the store in doubt: one journal has reported, another has not.
+pub(super) async fn doubted(beside: &MemoryStore) {
     let found = beside.identity().await.unwrap();
     let doubt = Doubt { witness: "a journal".into(), seen: found.writes + 9, found: found.writes };
     let seen = StoreIdentity { writes: doubt.seen, ..found.clone() };

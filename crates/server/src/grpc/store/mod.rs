@@ -17,7 +17,7 @@ mod write;
 use std::fmt;
 use std::sync::Arc;
 
-use snowmint_coord::{Restripe, Standing, Store, random};
+use snowmint_coord::{FastForward, Restripe, Standing, Store, random};
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store::{
@@ -367,17 +367,18 @@ impl store_server::Store for Relay {
 
     async fn fast_forward(&self, request: Request<FastForwardRequest>) -> Answer<IdentityResponse> {
         let Asked { at, service, message, .. } = self.asked_by(request, may::operator).await?;
-        let forward = read::fast_forward(message);
-        match at.store.standing().await {
+        let planned_on = match at.store.standing().await {
             // It would end the doubt, even with members missing.
             Ok(Standing { doubt: Some(_), .. }) => {
                 let message = "store is in doubt; recover it with the reports of all journals \
                                (POST /v1/recovery, snowmint worker recover --server URL)";
                 return Err(Error::new(Code::StoreWentBack, message).into());
             }
-            Ok(_) => {}
+            // A doubt may begin before the store is moved.
+            Ok(standing) => Some(standing),
             Err(error) => return told(Err(error), write::identified),
-        }
+        };
+        let forward = FastForward { planned_on, ..read::fast_forward(message) };
         let moved = at.store.fast_forward(&forward).await;
         told(at.changed(&service, &words::moved_forward(&forward), moved), write::identified)
     }
