@@ -64,8 +64,7 @@ pub struct FastForward {
     /// former value, so that no lost version number is used for another definition.
     pub catalog_at_least: u64,
     /// State of the store when this was planned. The store is moved only while it is the same,
-    /// since a doubt may begin, and a journal may report, meanwhile. `None` where the state was not
-    /// read.
+    /// since a doubt may begin, or a journal report, meanwhile. `None` where it was not read.
     pub planned_on: Option<Standing>,
     /// IDs of the journals that the store removes from its list: no process will return with them.
     pub forget_journals: Vec<String>,
@@ -171,7 +170,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Puts the store in doubt, after a process saw more than the store has. From then on, every
     /// verb that issues, moves or renews anything fails with `StoreWentBack` for every caller,
     /// until an operator has [moved the store forward](Self::fast_forward). The step also leaves a
-    /// start, so that the missing state stays detectable, however far reports raise the count.
+    /// start: the missing state stays detectable. [`Evidence::other_server`] needs no such proof.
     ///
     /// The call changes nothing in three cases. The store is in doubt already. Its identity, in its
     /// history, differs from the identity in the evidence, so it may have been recovered since. Or

@@ -274,6 +274,53 @@ fn three_servers_on_a_file_that_was_put_back_go_on_once_it_was_recovered() {
     recovered("sqlite", &url, while_down, (true, true));
 }
 
+/// Each run of this Redis is another store to its servers: first with all that it had, then with a
+/// state from before a recovery. No command reads a server's folder.
+#[test]
+#[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
+fn a_redis_that_was_restarted_goes_on_once_an_operator_accepts_its_run() {
+    let mut store = servers::Server::from(servers::Redis::start(&[]));
+    let mut shop = Shop::new("other-server", &format!("{}?persistence=any", store.url()));
+    let servers: Servers = [1, 2, 3].map(|number| Some(shop.start(number)));
+    servers.iter().flatten().for_each(Server::ready);
+    for asks in [true, false] {
+        for server in servers.iter().flatten() {
+            shop.mint(server, "invoices", 500);
+            shop.mint(server, "numbers", 100);
+        }
+        store.stop();
+        if asks {
+            store.back_up();
+        } else {
+            store.restore();
+        }
+        store.start();
+        let is_other = |server: &Server| {
+            refuses(server) && curl(&[&server.url("/v1/ids/invoices")]).contains("other_store")
+        };
+        until("all refuse", || servers.iter().flatten().all(is_other));
+        let early = shop.recover(asked(&servers, asks), &[]);
+        assert!(text(&early).contains("not in doubt") || !early.status.success());
+        let dry = shop.recover(asked(&servers, asks), &["--other-server", "--dry-run"]);
+        assert_eq!(dry.status.code(), Some(2), "{}", text(&dry));
+
+        let accepted = shop.recover(asked(&servers, asks), &["--other-server"]);
+        assert!(accepted.status.success(), "{}", text(&accepted));
+        assert!(text(&accepted).contains("store is in doubt"), "{}", text(&accepted));
+        assert!(servers.iter().flatten().all(refuses), "an acceptance moves nothing");
+        until("all have reported", || {
+            shop.recover(asked(&servers, asks), &["--dry-run"]).status.success()
+        });
+        let done = shop.recover(asked(&servers, asks), &[]);
+        assert!(done.status.success(), "{}", text(&done));
+    }
+    for server in servers.iter().flatten() {
+        shop.mint(server, "invoices", 1_000);
+        shop.mint(server, "numbers", 500);
+        shop.mint(server, "parcels", 100);
+    }
+}
+
 /// Drops, creates and fills tables, one after the other, while servers use them. The servers report
 /// an unavailable, another or an older store, and never an internal error.
 fn loaded_under_servers(

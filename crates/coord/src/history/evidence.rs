@@ -6,7 +6,8 @@ use crate::catalog::Definition;
 use crate::error::{Error, Result};
 use crate::store::StoreIdentity;
 
-/// Knowledge of a process about a store, which can prove a store rollback.
+/// Knowledge of a process about a store, which can prove a store rollback, or an operator's word
+/// that another server has taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
     /// Identity of the store, in its history, when it was last read.
@@ -15,6 +16,23 @@ pub struct Evidence {
     pub seen: StoreIdentity,
     /// Next number of each source, as far as the process saw numbers issued.
     pub ends: BTreeMap<String, u64>,
+    /// Whether an operator accepts the server that has the store now, in the place of the one that
+    /// wrote the rows. That server may lack acknowledged writes, so this needs no other proof: the
+    /// same step puts the store in doubt, and earlier reports count no more. Nothing is changed if
+    /// the identity differs from [`id`](Self::id), or the server is the one that wrote the rows.
+    /// Fails with `OtherStore` when the handle has seen a store with another identity, and with
+    /// `Conflict` when another namespace of the store is in doubt already.
+    pub other_server: bool,
+}
+
+impl Evidence {
+    /// Returns an operator's word that another server has taken over the store with this identity,
+    /// in its history, and that the former server takes no more writes.
+    #[must_use]
+    pub fn of_operator(id: String) -> Self {
+        let seen = StoreIdentity { id: id.clone(), writes: 0 };
+        Self { id, seen, ends: BTreeMap::new(), other_server: true }
+    }
 }
 
 /// Maximum number of sources that the error names after the first.

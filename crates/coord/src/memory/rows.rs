@@ -141,8 +141,8 @@ impl Rows for MemoryRows {
             return Ok(());
         }
         Err(Error::store_mismatch(
-            "store is a replica, but the memory store belongs to the first server; move it forward \
-             (snowmint worker fast-forward)",
+            "store is a replica, but the memory store belongs to the first server; accept it (snowmint \
+             worker recover --other-server), or move it forward (snowmint worker fast-forward)",
         ))
     }
 

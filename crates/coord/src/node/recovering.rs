@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Node;
 use crate::error::{Error, Result, Verb};
-use crate::recovery::{Configured, Recovery};
+use crate::recovery::{Configured, Recovery, accept_other_server};
 use crate::spec::SourceSpec;
 use crate::store::{FastForward, StoreIdentity};
 
@@ -29,6 +29,18 @@ impl Node {
         let (store, now) = (self.store().as_ref(), core.around.clock.unix_ms());
         let look = Recovery::look(Some(store), Vec::new(), without, configured, now);
         core.around.store_call(Verb::Standing, look).await
+    }
+
+    /// Accepts the server that has the store now, on an operator's word that the former one takes
+    /// no more writes, and puts the store in doubt. Changes nothing where the server has not
+    /// changed.
+    ///
+    /// # Errors
+    /// `OtherStore` where the store is not the one that this node knows; those of
+    /// [`accept_other_server`].
+    pub async fn accept_other_server(&self) -> Result<()> {
+        let accepting = accept_other_server(self.store().as_ref());
+        self.core().around.store_call(Verb::Doubt, accepting).await
     }
 
     /// Moves a store in doubt forward, and ends the doubt: nodes that wait for this continue, this

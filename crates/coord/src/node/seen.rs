@@ -122,7 +122,8 @@ impl Memory {
                 owner => format!("{} of {owner}", self.witness.who),
             };
             let Some(doubt) = Doubt::of(error.kind(), &who) else { return Ok(()) };
-            let evidence = Evidence { id: standing.id, seen: self.seen(), ends: self.ends.clone() };
+            let (id, seen, ends) = (standing.id, self.seen(), self.ends.clone());
+            let evidence = Evidence { id, seen, ends, other_server: false };
             around.store_call(Verb::Doubt, around.store.doubt(&doubt, &evidence)).await?;
         }
         // The next attempt also knows what was taken meanwhile: a recovery waits for that as for a

@@ -15,7 +15,7 @@ use snowmint_core::{Rfc3339, UnixMillis};
 
 use crate::capability::ClockOf;
 use crate::error::{Error, ErrorKind, Result};
-use crate::history::{Doubt, Known, Standing};
+use crate::history::{Doubt, Evidence, Known, Standing};
 use crate::journal::Record;
 use crate::lease::Mark;
 use crate::node::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS, NodeSettings};
@@ -250,6 +250,20 @@ impl Recovery {
     pub fn lacks(&self, name: &str) -> bool {
         self.stored.as_ref().is_some_and(|stored| !stored.contains(name))
     }
+}
+
+/// Accepts the server that has a store now, in the place of the one that wrote it: a promoted
+/// replica, or a run of Redis that may lack something. Puts the store in doubt in the same step, so
+/// that its servers report, and a recovery can move it. Changes nothing where the server is the one
+/// that wrote the store. An operator vouches that the former server takes no more writes.
+///
+/// # Errors
+/// Those of [`Store::standing`] and [`Store::doubt`].
+pub async fn accept_other_server(store: &dyn Store) -> Result<()> {
+    let id = store.standing().await?.id;
+    let witness = "write count of a server that another has replaced (accepted by an operator)";
+    let doubt = Doubt { witness: witness.into(), seen: 0, found: 0 };
+    store.doubt(&doubt, &Evidence::of_operator(id)).await
 }
 
 impl<'a> Configured<'a> {

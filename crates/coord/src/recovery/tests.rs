@@ -3,7 +3,7 @@ use snowmint_core::Layout;
 use super::plan::{Going, plan};
 use super::*;
 use crate::catalog::NewDefinition;
-use crate::history::{Evidence, JournalInfo, Recalled};
+use crate::history::{JournalInfo, Recalled};
 use crate::journal::JournalLease;
 use crate::lease::Term;
 use crate::memory::MemoryStore;
@@ -153,7 +153,7 @@ async fn a_slip_of_the_operators_is_refused() {
 /// Returns evidence of one more write than the store has.
 fn lost_by(found: &StoreIdentity) -> Evidence {
     let seen = StoreIdentity { writes: found.writes + 1, ..found.clone() };
-    Evidence { id: found.id.clone(), seen, ends: BTreeMap::new() }
+    Evidence { id: found.id.clone(), seen, ends: BTreeMap::new(), other_server: false }
 }
 
 /// Puts a store in doubt, with a report that it was recovered `recoveries` times.
@@ -253,6 +253,105 @@ async fn a_doubt_that_begins_after_the_plan_is_not_ended_by_it() {
     let refused = store.fast_forward(&planned).await.unwrap_err();
     assert!(refused.to_string().contains("look again"), "{refused}");
     assert!(store.standing().await.unwrap().doubt.is_some());
+}
+
+/// The replica has all writes or lacks some. Of two operators, the one who looks first accepts it.
+#[tokio::test]
+async fn an_operator_accepts_a_server_that_took_over() {
+    for loses in [false, true] {
+        let store = MemoryStore::new("recovery").unwrap();
+        let writer = store.handle("recovery").unwrap();
+        store.report(&info("a"), None).await.unwrap();
+        let mut replica = store.backup();
+        writer.accept_lead(Mark::new(7)).await.unwrap();
+        if !loses {
+            replica = store.backup();
+        }
+        let seen = writer.identity().await.unwrap();
+        store.take_over(replica);
+        let refused = store.report(&info("a"), None).await.unwrap_err();
+        assert_eq!(refused.kind().code(), "other_store", "{refused}");
+        assert_eq!(look(&store, &[], &[]).await.unwrap().doubt(), None);
+
+        let before = Evidence::of_operator(store.standing().await.unwrap().id);
+        accept_other_server(&store).await.unwrap();
+        let after = store.standing().await.unwrap();
+        assert!(after.doubt.is_some() && after.missing().count() == 1, "{after:?}");
+        // A second operator has looked before, or looks now.
+        let doubt = Doubt { witness: "somebody".into(), seen: 0, found: 0 };
+        store.doubt(&doubt, &before).await.unwrap();
+        accept_other_server(&store).await.unwrap();
+        assert_eq!(store.standing().await.unwrap(), after);
+        for handle in [&store, &writer] {
+            let refused = handle.accept_lead(Mark::new(8)).await.unwrap_err();
+            assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
+        }
+        assert!(look(&store, &[], &[]).await.unwrap().unsaid().is_some());
+        let known = Known { writes: seen.writes, ..Known::default() };
+        store.report(&info("a"), Some(&known)).await.unwrap();
+        recovered(&store).await.unwrap();
+        let recalled = store.recall("somebody", &seen).await.unwrap();
+        assert_eq!(recalled == Recalled::Recovered, loses);
+        store.accept_lead(Mark::new(8)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_wrote_the_store_is_not_accepted_anew() {
+    let store = MemoryStore::new("recovery").unwrap();
+    store.report(&info("a"), None).await.unwrap();
+    let before = (store.identity().await.unwrap(), store.standing().await.unwrap());
+    accept_other_server(&store).await.unwrap();
+    assert_eq!((store.identity().await.unwrap(), store.standing().await.unwrap()), before);
+}
+
+/// What a handle knows of its store decides, whatever an operator says.
+#[tokio::test]
+async fn a_server_with_another_store_is_not_accepted() {
+    let (store, other) =
+        (MemoryStore::new("recovery").unwrap(), MemoryStore::new("recovery").unwrap());
+    let knows = store.handle("recovery").unwrap();
+    knows.accept_lead(Mark::new(7)).await.unwrap();
+    store.take_over(other.backup());
+    let found = store.identity().await.unwrap();
+    let refused = accept_other_server(&knows).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "other_store", "{refused}");
+    let doubt = Doubt { witness: "somebody".into(), seen: 0, found: 0 };
+    let refused = knows.doubt(&doubt, &Evidence::of_operator(found.id.clone())).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "other_store", "{refused}");
+    assert_eq!(store.identity().await.unwrap(), found);
+}
+
+/// The former server may have been recovered, and its journals may know more by now.
+#[tokio::test]
+async fn reports_from_before_a_server_took_over_do_not_count() {
+    let store = MemoryStore::new("recovery").unwrap();
+    let known = Known { ends: [("numbers".to_owned(), 500)].into(), ..Known::default() };
+    doubted(&store, 0).await;
+    store.report(&info("a"), Some(&known)).await.unwrap();
+    let replica = store.backup();
+    recovered(&store).await.unwrap();
+    store.take_over(replica);
+    assert_eq!(look(&store, &[], &[]).await.unwrap().unsaid(), None);
+    accept_other_server(&store).await.unwrap();
+    let found = look(&store, &[], &[]).await.unwrap();
+    assert!(found.unsaid().is_some());
+    assert_eq!(found.known(), Known::default());
+}
+
+/// Their reports may be as old, and only their own namespace's step can void them.
+#[tokio::test]
+async fn no_server_is_accepted_while_another_namespace_was_in_doubt_before() {
+    let store = MemoryStore::new("recovery").unwrap();
+    let other = store.handle("other").unwrap();
+    other.report(&info("a"), None).await.unwrap();
+    doubted(&store, 0).await;
+    recovered(&store).await.unwrap();
+    store.take_over(store.backup());
+    let before = store.standing().await.unwrap();
+    let refused = accept_other_server(&store).await.unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::Conflict { .. }), "{refused}");
+    assert_eq!(store.standing().await.unwrap(), before);
 }
 
 #[tokio::test]

@@ -191,18 +191,66 @@ impl RunVerb for Doubts<'_> {
         if !self.is_shown(rows).await? {
             return Ok(((), false));
         }
-        let witness = Visible(&self.doubt.witness).to_string();
-        let doubt = Doubt { witness, ..self.doubt.clone() };
-        let mut standing = standing(rows).await?;
-        standing.begin(&doubt);
-        rows.remove_note(KNOWN).await?;
-        rows.put_note(JOURNALS, text(&standing.journals)?).await?;
-        rows.put_note_everywhere(DOUBT, text(&doubt)?).await?;
-        // During the doubt, reports may raise the count past the lost state: with a new start, no
-        // earlier state matches.
-        let lost_from = self.by_handle.and_then(SeenByHandle::lost_from);
-        let history = put_start(rows, lost_from).await?;
-        rows.name(History { in_doubt: true, ..history }.to_string())?;
+        let history = put_doubt(rows, self.doubt, self.by_handle).await?;
+        rows.name(history.to_string())?;
+        Ok(((), true))
+    }
+}
+
+/// Writes a doubt with a new start, and voids all earlier reports. Returns the history that takes
+/// effect when the store gets its name.
+async fn put_doubt<R: Rows>(
+    rows: &mut R,
+    doubt: &Doubt,
+    by_handle: Option<&SeenByHandle>,
+) -> Answer<R, History> {
+    let witness = Visible(&doubt.witness).to_string();
+    let doubt = Doubt { witness, ..doubt.clone() };
+    let mut standing = Standing { doubt: None, ..standing(rows).await? };
+    standing.begin(&doubt);
+    rows.remove_note(KNOWN).await?;
+    rows.put_note(JOURNALS, text(&standing.journals)?).await?;
+    rows.put_note_everywhere(DOUBT, text(&doubt)?).await?;
+    // During the doubt, reports may raise the count past the lost state: with a new start, no
+    // earlier state matches.
+    let history = put_start(rows, by_handle.and_then(SeenByHandle::lost_from)).await?;
+    Ok(History { in_doubt: true, ..history })
+}
+
+/// Accepts the server that has the rows now in the place of the one that wrote them, and puts the
+/// store in doubt in the same step: only reports and a recovery get past it.
+pub(super) struct AcceptsServer<'a> {
+    pub(super) doubt: &'a Doubt,
+    pub(super) evidence: &'a Evidence,
+    pub(super) by_handle: Option<&'a SeenByHandle>,
+}
+
+#[async_trait]
+impl RunVerb for AcceptsServer<'_> {
+    type Answer = ();
+    const ACCESS: Access = Access::Forward;
+    const IN_DOUBT: bool = true;
+
+    fn verb(&self) -> Verb {
+        Verb::Doubt
+    }
+
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
+        if rows.identity().id != self.evidence.id || rows.check_server().is_ok() {
+            return Ok(((), false));
+        }
+        // The former server may have had a recovery that this one lacks, so the reports here may be
+        // older than what their journals know now. This step voids only its own namespace's.
+        if rows.is_elsewhere(DOUBT).await? {
+            return Err(Failure::from(Error::conflict(
+                "another namespace of this store was in doubt when its server changed; stop all \
+                 servers and move each namespace forward (snowmint worker fast-forward)",
+            )));
+        }
+        let writes = rows.identity().writes;
+        let doubt = Doubt { seen: writes, found: writes, ..self.doubt.clone() };
+        let history = put_doubt(rows, &doubt, self.by_handle).await?;
+        rows.accept(StoreIdentity { id: history.to_string(), writes }).await?;
         Ok(((), true))
     }
 }

@@ -119,8 +119,9 @@ pub trait Rows: Send + Sized {
     fn clock(&self) -> Option<UnixMillis>;
     /// Rejects rows on another server than the one that wrote them, such as a replica that took
     /// over: it may lack acknowledged writes. A step that writes checks this at its begin; a step
-    /// that reads checks it only where the rows lack something. Succeeds where the store has one
-    /// server, or servers that cannot be distinguished.
+    /// that reads checks it only where the rows lack something, and the step that accepts another
+    /// server checks whether there is one. Succeeds where the store has one server, or servers that
+    /// cannot be distinguished.
     fn check_server(&self) -> Result<()> {
         Ok(())
     }

@@ -8,7 +8,7 @@ use snowmint_core::UnixMillis;
 
 use super::avoid::Avoids;
 use super::forward::{AcceptLead, Forward, LooksAtGround, Walk};
-use super::history::{Doubts, Recalls, Reports, Stands};
+use super::history::{AcceptsServer, Doubts, Recalls, Reports, Stands};
 use super::members::{Announce, Join, Leave, Members, Renew};
 use super::ordered::{LetsGo, Takes};
 use super::reclaim::Reclaims;
@@ -150,7 +150,11 @@ impl<B: Backend> Store for StoreOver<B> {
 
     async fn doubt(&self, doubt: &Doubt, evidence: &Evidence) -> Result<()> {
         let by_handle = self.lineage.by_handle();
-        self.answer(Doubts { doubt, evidence, by_handle: by_handle.as_ref() }).await
+        let by_handle = by_handle.as_ref();
+        if evidence.other_server {
+            return self.answer(AcceptsServer { doubt, evidence, by_handle }).await;
+        }
+        self.answer(Doubts { doubt, evidence, by_handle }).await
     }
 
     async fn report(&self, journal: &JournalInfo, known: Option<&Known>) -> Result<()> {

@@ -116,9 +116,11 @@ pub(super) async fn recover(
     service: &Service,
     request: RecoverRequest,
 ) -> Result<RecoverResponse, Error> {
-    let RecoverRequest { dry_run, mark, far_ahead, segments, without, secondary } = request;
+    let RecoverRequest { dry_run, mark, far_ahead, segments, without, secondary, other_server } =
+        request;
     let segments = segments.into_iter().map(|(name, next)| (name, next.to_string())).collect();
-    let request = RecoveryRequest { dry_run, mark, far_ahead, segments, without, secondary };
+    let request =
+        RecoveryRequest { dry_run, mark, far_ahead, segments, without, secondary, other_server };
     recovered(service.recover(request).await?)
 }
 

@@ -211,7 +211,8 @@ pub(super) async fn recovery(door: Asked<Door>) -> Result<Response, Refusal> {
     Ok(answer::json(&door.service.recover(request).await?))
 }
 
-/// Moves a store in doubt past everything that its journals reported, so that minting continues.
+/// Moves a store in doubt past everything that its journals reported, so that minting continues. Or
+/// accepts the database server that has the store now, and puts the store in doubt.
 #[utoipa::path(
     post,
     path = "/v1/recovery",

@@ -21,7 +21,8 @@ impl Service {
     }
 
     /// Returns the reports on the store, and the target of a recovery; unless the request is a dry
-    /// run, moves it there, and ends the doubt.
+    /// run, moves it there, and ends the doubt. With `other_server` it accepts the server that has
+    /// the store now, puts the store in doubt, and moves nothing.
     ///
     /// # Errors
     /// Without the admin right over all sources; for an invalid request; `StoreWentBack` while
@@ -55,8 +56,11 @@ impl Service {
         &self,
         request: http::RecoveryRequest,
     ) -> Result<http::RecoveryBody, Error> {
-        let (dry_run, secondary) = (request.dry_run, request.secondary.clone());
+        let (dry_run, other_server) = (request.dry_run, request.other_server);
+        let secondary = request.secondary.clone();
         let request = understood(request)?;
+        let which =
+            || secondary.as_ref().map_or_else(String::new, |name| format!("{name} beside: "));
         // The recovery of the node's own store determines the secondary stores.
         let (node, configured) = match &secondary {
             None => (self.node.clone(), self.configured.load_full()),
@@ -70,8 +74,14 @@ impl Service {
             let forward = recovery.plan(&request)?;
             Ok((recovery, forward))
         };
+        if other_server {
+            node.accept_other_server().await?;
+        }
         let (mut recovery, mut forward) = look().await?;
-        if dry_run || recovery.doubt().is_none() {
+        if other_server && let Some(doubt) = recovery.doubt() {
+            self.moved(&format!("{}in doubt: {}", which(), doubt.witness));
+        }
+        if dry_run || other_server || recovery.doubt().is_none() {
             return Ok(recovery_body(&recovery, &forward, None));
         }
         if recovery.unsaid().is_none() {
@@ -84,8 +94,7 @@ impl Service {
         }
         let after = node.recover(&forward).await?;
         let mut body = recovery_body(&recovery, &forward, Some(&after));
-        let which = secondary.map_or_else(String::new, |name| format!("{name} beside: "));
-        self.moved(&format!("{which}recovered: {}", moved_to(&body)));
+        self.moved(&format!("{}recovered: {}", which(), moved_to(&body)));
         if recovery.lacks_sources() {
             let refused = self.define_lost(&recovery, &configured).await;
             body.undefined.extend(refused);
@@ -130,7 +139,12 @@ pub fn moved_to(body: &http::RecoveryBody) -> String {
 }
 
 fn understood(request: http::RecoveryRequest) -> Result<RecoveryRequest, Error> {
-    let http::RecoveryRequest { mark, far_ahead, segments, without, .. } = request;
+    let http::RecoveryRequest { dry_run, mark, far_ahead, segments, without, other_server, .. } =
+        request;
+    if dry_run && other_server {
+        let message = "other_server puts the store in doubt; leave out dry_run";
+        return Err(Error::bad_request(message));
+    }
     let time = |text: String| match text.parse() {
         Ok(Rfc3339(time)) => Ok(time),
         Err(error) => Err(Error::bad_request(format!("mark {text:?} is not a time: {error}"))),

@@ -43,7 +43,7 @@ pub(super) async fn doubted(beside: &MemoryStore) {
     let found = beside.identity().await.unwrap();
     let doubt = Doubt { witness: "a journal".into(), seen: found.writes + 9, found: found.writes };
     let seen = StoreIdentity { writes: doubt.seen, ..found.clone() };
-    let evidence = Evidence { id: found.id, seen, ends: BTreeMap::new() };
+    let evidence = Evidence { id: found.id, seen, ends: BTreeMap::new(), other_server: false };
     beside.doubt(&doubt, &evidence).await.unwrap();
     let known = Known { ends: [("numbers".to_owned(), 5_000)].into(), ..Known::default() };
     beside.report(&journal("a"), Some(&known)).await.unwrap();
@@ -130,6 +130,57 @@ async fn a_store_in_doubt_is_recovered_over_grpc_and_by_no_other_call() {
         ["reported", "left out"]
     );
     goes_on_from(&server, 5_000).await;
+}
+
+/// A replica has taken over from the server of a store that is not in doubt.
+async fn failed_over() -> (Server, MemoryStore) {
+    let (node, beside) = waiting_node(300, Parts::system()).await;
+    let server = server_of(node, settings()).await;
+    assert_eq!(server.get("/v1/ids/numbers").await.status, 200);
+    beside.report(&journal("b"), None).await.unwrap();
+    beside.take_over(beside.backup());
+    // Prefetched numbers are issued until the server notices.
+    while server.get("/v1/ids/numbers").await.status == 200 {}
+    rejects_with(&server, "other_store").await;
+    (server, beside)
+}
+
+/// Waits until a server that mints nothing gives this reason.
+async fn rejects_with(server: &Server, code: &str) {
+    soon(async { while server.get("/v1/ids/numbers").await.code() != code {} }).await;
+}
+
+#[tokio::test]
+async fn a_server_that_took_over_is_accepted_over_http() {
+    let (server, beside) = failed_over().await;
+    let refused = server.post("/v1/recovery", "{}").await.json();
+    assert!(refused["doubt"].is_null() && refused["done"] == false, "{refused}");
+    let both = server.post("/v1/recovery", r#"{"other_server": true, "dry_run": true}"#).await;
+    assert_eq!(both.status, 400);
+    assert_eq!(beside.standing().await.unwrap().doubt, None);
+
+    let accepted = soon(server.post("/v1/recovery", r#"{"other_server": true}"#)).await.json();
+    assert!(accepted["doubt"].as_str().unwrap().contains("an operator"), "{accepted}");
+    assert!(accepted["done"] == false && accepted["store"].is_null(), "{accepted}");
+    let early = server.post("/v1/recovery", "{}").await;
+    assert_eq!((early.status, early.code().as_str()), (503, "store_went_back"));
+    rejects_with(&server, "store_went_back").await;
+    let done = soon(server.post("/v1/recovery", r#"{"without": ["b"]}"#)).await.json();
+    assert_eq!(done["done"], true, "{done}");
+    soon(async { while server.get("/v1/ids/numbers").await.status != 200 {} }).await;
+}
+
+#[tokio::test]
+async fn a_server_that_took_over_is_accepted_over_grpc() {
+    let (server, beside) = failed_over().await;
+    let mut client = server.grpc().await;
+    let request = RecoverRequest { other_server: true, ..RecoverRequest::default() };
+    let accepted = soon(client.recover(request)).await.unwrap().into_inner();
+    assert!(accepted.doubt.is_some() && !accepted.done, "{accepted:?}");
+    assert!(beside.standing().await.unwrap().doubt.is_some());
+    rejects_with(&server, "store_went_back").await;
+    let request = RecoverRequest { without: vec!["b".into()], ..RecoverRequest::default() };
+    assert!(soon(client.recover(request)).await.unwrap().into_inner().done);
 }
 
 /// Returns how often the node has read the reports.

@@ -331,7 +331,7 @@ pub(super) fn check_server(label: &str, store: &StoreRecord, head: &Head) -> Res
     };
     let (found, expected) = (shown(&head.server), shown(&store.server));
     Err(Error::store_mismatch(format!(
-        "{label} is {found}, but its data belongs to {expected}; to use it, move it forward \
-         (snowmint worker fast-forward)"
+        "{label} is {found}, but its data belongs to {expected}; accept it (snowmint worker recover \
+         --other-server), or move it forward while no server runs (snowmint worker fast-forward)"
     )))
 }

@@ -88,7 +88,7 @@ pub(crate) struct Tx<S> {
     /// Server to store as the one with the newest marks.
     server: Option<String>,
     /// Error that a write would get because another server has the marks; only in a step that
-    /// reads.
+    /// reads, or that an operator takes.
     misplaced: Option<Error>,
 }
 
@@ -137,9 +137,10 @@ impl<S: Session> Tx<S> {
         let (mut server, mut misplaced) = (None, None);
         if let Some((failover, label)) = opening.server {
             let found = Server { kept: row.maybe_text()?, found: row.maybe_text()? };
-            if opening.access == Access::Read {
-                misplaced = found.check(Access::Write, failover, label).err();
-            } else {
+            if opening.access != Access::Write {
+                misplaced = found.clone().check(Access::Write, failover, label).err();
+            }
+            if opening.access != Access::Read {
                 server = found.check(opening.access, failover, label)?;
             }
         }

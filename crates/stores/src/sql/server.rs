@@ -2,7 +2,7 @@
 //! server, which may lack acknowledged writes.
 //!
 //! The store's row has it as `SYSTEM/HISTORY`. Both parts must match for any write, until an
-//! operator moves the store forward. If the URL declares failovers lossless
+//! operator accepts the server or moves the store forward. If the URL declares failovers lossless
 //! ([`Failover::Synchronous`]), an equal system is enough, and the new value is stored from then
 //! on. A server that does not report its identity is not compared.
 
@@ -76,8 +76,9 @@ impl Server {
                 Ok(Some(found))
             }
             Some(kept) => Err(Error::store_mismatch(format!(
-                "{label} is server {found}, but its data belongs to server {kept}; to use it, move \
-                 it forward (snowmint worker fast-forward)"
+                "{label} is server {found}, but its data belongs to server {kept}; accept it (snowmint \
+                 worker recover --other-server), or move it forward while no server runs (snowmint \
+                 worker fast-forward)"
             ))),
         }
     }

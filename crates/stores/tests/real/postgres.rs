@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use snowmint_coord::recovery::accept_other_server;
 use snowmint_coord::{FastForward, NewDefinition, Result, Store};
 use snowmint_testkit::contract;
 use snowmint_testkit::servers::{Postgres, Stranger};
@@ -88,6 +89,29 @@ async fn a_promoted_replica_is_another_server_until_somebody_moves_it_forward_or
     define(&open(&vouched).await, "vouched").await.unwrap();
     define(&store, "again").await.unwrap();
     assert_eq!(store.cautions(), Vec::<String>::new());
+}
+
+/// The doubt is that of each namespace: all have their tables on the promoted replica.
+#[tokio::test]
+async fn a_promoted_replica_is_in_doubt_once_an_operator_accepts_it() {
+    let mut server = Postgres::start(&[]);
+    let url = server.url();
+    for namespace in ["default", "other"] {
+        let store = snowmint_stores::open(&url, namespace).await.unwrap();
+        define(&store, "before").await.unwrap();
+        accept_other_server(&*store).await.unwrap();
+        assert_eq!(store.standing().await.unwrap().doubt, None, "the server is the same");
+    }
+    server.promote();
+    accept_other_server(&*open(&url).await).await.unwrap();
+    for namespace in ["default", "other"] {
+        let store = &snowmint_stores::open(&url, namespace).await.unwrap();
+        assert!(store.standing().await.unwrap().doubt.is_some(), "{namespace}");
+        let refused = define(store, "after").await.unwrap_err();
+        assert_eq!(refused.kind().code(), "store_went_back", "{namespace}: {refused:?}");
+        store.fast_forward(&FastForward::default()).await.unwrap();
+        define(store, "after").await.unwrap();
+    }
 }
 
 #[tokio::test]

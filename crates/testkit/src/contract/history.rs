@@ -96,7 +96,7 @@ fn doubt() -> Doubt {
 async fn evidence(store: &Arc<dyn Store>) -> Evidence {
     let found = reached(|| store.identity()).await.unwrap();
     let seen = StoreIdentity { writes: found.writes + 1_000_000, ..found.clone() };
-    Evidence { id: found.id, seen, ends: BTreeMap::new() }
+    Evidence { id: found.id, seen, ends: BTreeMap::new(), other_server: false }
 }
 
 async fn doubted(case: &Case) {
@@ -111,7 +111,7 @@ async fn a_store_that_has_all_that_was_seen_is_not_put_in_doubt(case: Case) {
     let fresh = case.another().await;
     let shows = |seen: &StoreIdentity, end| {
         let ends = [("orders".to_owned(), end)].into();
-        Evidence { id: seen.id.clone(), seen: seen.clone(), ends }
+        Evidence { id: seen.id.clone(), seen: seen.clone(), ends, other_server: false }
     };
     fresh.store.doubt(&doubt(), &shows(&seen, end)).await.unwrap();
     assert_eq!(fresh.store.standing().await.unwrap().doubt, None);
@@ -180,7 +180,8 @@ async fn every_verb_is_refused_once_the_store_has_another_identity(case: Case) {
 /// Checks that a handle states nothing about its present store from what it knows of a former one.
 pub(super) async fn nothing_is_said_of_another(store: &Arc<dyn Store>) {
     let seen = store.seen().expect("a handle that was used has seen its store");
-    let evidence = Evidence { id: seen.id.clone(), seen: seen.clone(), ends: BTreeMap::new() };
+    let (id, ends) = (seen.id.clone(), BTreeMap::new());
+    let evidence = Evidence { id, seen: seen.clone(), ends, other_server: false };
     let (doubt, known) = (doubt(), Known::default());
     let journal = JournalInfo { id: "ours".into(), ..JournalInfo::default() };
     for (verb, answer) in [
@@ -368,7 +369,7 @@ pub async fn every_verb_is_refused_by_an_older_state(
     let remembers = holder.store.seen();
     // The handle alone may know of the loss.
     let (id, ends) = (fresh.identity().await.unwrap().id, BTreeMap::new());
-    let evidence = Evidence { id, seen: seen.clone(), ends };
+    let evidence = Evidence { id, seen: seen.clone(), ends, other_server: false };
     holder.store.doubt(&doubt(), &evidence).await.unwrap();
     assert!(fresh.standing().await.unwrap().doubt.is_some(), "{lost:?}");
     // While the store is in doubt, an operator may read what is left, and do no more.

@@ -24,6 +24,10 @@ pub struct RecoveryRequest {
     /// The secondary store to recover, by its name in sources; absent: the primary store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secondary: Option<String>,
+    /// Accepts the database server that has the store now (a promoted replica, a restarted Redis),
+    /// puts the store in doubt so that its journals report, and moves nothing. Only after the
+    /// former database server takes no more writes, and not together with `dry_run`.
+    pub other_server: bool,
 }
 
 /// The known state of a store, and the state to which recovery moves it.

@@ -7,7 +7,7 @@ use clap::Args;
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::error::chain;
 use snowmint_coord::journal::{self, DataDir, Record};
-use snowmint_coord::recovery::{Configured, Recovery, RecoveryRequest};
+use snowmint_coord::recovery::{Configured, Recovery, RecoveryRequest, accept_other_server};
 use snowmint_coord::{
     END_MS, ErrorKind, FastForward as Forward, Mark, NodeSettings, Store, StoreIdentity,
 };
@@ -98,7 +98,8 @@ impl FastForward {
         }
         let lock = data_dir.is_dir().then(|| DataDir::lock(data_dir)).transpose()?;
         let own = how.own_journal(lock.as_ref())?;
-        let step = Step { command: "worker fast-forward", new_identity: self.new_identity, lock };
+        let (command, new_identity) = ("worker fast-forward", self.new_identity);
+        let step = Step { command, other_server: false, new_identity, lock };
         how.move_forward(&config, Some(own), &step)
     }
 }
@@ -106,6 +107,8 @@ impl FastForward {
 /// Variant of a store's move.
 pub(super) struct Step {
     pub(super) command: &'static str,
+    /// Whether the server that has the store now is accepted, and nothing is moved.
+    pub(super) other_server: bool,
     pub(super) new_identity: bool,
     /// Data directory with the journal to set aside.
     pub(super) lock: Option<DataDir>,
@@ -134,6 +137,7 @@ impl How {
             segments: segments.collect(),
             without,
             secondary: None,
+            other_server: false,
         })
     }
 
@@ -152,6 +156,9 @@ impl How {
         let builtin = config.sources.builtin;
         let settings = NodeSettings { builtin, ..node::pacing(config) };
         let configured = Configured { sources: &sources, settings: &settings };
+        if step.other_server {
+            runtime.block_on(accepted(config))?;
+        }
         let look = look(config, read, &request, configured);
         let recovery = runtime.block_on(look)?;
         if runs && recovery.doubt().is_none() {
@@ -164,6 +171,10 @@ impl How {
         let mut shown = Recovered::new(self.json);
         let body = recovery_body(&recovery, &forward, None);
         shown.plan(&body)?;
+        if let (true, Some(doubt)) = (step.other_server, &body.doubt) {
+            audit::leave(&config.server.data_dir, step.command, "another server", doubt);
+            return shown.accepted(&body);
+        }
         if self.dry_run {
             return shown.looked(&body);
         }
@@ -196,6 +207,14 @@ impl How {
             Err(_) => Ok(Record::default()),
         }
     }
+}
+
+/// Accepts the server that has the store now.
+async fn accepted(config: &Config) -> Outcome {
+    let Some(store) = store::existing(config).await? else { return Ok(()) };
+    accept_other_server(&*store).await?;
+    store.close().await?;
+    Ok(())
 }
 
 /// Reads the state and creates nothing.

@@ -18,11 +18,15 @@ use crate::store;
 /// store, gives it a new history, and the servers continue by themselves. Start a missing server,
 /// or give its journal. With --server, any server of the store does this for a caller that may
 /// administer all sources: the store need not be reachable from here.
+///
+/// After a failover, or a restart of a Redis with persistence=any, no server mints, and the store
+/// is not in doubt: run the command once with --other-server, and then without it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   snowmint worker recover --dry-run
   snowmint worker recover --config /etc/snowmint.toml
   snowmint worker recover --server https://ids.example:7700 --dry-run
+  snowmint worker recover --server https://ids.example:7700 --other-server
   snowmint worker recover --without 5f0c3a1b9d2e4f60718293a4b5c6d7e8 --segment invoices=500000")]
 pub(crate) struct Recover {
     #[command(flatten)]
@@ -34,6 +38,10 @@ pub(crate) struct Recover {
     /// Recover this store of [stores] instead of the server's primary store.
     #[arg(long, value_name = "NAME", requires = "server")]
     secondary: Option<String>,
+    /// Accept the database server that has the store now (a promoted replica, a restarted Redis),
+    /// put the store in doubt, and move nothing. Only after the former one takes no more writes.
+    #[arg(long, conflicts_with_all = ["dry_run", "mark", "segment", "journal", "without"])]
+    other_server: bool,
 }
 
 impl Recover {
@@ -50,12 +58,16 @@ impl Recover {
             store::check_file(&config)?;
         }
         // The servers run, and use their data directories.
-        let step = Step { command: "worker recover", new_identity: false, lock: None };
+        let command =
+            if self.other_server { "worker recover --other-server" } else { "worker recover" };
+        let step =
+            Step { command, other_server: self.other_server, new_identity: false, lock: None };
         self.how.move_forward(&config, None, &step)
     }
 
     fn through(&self, server: &Client) -> Outcome {
-        let request = RecoveryRequest { secondary: self.secondary.clone(), ..self.how.asked()? };
+        let (secondary, other_server) = (self.secondary.clone(), self.other_server);
+        let request = RecoveryRequest { secondary, other_server, ..self.how.asked()? };
         let body: RecoveryBody = server.post("/v1/recovery", &request)?;
         if body.doubt.is_none() {
             complain(NOTHING_TO_RECOVER);
@@ -63,6 +75,9 @@ impl Recover {
         }
         let mut shown = Recovered::new(self.how.json);
         shown.plan(&body)?;
+        if other_server {
+            return shown.accepted(&body);
+        }
         if request.dry_run {
             return shown.looked(&body);
         }

@@ -58,6 +58,15 @@ impl Recovered {
         body.unsaid.as_ref().map_or(Ok(()), |unsaid| Err(Failure::refused(unsaid)))
     }
 
+    /// Ends the acceptance of another server, which is followed by reports.
+    pub(super) fn accepted(&mut self, body: &RecoveryBody) -> Outcome {
+        complain(
+            "the server is accepted, and the store is in doubt: its servers report, and nothing was moved; \
+             run the command again without --other-server",
+        );
+        self.told(body, None)
+    }
+
     /// Prints the store after the move.
     pub(super) fn stored(&mut self, body: &RecoveryBody) -> Outcome {
         if let (false, Some(store)) = (self.json, &body.store) {

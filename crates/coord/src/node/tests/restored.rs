@@ -113,6 +113,37 @@ async fn ids_of_a_stripe_that_was_lost_do_not_come_again() {
     }
 }
 
+/// The replica that took over has all numbers that were handed out, or lacks some. The node reports
+/// only once an operator has accepted its server.
+#[tokio::test]
+async fn a_node_whose_store_failed_over_goes_on_once_its_server_was_accepted() {
+    for loses in [false, true] {
+        let (world, dir) = (World::new(), Scratch::new());
+        let node = open(&world, Some(&dir)).await;
+        node.define("bills", &spec(FIXED)).await.unwrap();
+        let mut replica = world.store.backup();
+        let mut seen: HashSet<_> = drawn(&world, &node, 250).await.into_iter().collect();
+        if !loses {
+            replica = world.store.backup();
+        }
+        world.store.take_over(replica);
+        in_time(&world, async {
+            while node.incarnation().is_some() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        world.pass(10_000).await;
+        assert_eq!(world.handle().standing().await.unwrap().doubt, None);
+        in_time(&world, node.accept_other_server()).await.unwrap();
+        recover(&world, &node).await;
+        for number in drawn(&world, &node, 250).await {
+            assert!(seen.insert(number), "{number} came twice");
+        }
+        in_time(&world, node.close()).await.unwrap();
+    }
+}
+
 /// Journals of earlier versions have no IDs, and old journals can be read.
 #[tokio::test]
 async fn a_journal_says_what_ids_numbers_have_become_where_they_are_others() {
