@@ -34,8 +34,7 @@ const LONG: u64 = 10_000;
 const AT_THE_STORE: usize = 8;
 
 /// A memory store with calls that wait until the test releases them: lists, long reservations,
-/// confirmations of counters, restripes and deletions. A move
-/// finds it in doubt.
+/// confirmations of counters, restripes and deletions. A move finds it in doubt.
 #[derive(Debug)]
 struct Held {
     store: MemoryStore,
