@@ -20,7 +20,8 @@
 //! recovery begin a new timeline; tables moved to another server by a dump meet another identifier.
 //! Replicas lag, so any of these may lack acknowledged writes, and the server itself cannot detect
 //! the loss. Then nothing is granted until `snowmint worker fast-forward` has moved the store
-//! forward; open windows are minted to their end.
+//! forward; open windows are minted to their end. A standby in recovery is rejected by that name,
+//! whether or not it lags.
 //!
 //! If every failover goes to a synchronous replica, which lacks nothing, set
 //! `?failover=synchronous` in the URL: a new timeline is then accepted. A point-in-time recovery is
@@ -76,12 +77,14 @@ pub const CAPABILITIES: Capabilities = Capabilities {
 /// Expression for the server's clock in Unix milliseconds.
 const NOW_MS: &str = "CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)";
 
-/// Expression for the system and its timeline, the prefix of a log file's name; NULL on a replica.
-/// The timeline in `pg_control_checkpoint` is older right after a promotion.
-const SERVER: &str = "CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL ELSE
-    (SELECT system_identifier FROM pg_catalog.pg_control_system()) || '/'
-    || CAST(CAST('x' || left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8) AS bit(32))
-       AS bigint) END";
+/// Expression for the system and its timeline, the prefix of a log file's name, or [`STANDBY`] on a
+/// server in recovery. The timeline in `pg_control_checkpoint` is older right after a promotion.
+///
+/// [`STANDBY`]: crate::sql::server::STANDBY
+const SERVER: &str = "(SELECT system_identifier FROM pg_catalog.pg_control_system()) || '/'
+    || CASE WHEN pg_catalog.pg_is_in_recovery() THEN 'standby' ELSE CAST(CAST(CAST('x'
+       || left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8) AS bit(32))
+       AS bigint) AS text) END";
 
 /// Errors of a server that does not report its identity: a revoked permission, or a function that a
 /// hosted service lacks. Other errors mean something else.
@@ -214,10 +217,15 @@ impl Backend for Postgres {
 
     fn explain(&self, error: sqlx::Error) -> Error {
         let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
-        if code == UNDEFINED_TABLE {
-            return tables_lost(&self.label).with_source(error);
-        }
-        explain(&self.label, error, Class::of_store)
+        let explained = match &*code {
+            UNDEFINED_TABLE => tables_lost(&self.label),
+            READ_ONLY => Error::store_read_only(format!(
+                "{} is read-only, as a standby is; name the primary in the URL",
+                self.label
+            )),
+            _ => return explain(&self.label, error, Class::of_store),
+        };
+        explained.with_source(error)
     }
 
     async fn close(&self) -> Result<()> {
@@ -238,6 +246,8 @@ fn unreplicated(label: &str) -> String {
 
 /// SQLSTATE of a missing table.
 const UNDEFINED_TABLE: &str = "42P01";
+/// SQLSTATE of a write where only reads are allowed.
+const READ_ONLY: &str = "25006";
 /// SQLSTATE of a text that the server cannot store: it has a zero byte.
 const BAD_CHARACTER: &str = "22021";
 
@@ -263,8 +273,7 @@ pub(crate) fn explain(label: &str, error: sqlx::Error, sentence: Sentence) -> Er
 fn class(code: &str) -> Class {
     match code {
         "53100" => Class::StorageFull,
-        // Read-only.
-        "25006" => Class::ReadOnly,
+        READ_ONLY => Class::ReadOnly,
         "42501" => Class::PermissionDenied,
         "XX001" | "XX002" => Class::Corrupt,
         "3D000" => Class::NoDatabase,
@@ -290,6 +299,11 @@ mod tests {
     #[test]
     fn the_docs_show_the_capabilities() {
         assert!(CAPABILITIES.shown_in(include_str!("mod.rs")));
+    }
+
+    #[test]
+    fn a_server_in_recovery_has_the_name_of_a_standby() {
+        assert!(SERVER.contains(&format!("'{}'", crate::sql::server::STANDBY)));
     }
 
     #[tokio::test]

@@ -4,7 +4,8 @@
 //! The store's row has it as `SYSTEM/HISTORY`. Both parts must match for any write, until an
 //! operator accepts the server or moves the store forward. If the URL declares failovers lossless
 //! ([`Failover::Synchronous`]), an equal system is enough, and the new value is stored from then
-//! on. A server that does not report its identity is not compared.
+//! on. A server that does not report its identity is not compared. A standby, which repeats the
+//! writes of its primary, is rejected in every case.
 
 use snowmint_coord::verbs::Access;
 use snowmint_coord::{Error, Result};
@@ -19,6 +20,9 @@ pub(crate) enum Failover {
     /// A promoted replica has all acknowledged writes.
     Synchronous,
 }
+
+/// History of a server that repeats the writes of another.
+pub(crate) const STANDBY: &str = "standby";
 
 /// Name of the URL parameter.
 const PARAMETER: &str = "failover";
@@ -68,6 +72,12 @@ impl Server {
         label: &str,
     ) -> Result<Option<String>> {
         let Some(found) = self.found else { return Ok(None) };
+        if history(&found) == STANDBY {
+            return Err(Error::store_mismatch(format!(
+                "{label} is server {found}, which may lack acknowledged writes; name the primary \
+                 in the URL"
+            )));
+        }
         match self.kept {
             None => Ok(Some(found)),
             Some(kept) if kept == found => Ok(None),
@@ -95,6 +105,10 @@ pub(crate) fn mute(label: &str, why: &str) -> String {
 
 fn system(server: &str) -> &str {
     server.split('/').next().unwrap_or_default()
+}
+
+fn history(server: &str) -> &str {
+    server.split('/').nth(1).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -126,6 +140,11 @@ mod tests {
             (Some("7/1"), Some("8/1"), Write, Lossy, Err("other_store")),
             (Some("7/1"), Some("8/1"), Write, Synchronous, Err("other_store")),
             (Some("7/1"), Some("8/1"), Forward, Synchronous, keep("8/1")),
+            // A standby is never the one with the newest marks.
+            (Some("7/1"), Some("7/standby"), Write, Lossy, Err("other_store")),
+            (Some("7/1"), Some("7/standby"), Write, Synchronous, Err("other_store")),
+            (Some("7/1"), Some("7/standby"), Forward, Lossy, Err("other_store")),
+            (None, Some("7/standby"), Write, Lossy, Err("other_store")),
         ] {
             let checked = server(kept, found).check(access, failover, "the store");
             let checked = checked.map_err(|error| error.kind().code());

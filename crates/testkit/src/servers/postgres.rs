@@ -57,8 +57,7 @@ impl Postgres {
     }
 
     fn start_in(folder: Folder, settings: &[&str], clock: Option<FakeClock>) -> Self {
-        let user = user();
-        done(as_user(user, "initdb").arg("-D").arg(folder.join("data")).args([
+        done(as_user(user(), "initdb").arg("-D").arg(folder.join("data")).args([
             "-U",
             "postgres",
             "-A",
@@ -67,6 +66,12 @@ impl Postgres {
             "UTF8",
             "--no-locale",
         ]));
+        Self::start_on(folder, settings, clock)
+    }
+
+    /// Starts a server on the data in a folder.
+    fn start_on(folder: Folder, settings: &[&str], clock: Option<FakeClock>) -> Self {
+        let user = user();
         let settings: Vec<_> = settings.iter().map(|setting| (*setting).to_owned()).collect();
         let command = move |folder: &Folder, port: u16| {
             let mut command = match &clock {
@@ -92,6 +97,22 @@ impl Postgres {
             answers,
         };
         Self(Server::new(recipe, folder))
+    }
+
+    /// Starts a standby with a copy of its present data. The standby stays in recovery, and gets no
+    /// later write.
+    ///
+    /// # Panics
+    /// When the data cannot be copied, or the standby does not start.
+    #[must_use]
+    pub fn standby(&self) -> Self {
+        let folder = Folder::new(user());
+        let data = folder.join("data");
+        let mut copies = as_user(user(), "pg_basebackup");
+        copies.args(["-U", "postgres", "-h", "127.0.0.1", "-p", &self.0.port().to_string()]);
+        done(copies.args(["-X", "stream", "-c", "fast", "-D"]).arg(&data));
+        std::fs::write(data.join("standby.signal"), "").unwrap();
+        Self::start_on(folder, &[], None)
     }
 
     /// Stops it, starts it as a replica, and promotes it, as a failover does.
