@@ -8,6 +8,8 @@ use crate::sql::network;
 
 /// Error number for a missing table.
 pub(super) const NO_SUCH_TABLE: u16 = 1146;
+/// Error number for a missing column.
+pub(super) const NO_SUCH_COLUMN: u16 = 1054;
 /// MySQL's error number for a connection without TLS to a server that requires it.
 const NO_TLS: u16 = 3159;
 /// MySQL's error number in a session that it ended because its client was silent for too long. It

@@ -55,7 +55,7 @@ use sqlx::Executor as _;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPool, MySqlPoolOptions};
 
 use crate::failure::Class;
-use crate::sql::making::tables_lost;
+use crate::sql::making::{tables_lost, tables_outdated};
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_KEPT_MS};
 use crate::sql::own::Own;
 use crate::sql::parameters;
@@ -64,7 +64,7 @@ use crate::sql::{Opening, Session as _, Tx};
 use crate::{Settings, label};
 use extend::Message;
 pub(crate) use failure::explain;
-use failure::{NO_SUCH_TABLE, is_lost, number};
+use failure::{NO_SUCH_COLUMN, NO_SUCH_TABLE, is_lost, number};
 pub(crate) use session::MySqlSession;
 
 /// Capabilities of MySQL.
@@ -229,10 +229,12 @@ impl Backend for MySql {
     }
 
     fn explain(&self, error: sqlx::Error) -> Error {
-        if number(&error) == Some(NO_SUCH_TABLE) {
-            return tables_lost(&self.label).with_source(error);
-        }
-        explain(&self.label, error, Class::of_store)
+        let explained = match number(&error) {
+            Some(NO_SUCH_TABLE) => tables_lost(&self.label),
+            Some(NO_SUCH_COLUMN) => tables_outdated(&self.label),
+            _ => return explain(&self.label, error, Class::of_store),
+        };
+        explained.with_source(error)
     }
 
     async fn close(&self) -> Result<()> {

@@ -57,7 +57,7 @@ use snowmint_coord::{Capabilities, ClockOf, Error, Extend, PresenceBy, Result, S
 use snowmint_core::UnixMillis;
 
 use crate::failure::{Class, Sentence};
-use crate::sql::making::tables_lost;
+use crate::sql::making::{tables_lost, tables_outdated};
 use crate::sql::own::Own;
 use crate::sql::server::{Failover, mute};
 use crate::sql::{Opening, Session as _, Tx, network};
@@ -219,10 +219,12 @@ impl Backend for Postgres {
         let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
         let explained = match &*code {
             UNDEFINED_TABLE => tables_lost(&self.label),
+            UNDEFINED_COLUMN => tables_outdated(&self.label),
             READ_ONLY => Error::store_read_only(format!(
                 "{} is read-only, as a standby is; name the primary in the URL",
                 self.label
             )),
+            INTERNAL if is_of_dropped(&error) => Class::Unavailable.of_store(&self.label),
             _ => return explain(&self.label, error, Class::of_store),
         };
         explained.with_source(error)
@@ -246,10 +248,26 @@ fn unreplicated(label: &str) -> String {
 
 /// SQLSTATE of a missing table.
 const UNDEFINED_TABLE: &str = "42P01";
+/// SQLSTATE of a missing column.
+const UNDEFINED_COLUMN: &str = "42703";
 /// SQLSTATE of a write where only reads are allowed.
 const READ_ONLY: &str = "25006";
+/// SQLSTATE of an error inside the server.
+const INTERNAL: &str = "XX000";
 /// SQLSTATE of a text that the server cannot store: it has a zero byte.
 const BAD_CHARACTER: &str = "22021";
+
+/// Returns whether an error inside the server says that a table was dropped while a statement began
+/// to use it, as during the load of a dump. The server does not translate these messages.
+fn is_of_dropped(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|error| says_dropped(error.message()))
+}
+
+fn says_dropped(message: &str) -> bool {
+    ["could not open relation with OID", "cache lookup failed for relation"]
+        .iter()
+        .any(|words| message.starts_with(words))
+}
 
 /// Maps PostgreSQL's error to an error of the domain.
 pub(crate) fn explain(label: &str, error: sqlx::Error, sentence: Sentence) -> Error {
@@ -304,6 +322,18 @@ mod tests {
     #[test]
     fn a_server_in_recovery_has_the_name_of_a_standby() {
         assert!(SERVER.contains(&format!("'{}'", crate::sql::server::STANDBY)));
+    }
+
+    #[test]
+    fn only_a_table_that_was_dropped_meanwhile_is_no_internal_error() {
+        for (message, is_dropped) in [
+            ("could not open relation with OID 16403", true),
+            ("cache lookup failed for relation 16403", true),
+            ("cache lookup failed for type 16403", false),
+            ("unexpected data beyond EOF in block 3 of relation base/5/16403", false),
+        ] {
+            assert_eq!(says_dropped(message), is_dropped, "{message}");
+        }
     }
 
     #[tokio::test]

@@ -76,6 +76,24 @@ pub(crate) fn tables_lost(label: &str) -> Error {
     ))
 }
 
+/// Returns the error for a database without the store's row, as during the load of a dump, which
+/// fills one table after the other.
+pub(crate) fn row_lost() -> Error {
+    Error::store_mismatch(
+        "the store's row is missing from the database; restore it, or move the new store forward \
+         (snowmint worker fast-forward)",
+    )
+}
+
+/// Returns the error for tables that lack a column while the store is in use: a dump of an older
+/// version was restored.
+pub(crate) fn tables_outdated(label: &str) -> Error {
+    Error::unsupported(format!(
+        "{label} has tables of an older version, as from a restored dump; start a server to \
+         upgrade them"
+    ))
+}
+
 /// Runs the missing steps. The caller excludes other processes meanwhile.
 pub(crate) async fn bring_to_newest<S: Session>(
     session: &mut S,

@@ -124,13 +124,7 @@ impl<S: Session> Tx<S> {
     pub(crate) async fn begin(mut session: S, namespace: &str, opening: Opening<'_>) -> Done<Self> {
         let rows = session.fetch(opening.query.to_owned(), Vec::new()).await;
         let mut rows = rows.map_err(Failure::Backend)?;
-        // Occurs during the load of a dump, which fills one table after the other.
-        let row = rows.pop().ok_or_else(|| {
-            Error::store_mismatch(
-                "the store's row is missing from the database; restore it, or move the new store \
-                 forward (snowmint worker fast-forward)",
-            )
-        })?;
+        let row = rows.pop().ok_or_else(making::row_lost)?;
         let mut row = Values::of(row);
         let identity = StoreIdentity { id: row.text()?, writes: row.number()? };
         let clock = if opening.clock { Some(UnixMillis::new(row.number()?)) } else { None };

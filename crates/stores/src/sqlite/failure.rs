@@ -6,6 +6,7 @@ use snowmint_coord::{Error, Retry};
 
 use super::file::BUSY_TIMEOUT_MS;
 use crate::failure::Class;
+use crate::sql::making::{tables_lost, tables_outdated};
 
 /// Time after which a caller that found the file busy may try again, in milliseconds.
 const BUSY_RETRY_MS: u64 = 20;
@@ -28,9 +29,37 @@ pub(super) fn explain(path: &Path, error: sqlx::Error) -> Error {
         ))
         .with_retry(Retry::AfterMs(BUSY_RETRY_MS))
     } else {
-        class(&error).of_store(&format!("{path:?}"))
+        let label = format!("{path:?}");
+        match missing(&error) {
+            Some(Missing::Table) => tables_lost(&label),
+            Some(Missing::Column) => tables_outdated(&label),
+            None => class(&error).of_store(&label),
+        }
     };
     explained.with_source(error)
+}
+
+/// Part of the tables that a statement did not find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missing {
+    Table,
+    Column,
+}
+
+/// Returns the missing part of the tables. SQLite has only the general code 1 for it.
+fn missing(error: &sqlx::Error) -> Option<Missing> {
+    if primary_code(error) != Some(1) {
+        return None;
+    }
+    let said = error.as_database_error()?.message();
+    let says = |words: &str| said.contains(words);
+    if says("no such table") {
+        Some(Missing::Table)
+    } else if says("no such column") || says("has no column named") {
+        Some(Missing::Column)
+    } else {
+        None
+    }
 }
 
 fn class(error: &sqlx::Error) -> Class {
@@ -44,8 +73,8 @@ fn class(error: &sqlx::Error) -> Class {
             sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::RowNotFound,
             _,
         ) => Class::Corrupt,
-        // NOMEM, INTERRUPT, IOERR, PROTOCOL; and a lost connection.
-        (_, Some(7 | 9 | 10 | 15))
+        // NOMEM, INTERRUPT, IOERR, PROTOCOL, SCHEMA; and a lost connection.
+        (_, Some(7 | 9 | 10 | 15 | 17))
         | (sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed | sqlx::Error::PoolClosed, _) => {
             Class::Unavailable
         }

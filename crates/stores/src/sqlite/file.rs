@@ -20,6 +20,7 @@ use super::failure::{explain, is_busy};
 use super::schema;
 use super::session::{Answer, SqliteSession, went_back};
 use crate::failure::Class;
+use crate::sql::making::row_lost;
 use crate::sql::{Opening, Tx, Value, extending};
 
 /// Longest wait of one statement for the writers of other processes, in milliseconds.
@@ -289,9 +290,10 @@ impl Live {
             // One transaction, or a change between the two reads would look like a difference.
             sqlx::query("BEGIN").execute(&mut connection).await.map_err(Failure::Backend)?;
             let stored = sqlx::query("SELECT row_changes FROM snowmint_store")
-                .fetch_one(&mut connection)
+                .fetch_optional(&mut connection)
                 .await
                 .map_err(Failure::Backend)?;
+            let stored = stored.ok_or_else(row_lost)?;
             let stored: i64 = stored.try_get(0).map_err(Failure::Backend)?;
             let counted = schema::counted_changes(&mut connection).await?;
             sqlx::query("ROLLBACK").execute(&mut connection).await.map_err(Failure::Backend)?;

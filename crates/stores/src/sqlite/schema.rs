@@ -5,7 +5,7 @@ use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 
 use super::session::SqliteSession;
-use crate::sql::making::{Steps, missing, newest, not_brought};
+use crate::sql::making::{Steps, missing, newest, not_brought, row_lost};
 use crate::sql::{Session as _, counted_changes as query};
 
 /// Statements that each version of the tables adds to the one before. Never change a released
@@ -173,10 +173,11 @@ async fn version(connection: &mut SqliteConnection) -> Result<u64, Failure<sqlx:
     if tables == 0 {
         return Ok(0);
     }
-    let version: i64 = sqlx::query_scalar("SELECT version FROM snowmint_schema")
-        .fetch_one(&mut *connection)
+    let version = sqlx::query_scalar("SELECT version FROM snowmint_schema")
+        .fetch_optional(&mut *connection)
         .await
         .map_err(Failure::Backend)?;
+    let version: i64 = version.ok_or_else(row_lost)?;
     // Only a manual change makes it negative.
     Ok(u64::try_from(version).unwrap_or(u64::MAX))
 }

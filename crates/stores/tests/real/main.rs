@@ -29,7 +29,7 @@ mod etcd;
 mod foreign;
 #[cfg(all(feature = "real-servers", feature = "mysql"))]
 mod mysql;
-#[cfg(feature = "real-servers")]
+#[cfg(any(feature = "real-servers", feature = "sqlite"))]
 mod opening;
 #[cfg(all(feature = "real-servers", feature = "postgres"))]
 mod pgbouncer;

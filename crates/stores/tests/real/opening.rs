@@ -112,6 +112,34 @@ pub(crate) async fn is_another_when_emptied(url: &str, empty: impl AsyncFnOnce()
     started.define(&new("others")).await.unwrap();
 }
 
+/// Checks tables that `make_older` brings to version 2 under a handle, like the load of a dump that
+/// an older version left: the handle says so until a new one has upgraded the tables.
+pub(crate) async fn says_that_tables_are_older(url: &str, make_older: impl AsyncFnOnce()) {
+    let running = snowmint_stores::open(url, "default").await.unwrap();
+    make_older().await;
+    let now = UnixMillis::new(1_780_000_000_000);
+    let presence = Presence { sample: now, renewals: 0, ttl_ms: 60_000 };
+    let name = String::new;
+    let incarnation = Incarnation::new(7);
+    let member = Member { incarnation, owner: name(), host: name(), process: 1, address: name() };
+    for refused in [
+        running.join(&member, presence, now).await.unwrap_err(),
+        running.members(now).await.unwrap_err(),
+    ] {
+        assert_eq!(refused.kind().code(), "unsupported", "{refused:?}");
+        for part in ["tables of an older version", "start a server"] {
+            assert!(refused.to_string().contains(part), "{part}: {refused}");
+        }
+    }
+    snowmint_stores::open(url, "default").await.unwrap();
+    at_last(|| running.join(&member, presence, now)).await;
+    assert_eq!(running.members(now).await.unwrap().len(), 1);
+}
+
+/// Statements that bring the tables to version 2.
+pub(crate) const TO_VERSION_2: [&str; 2] =
+    ["ALTER TABLE snowmint_member DROP COLUMN status", "UPDATE snowmint_schema SET version = 2"];
+
 /// Checks that a process stops at its next renewal after `empty` removes everything from its store,
 /// instead of at the next extension of its window, which is minutes away here.
 pub(crate) async fn ends_minting_when_emptied(url: &str, empty: impl AsyncFnOnce()) {

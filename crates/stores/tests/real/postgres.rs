@@ -37,6 +37,13 @@ async fn tables_that_were_dropped_are_another_store() {
 }
 
 #[tokio::test]
+async fn tables_of_an_older_version_are_named() {
+    let server = Postgres::start(&[]);
+    let make_older = async || opening::TO_VERSION_2.iter().for_each(|change| server.run(change));
+    opening::says_that_tables_are_older(&server.url(), make_older).await;
+}
+
+#[tokio::test]
 async fn connections_that_the_server_ended_are_made_anew() {
     connections::are_made_anew(Postgres::start(&[]).into()).await;
 }

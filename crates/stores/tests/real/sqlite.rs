@@ -20,6 +20,10 @@ use snowmint_testkit::contract::{
     self, Factory, Lost, every_verb_is_refused_by_an_older_state,
     every_verb_is_refused_by_another_store,
 };
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
+
+use crate::opening;
 
 /// Environment variable with the file that a child process works on.
 const CHILD_FILE: &str = "SNOWMINT_TEST_CHILD_FILE";
@@ -39,6 +43,16 @@ impl Folder {
 
     fn url(&self) -> String {
         format!("sqlite:{}", self.0.join("ids.db").display())
+    }
+
+    /// Runs statements in the file, as another process does.
+    async fn run(&self, statements: impl IntoIterator<Item = &'static str>) {
+        let options = SqliteConnectOptions::new().filename(self.0.join("ids.db"));
+        let mut connection = options.connect().await.unwrap();
+        for statement in statements {
+            sqlx::query(statement).execute(&mut connection).await.unwrap();
+        }
+        connection.close().await.unwrap();
     }
 }
 
@@ -102,6 +116,64 @@ async fn a_store_that_is_only_looked_at_is_not_made() {
     assert_eq!(std::fs::metadata(&file).unwrap().len(), 0);
     let made = open(&folder.url(), "default").await;
     assert_eq!(looked().await.unwrap().identity().await.unwrap(), made.identity().await.unwrap());
+}
+
+/// Statements that drop all tables.
+const TABLES: [&str; 8] = [
+    "DROP TABLE snowmint_schema",
+    "DROP TABLE snowmint_store",
+    "DROP TABLE snowmint_namespace",
+    "DROP TABLE snowmint_member",
+    "DROP TABLE snowmint_pool",
+    "DROP TABLE snowmint_slot",
+    "DROP TABLE snowmint_source",
+    "DROP TABLE snowmint_note",
+];
+
+#[tokio::test]
+async fn tables_that_were_dropped_are_another_store() {
+    let folder = Folder::new();
+    let drop = async || folder.run(TABLES).await;
+    opening::is_another_when_emptied(&folder.url(), drop).await;
+}
+
+#[tokio::test]
+async fn tables_of_an_older_version_are_named() {
+    let folder = Folder::new();
+    let make_older = async || folder.run(opening::TO_VERSION_2).await;
+    opening::says_that_tables_are_older(&folder.url(), make_older).await;
+}
+
+/// A dump may be loaded statement by statement, into a new file under running handles or into the
+/// old one. What is missing meanwhile makes it another store, neither a damaged one nor a bug.
+#[tokio::test]
+async fn a_file_in_the_middle_of_the_load_of_a_dump_is_another_store() {
+    let (folder, other) = (Folder::new(), Folder::new());
+    let store = open(&folder.url(), "default").await;
+    store.define(&numbers()).await.unwrap();
+    let refused = async || {
+        for _ in 0..2 {
+            for refused in [
+                store.list().await.unwrap_err(),
+                store.define(&numbers()).await.unwrap_err(),
+                store.identity().await.unwrap_err(),
+            ] {
+                assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
+            }
+        }
+    };
+    // One of the tables is missing, then the store's row.
+    folder.run([TABLES[2]]).await;
+    refused().await;
+    folder.run(["DELETE FROM snowmint_store"]).await;
+    refused().await;
+    // A new file without tables.
+    for name in ["ids.db", "ids.db-wal", "ids.db-shm"] {
+        let _ = std::fs::remove_file(folder.0.join(name));
+    }
+    std::fs::write(other.0.join("ids.db"), "").unwrap();
+    std::fs::rename(other.0.join("ids.db"), folder.0.join("ids.db")).unwrap();
+    refused().await;
 }
 
 fn start_child(test: &str, url: &str, now_ms: u64) -> Child {
