@@ -43,6 +43,9 @@ use known::Known;
 use record::{Record as _, StoreRecord};
 pub use step::Step;
 
+/// [`Head::server`] of a server that follows another and has no other name.
+pub const REPLICA: &str = "replica";
+
 /// A key's present state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -70,7 +73,7 @@ pub struct Head {
     /// The server's own clock, if it has one.
     pub clock: Option<UnixMillis>,
     /// Name of the server, or of its present run, if another server may lack writes that this one
-    /// acknowledged.
+    /// acknowledged; [`REPLICA`] if it follows another that has no such name.
     pub server: Option<String>,
     /// Session of the read, if a session stays with its server and a batch cannot require a key's
     /// value.
@@ -236,6 +239,7 @@ impl<K: Keys> Keyed<K> {
         if !make {
             return Err(Failure::from(crate::not_made(&self.keys.label())));
         }
+        step::refuse_replica(&self.keys.label(), &head)?;
         let id = random::incarnation()?.to_string();
         let record = StoreRecord::new(id, head.server).write()?;
         let namespace = NamespaceRow::default().write()?;

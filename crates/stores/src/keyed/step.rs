@@ -10,7 +10,7 @@ use snowmint_core::UnixMillis;
 
 use super::known::{self, Known};
 use super::record::{FORM, Note, Record, StoreRecord};
-use super::{Batch, Entry, Head, Keys, Outcome, name};
+use super::{Batch, Entry, Head, Keys, Outcome, REPLICA, name};
 
 type Done<K, T> = Result<T, Failure<<K as Keys>::Error>>;
 
@@ -85,6 +85,9 @@ impl<K: Keys> Step<K> {
         let before = store.clone();
         store.count_own_writes(&head);
         let mut changes = BTreeMap::new();
+        if access == Access::Forward {
+            refuse_replica(&keys.label(), &head)?;
+        }
         if access == Access::Write {
             check_server(&keys.label(), &store, &head)?;
             // An older record has less detail on the server.
@@ -276,7 +279,9 @@ impl<K: Keys> Step<K> {
             }
             Outcome::Lost => return Err(Failure::Lost),
         };
-        self.known.keep(&self.head, self.batch, |before| K::version_after(before, counted));
+        if self.keys.knows() {
+            self.known.keep(&self.head, self.batch, |before| K::version_after(before, counted));
+        }
         Ok(StoreIdentity { id: self.store.id, writes: counted.saturating_add(more) })
     }
 
@@ -303,18 +308,30 @@ impl<K: Keys> Step<K> {
         self.stands(expected).await
     }
 
-    /// Checks that all these keys are unchanged, in the same store.
+    /// Checks that all these keys are unchanged, in the same store on the same server.
     async fn stands(self, expected: BTreeMap<String, u64>) -> Done<K, ()> {
-        let Batch { store, session, .. } = self.batch;
-        match self.keys.send(&Batch { expected, store, session, ..Batch::default() }).await? {
+        let Batch { server, store, session, .. } = self.batch;
+        let batch = Batch { expected, server, store, session, ..Batch::default() };
+        match self.keys.send(&batch).await? {
             Outcome::Done(_) | Outcome::Short(_) => Ok(()),
             Outcome::Lost => Err(Failure::Lost),
         }
     }
 }
 
-/// Rejects marks left by another server, which may have had newer ones.
+/// Rejects a server that follows another: it never has the newest marks.
+pub(super) fn refuse_replica(label: &str, head: &Head) -> Result<(), Error> {
+    if head.server.as_deref() != Some(REPLICA) {
+        return Ok(());
+    }
+    Err(Error::store_mismatch(format!(
+        "{label} is a replica, which may lack acknowledged writes; name the primary in the URL"
+    )))
+}
+
+/// Rejects a replica, and marks left by another server, which may have had newer ones.
 pub(super) fn check_server(label: &str, store: &StoreRecord, head: &Head) -> Result<(), Error> {
+    refuse_replica(label, head)?;
     let is_same = match (&store.server, &head.server) {
         // Older records name only the run of a Redis server.
         (Some(kept), Some(found)) => {

@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::AtomicU32;
 
-use snowmint_coord::verbs::StoreOver;
+use snowmint_coord::verbs::{Rows as _, StoreOver};
 use snowmint_coord::{
-    Avoid, ClaimRequest, ClockOf, Incarnation, Mark, Member, NewDefinition, Pool, Presence,
-    PresenceBy, Reuse, Silent, Store as _, Take, Wish,
+    Avoid, ClaimRequest, ClockOf, FastForward, Incarnation, Mark, Member, NewDefinition, Pool,
+    Presence, PresenceBy, Reuse, Silent, Store as _, Take, Wish,
 };
 
 use snowmint_core::ElapsedMillis;
@@ -149,6 +149,8 @@ struct OneByOne {
     meanwhile: Meanwhile,
     /// State that reads return until the next write: that of another server, which lags.
     behind: Arc<Mutex<Option<Server>>>,
+    /// Whether each step must see the server.
+    sees_each: bool,
 }
 
 impl fmt::Debug for OneByOne {
@@ -209,6 +211,10 @@ impl Keys for OneByOne {
         "the store".into()
     }
 
+    fn knows(&self) -> bool {
+        !self.sees_each
+    }
+
     async fn head(&self) -> Result<Head, Failure<Infallible>> {
         let head = |server: &Server| Head {
             last_write: None,
@@ -242,6 +248,9 @@ impl Keys for OneByOne {
         }
         let store = server.keys.get(name::STORE).map(|entry| &entry.value);
         if batch.store.is_some() && batch.store.as_ref() != store {
+            return Ok(Outcome::Lost);
+        }
+        if batch.server.is_some() && batch.server != server.name {
             return Ok(Outcome::Lost);
         }
         let has_all = server.writes >= batch.after;
@@ -408,6 +417,77 @@ async fn a_replica_that_lags_is_another_store_to_its_readers() {
     store.list().await.unwrap();
     store.recall("the journal", &seen).await.unwrap();
     join(&store, 3).await;
+}
+
+/// Nothing was lost on the primary, and nothing may be kept of a replica.
+#[tokio::test]
+async fn a_replica_is_refused_by_its_own_name_even_if_it_has_everything() {
+    let keys = OneByOne::default();
+    let store = keys.open().await;
+    join(&store, 1).await;
+    let before = keys.server.lock().unwrap().clone();
+    join(&store, 2).await;
+    let seen = store.identity().await.unwrap();
+    let primary = keys.server.lock().unwrap().clone();
+
+    let new =
+        NewDefinition { name: "a".into(), spec: "{}".into(), identity: "{}".into(), enabled: None };
+    for (lags, replica) in [(false, primary.clone()), (true, before)] {
+        *keys.server.lock().unwrap() = Server { name: Some(REPLICA.into()), ..replica };
+        for refused in [
+            store.define(&new).await.map(drop),
+            store.fast_forward(&FastForward::default()).await.map(drop),
+        ] {
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.kind().code(), "other_store", "{refused}");
+            assert!(refused.to_string().contains("is a replica"), "{refused}");
+        }
+        for read in [store.list().await.map(drop), store.recall("it", &seen).await.map(drop)] {
+            let code = read.map_err(|refused| refused.kind().code());
+            assert_eq!(code, if lags { Err("other_store") } else { Ok(()) });
+        }
+    }
+    *keys.server.lock().unwrap() = primary;
+    store.list().await.unwrap();
+    join(&store, 3).await;
+
+    let empty = OneByOne::default();
+    empty.server.lock().unwrap().name = Some(REPLICA.into());
+    let refused = Keyed::open(empty, true).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "other_store", "{refused}");
+}
+
+/// The rows were read from one server, and another has the same.
+#[tokio::test]
+async fn a_step_that_began_on_another_server_confirms_nothing() {
+    let keys = OneByOne::default();
+    let move_to = |server: &str| keys.server.lock().unwrap().name = Some(server.into());
+    move_to("one");
+    let store = keys.open().await;
+    join(&store, 1).await;
+    for access in [Access::Read, Access::Write] {
+        for (end, is_lost) in [("one", false), ("two", true)] {
+            move_to("one");
+            let mut step = store.backend().begin(access).await.unwrap();
+            step.members().await.unwrap();
+            move_to(end);
+            let ended = step.unchanged().await;
+            assert_eq!(matches!(ended, Err(Failure::Lost)), is_lost, "{access:?}: {ended:?}");
+            assert_eq!(ended.is_ok(), !is_lost, "{access:?}: {ended:?}");
+        }
+    }
+}
+
+/// No step would use the rows: they would take memory for nothing.
+#[tokio::test]
+async fn rows_are_kept_only_for_steps_that_may_depend_on_them() {
+    for sees_each in [false, true] {
+        let keys = OneByOne { sees_each, ..OneByOne::default() };
+        let store = keys.open().await;
+        let member = join(&store, 1).await;
+        let kept = store.backend().known.with(&name::member(member));
+        assert_eq!(kept.is_some(), !sees_each);
+    }
 }
 
 /// A store of form 2 on etcd counted what others wrote to the server. The count goes on above what

@@ -21,7 +21,8 @@
 //! nothing is granted until `snowmint worker fast-forward` has moved it forward.
 //!
 //! **Failover.** Replicas lag, so a promoted replica may lack acknowledged writes. If a replica can
-//! be promoted (Sentinel, Cluster), use `?persistence=any`, which detects it.
+//! be promoted (Sentinel, Cluster), use `?persistence=any`, which detects it. A replica that was not
+//! promoted is rejected by that name, whether or not it lags.
 //!
 //! **Permissions.** `EVALSHA`, `EVAL`, `SCRIPT|LOAD`, `HGET`, `HMGET`, `HGETALL`, `HSET`, `HDEL`,
 //! `HINCRBY`, `TIME`, `INFO` and `CONFIG|GET` on keys `snowmint:*`; `SELECT` for a database other
@@ -54,7 +55,7 @@ use snowmint_core::UnixMillis;
 
 use crate::Settings;
 use crate::failure::{Class, Sentence};
-use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, name};
+use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, REPLICA, name};
 pub(crate) use address::Address;
 pub(crate) use link::Link;
 
@@ -166,6 +167,22 @@ const fn time(seconds: u64, micros: u64) -> UnixMillis {
     UnixMillis::new(seconds.saturating_mul(1000).saturating_add(micros / 1000))
 }
 
+fn there(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
+/// Returns the server's name as a script reports it. Without one, a server that must be known by
+/// its run could be any.
+fn server(label: &str, by_run: bool, reported: String) -> Answer<Option<String>> {
+    if by_run && reported.is_empty() {
+        return Err(Failure::from(Error::unsafe_store(format!(
+            "{label} does not report run_id and master_replid (INFO), by which a restart is \
+             noticed; use a server that reports both"
+        ))));
+    }
+    Ok(there(reported))
+}
+
 fn found(key: &str, stored: Option<&str>) -> Answer<Option<Entry>> {
     stored.map(|stored| entry(key, stored)).transpose()
 }
@@ -212,14 +229,13 @@ impl Keys for Redis {
             u64,
             String,
         ) = answer.map_err(Failure::Backend)?;
-        let there = |text: String| (!text.is_empty()).then_some(text);
         Ok(Head {
             writes,
             at: writes,
             // Each namespace has its own write count.
             last_write: None,
             clock: Some(time(seconds, micros)),
-            server: there(run),
+            server: server(&self.label, self.by_run, run)?,
             session: None,
             store: found(name::STORE, there(store).as_deref())?,
             namespace: found(name::NAMESPACE, there(namespace).as_deref())?,
@@ -254,7 +270,9 @@ impl Keys for Redis {
             }) + 1
         };
         let mut arguments = self.send.prepare_invoke();
-        arguments.arg(batch.not_before.get()).arg(batch.server.as_deref().unwrap_or_default());
+        // A replica applies no batch.
+        let run = batch.server.as_deref().filter(|server| *server != REPLICA);
+        arguments.arg(batch.not_before.get()).arg(run.unwrap_or_default());
         arguments.arg(batch.store.as_deref().unwrap_or_default());
         arguments.arg(batch.after).arg(batch.expected.len());
         for (key, version) in &batch.expected {
@@ -345,6 +363,37 @@ mod tests {
     #[test]
     fn the_docs_show_the_capabilities() {
         assert!(CAPABILITIES.shown_in(include_str!("mod.rs")));
+    }
+
+    #[test]
+    fn a_run_that_the_server_does_not_report_is_no_name() {
+        let refused = server("it", true, String::new());
+        let Err(Failure::Rejected(refused)) = refused else { panic!("{refused:?}") };
+        assert_eq!(refused.kind().code(), "unsafe_store", "{refused}");
+        assert!(refused.to_string().contains("run_id and master_replid"), "{refused}");
+        for (by_run, reported) in [(true, "a/b"), (false, REPLICA)] {
+            let found = server("it", by_run, reported.into()).unwrap();
+            assert_eq!(found.as_deref(), Some(reported));
+        }
+        assert_eq!(server("it", false, String::new()).unwrap(), None);
+    }
+
+    #[tokio::test]
+    #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
+    async fn a_run_has_a_name_only_if_both_parts_are_reported() {
+        let redis = snowmint_testkit::servers::Redis::start(&[]);
+        let client = redis::Client::open(redis.url()).unwrap();
+        let mut hand = client.get_multiplexed_async_connection().await.unwrap();
+        let code = concat!(include_str!("run.lua"), "return run() or ''");
+        for (section, is_named) in [("", true), ("'server'", false), ("'replication'", false)] {
+            // Another section has neither.
+            let code = match section {
+                "" => code.to_owned(),
+                section => code.replace(section, "'clients'"),
+            };
+            let name: String = Script::new(&code).invoke_async(&mut hand).await.unwrap();
+            assert_eq!(!name.is_empty(), is_named, "{section}: {name}");
+        }
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Redis with a replica that can be promoted (`persistence=any`). Both the replica and the old
+//! Redis with a replica. If it can be promoted (`persistence=any`), both the replica and the old
 //! primary, which is promoted again without a stop, may lack acknowledged writes.
 
 use std::sync::Arc;
@@ -49,6 +49,42 @@ fn orders() -> NewDefinition {
 async fn reserve(store: &Arc<dyn Store>, definition_version: u64) -> Result<Segment> {
     let reserve = Reserve { source: "orders".into(), length: 5, definition_version, within: None };
     store.reserve(&reserve).await
+}
+
+/// The address leads to a replica for a while, which lags and was not promoted. Nothing was lost.
+#[test]
+fn a_redis_replica_is_another_store_to_its_readers() {
+    let start = || -> Server { Redis::start(&["--repl-diskless-sync-delay", "0"]).into() };
+    let (first, replica) = (start(), start());
+    let proxy = Proxy::start(first.port());
+    // The proxy has its own runtime, and so must start and end outside any other.
+    let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = snowmint_stores::open(&first.url_by(proxy.port()), "default").await.unwrap();
+        let version = store.define(&orders()).await.unwrap().version;
+        follow(&replica, &first).await;
+        // Nothing listens there: it stays a replica, and gets no later write.
+        tell(&replica, "REPLICAOF 127.0.0.1 1").await;
+        reserve(&store, version).await.unwrap();
+        let seen = store.identity().await.unwrap();
+        proxy.lead_to(replica.port());
+        for _ in 0..2 {
+            for refused in [
+                at_last(async || store.list().await.map(drop)).await,
+                at_last(async || store.recall("it", &seen).await.map(drop)).await,
+                at_last(async || store.define(&orders()).await.map(drop)).await,
+                at_last(async || reserve(&store, version).await.map(drop)).await,
+            ] {
+                let refused = refused.unwrap_err();
+                assert_eq!(refused.kind().code(), "other_store", "{refused}");
+                assert!(refused.to_string().contains("is a replica"), "{refused}");
+            }
+        }
+        proxy.lead_to(first.port());
+        at_last(async || store.list().await).await.unwrap();
+        at_last(async || store.recall("it", &seen).await).await.unwrap();
+        reserve(&store, version).await.unwrap();
+    });
 }
 
 /// A running handle and a new one both get an error for each call.
