@@ -1,4 +1,4 @@
-//! MySQL from version 8, and MariaDB from 10.5: one database for any number of machines.
+//! MySQL from version 8.0.21, and MariaDB from 10.5: one database for any number of machines.
 //!
 //! | capability | |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! seconds of silence from a client, the server ends its session and transaction.
 //!
 //! **Durability.** A server with `innodb_flush_log_at_trx_commit` other than 1 is rejected: it can
-//! lose acknowledged writes.
+//! lose acknowledged writes. So is one that does not report such a setting.
 //!
 //! **Failover.** The server's ID is stored with the marks, and each step that writes compares it.
 //! MySQL has a `server_uuid` in its data directory. MariaDB has a `server_id` in its configuration,

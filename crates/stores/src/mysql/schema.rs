@@ -170,8 +170,8 @@ async fn make(session: &mut MySqlSession, label: &str) -> Result<(), Failure<sql
 /// lacks, so the log must be equally durable:
 /// <https://dev.mysql.com/doc/refman/8.4/en/replication-options-binary-log.html#sysvar_sync_binlog>.
 const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN
-    ('innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'log_bin', 'sync_binlog')";
-/// Only MySQL can disable the redo log:
+    ('innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'log_bin', 'sync_binlog', 'version')";
+/// Only MySQL can disable the redo log, from 8.0.21 on:
 /// <https://dev.mysql.com/doc/refman/8.4/en/innodb-redo-log.html>.
 const REDO_LOG: &str = "SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_enabled'";
 
@@ -200,20 +200,23 @@ pub(super) async fn check_settings(
     }
 }
 
-/// Returns a wrong setting's name, its value, and the required value.
+/// Returns a wrong setting's name, its value, and the required value. A setting that the server does
+/// not report is wrong, too.
 fn wrong_setting(found: &BTreeMap<String, String>) -> Option<(&'static str, &str, &'static str)> {
     let value = |name| found.get(name).map_or("", String::as_str);
-    let is_on = |name| ["ON", "1"].contains(&value(name).to_uppercase().as_str());
-    let has_binlog = is_on("log_bin");
+    let is = |name, values: [&str; 2]| values.contains(&value(name).to_uppercase().as_str());
+    let has_no_binlog = is("log_bin", ["OFF", "0"]);
     let method = value("innodb_flush_method").to_lowercase();
+    let is_mariadb = value("version").contains("MariaDB");
+    let redo_log = "innodb_redo_log_enabled";
     [
         ("innodb_flush_log_at_trx_commit", "1", value("innodb_flush_log_at_trx_commit") == "1"),
-        ("sync_binlog", "1, or log_bin to OFF", !has_binlog || value("sync_binlog") == "1"),
-        ("innodb_flush_method", "fsync", !["nosync", "littlesync"].contains(&method.as_str())),
+        ("sync_binlog", "1, or log_bin to OFF", has_no_binlog || value("sync_binlog") == "1"),
+        ("innodb_flush_method", "fsync", !["", "nosync", "littlesync"].contains(&method.as_str())),
         (
-            "innodb_redo_log_enabled",
+            redo_log,
             "ON (ALTER INSTANCE ENABLE INNODB REDO_LOG)",
-            value("innodb_redo_log_enabled").is_empty() || is_on("innodb_redo_log_enabled"),
+            is(redo_log, ["ON", "1"]) || (is_mariadb && value(redo_log).is_empty()),
         ),
     ]
     .into_iter()
@@ -250,25 +253,51 @@ mod tests {
 
     #[test]
     fn what_can_lose_an_acknowledged_commit_is_named() {
-        for (settings, wrong) in [
+        let durable = [
+            ("innodb_flush_log_at_trx_commit", "1"),
+            ("innodb_flush_method", "fsync"),
+            // MariaDB's defaults.
+            ("log_bin", "OFF"),
+            ("sync_binlog", "0"),
+        ];
+        let mariadb = [("version", "10.11.19-MariaDB-0+deb12u1")];
+        let mysql = [("version", "9.7.4"), ("innodb_redo_log_enabled", "ON")];
+        // Without a value: not reported.
+        for (changes, wrong) in [
             (&[("innodb_flush_log_at_trx_commit", "1")][..], None),
-            (&[], Some("innodb_flush_log_at_trx_commit")),
+            (&[("innodb_flush_log_at_trx_commit", "")], Some("innodb_flush_log_at_trx_commit")),
             (&[("innodb_flush_log_at_trx_commit", "2")], Some("innodb_flush_log_at_trx_commit")),
-            // MariaDB's defaults, and their effect with a binary log.
             (&[("log_bin", "OFF"), ("sync_binlog", "0"), ("innodb_flush_method", "fsync")], None),
             (&[("log_bin", "ON"), ("sync_binlog", "0")], Some("sync_binlog")),
             (&[("log_bin", "ON"), ("sync_binlog", "100")], Some("sync_binlog")),
             (&[("log_bin", "ON"), ("sync_binlog", "1")], None),
+            (&[("log_bin", "")], Some("sync_binlog")),
+            (&[("log_bin", ""), ("sync_binlog", "")], Some("sync_binlog")),
+            (&[("log_bin", ""), ("sync_binlog", "1")], None),
             (&[("innodb_flush_method", "O_DIRECT")], None),
             (&[("innodb_flush_method", "nosync")], Some("innodb_flush_method")),
+            (&[("innodb_flush_method", "")], Some("innodb_flush_method")),
             (&[("innodb_redo_log_enabled", "ON")], None),
             (&[("innodb_redo_log_enabled", "OFF")], Some("innodb_redo_log_enabled")),
         ] {
-            let commit = ("innodb_flush_log_at_trx_commit", "1");
-            let first = (!settings.is_empty()).then_some(commit);
-            let found = first.iter().chain(settings);
-            let found = found.map(|(name, value)| ((*name).into(), (*value).into())).collect();
-            assert_eq!(wrong_setting(&found).map(|(name, ..)| name), wrong, "{settings:?}");
+            for product in [&mariadb[..], &mysql] {
+                let found = settings(durable.iter().chain(product).chain(changes));
+                let named = wrong_setting(&found).map(|(name, ..)| name);
+                assert_eq!(named, wrong, "{changes:?} {product:?}");
+            }
         }
+        let unknown = settings(durable.iter().chain(&[("version", "9.7.4")]));
+        let named = wrong_setting(&unknown).map(|(name, ..)| name);
+        assert_eq!(named, Some("innodb_redo_log_enabled"), "MySQL can disable its log");
+    }
+
+    /// Returns the settings that a server reports; the last value of a name counts.
+    fn settings<'a>(
+        all: impl Iterator<Item = &'a (&'static str, &'static str)>,
+    ) -> BTreeMap<String, String> {
+        let mut found: BTreeMap<String, String> =
+            all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        found.retain(|_, value| !value.is_empty());
+        found
     }
 }
