@@ -4,7 +4,7 @@
 
 use axum::body::Bytes;
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN};
-use axum::http::{HeaderValue, Method, Request, Response};
+use axum::http::{HeaderValue, Method, Request, Response, Version};
 use http_body_util::Full;
 use snowmint_coord::spec::Kind;
 use snowmint_wire::http::{one_id, write_id_lines};
@@ -93,6 +93,10 @@ struct Asked<'a> {
 fn asked<B>(request: &Request<B>) -> Option<Asked<'_>> {
     let mut form = Form::Json;
     let mut host = request.uri().authority().map(|target| target.as_str().as_bytes());
+    // RFC 9112, 3.2: HTTP/1.1 needs `Host` also with an absolute target.
+    if host.is_some() && request.version() == Version::HTTP_11 {
+        return None;
+    }
     // Rarely any of these but `Host` is present, and one pass over all names is cheaper than one
     // lookup.
     for (name, value) in request.headers() {

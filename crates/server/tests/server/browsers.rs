@@ -163,6 +163,9 @@ async fn host_is_named_once() {
         assert_eq!(status(&[&older]).await, 200, "{path}");
         let absolute = format!("GET http://evil.example{path} HTTP/1.1");
         assert_eq!(status(&[&absolute, host]).await, 421, "{path}");
+        let absolute = format!("GET http://127.0.0.1{path} HTTP/1.1");
+        assert_eq!(status(&[&absolute, host]).await, 200, "{path}");
+        assert_eq!(status(&[&absolute]).await, 400, "{path}");
     }
     let (server, _) = guarded().await;
     let missing = server.raw(&["GET /livez HTTP/1.1"], "").await;
