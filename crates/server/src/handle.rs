@@ -103,7 +103,7 @@ pub fn start(settings: Settings, parts: Parts) -> io::Result<Handle> {
     let mut listeners = JoinSet::new();
     if let Some(listener) = http {
         let surroundings = surroundings.clone();
-        let compat = http::compat::routes(&service, &hosts, &settings.compat, &settings.http)
+        let compat = http::compat::paths(&service, &hosts, &settings.compat, &settings.http)
             .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
         listeners.spawn(http::serve(
             listener,

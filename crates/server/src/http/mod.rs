@@ -121,7 +121,7 @@ pub(crate) async fn serve(
     (service, grpc): (Service, grpc::Door),
     requests: Requests,
     settings: HttpSettings,
-    (hosts, compat): (Arc<Hosts>, Router),
+    (hosts, compat): (Arc<Hosts>, compat::Paths),
     surroundings: Surroundings,
 ) {
     let places = Places {
@@ -136,11 +136,12 @@ pub(crate) async fn serve(
     let layouts = Fixed::new(JSON, layouts.into());
     let door = Door { service, hosts, body_bytes_max: settings.body_bytes_max, layouts };
     let door = Arc::new(door);
-    let has_compat = compat.has_routes();
+    let compat::Paths { router: compat, prefixes } = compat;
     let router = router(Arc::clone(&door), compat);
     let (timer, within_ms) = (Arc::clone(&surroundings.timer), settings.request_time_max.ms());
     let all_open = AllOpen::new();
-    let pages = Pages { door, grpc, router, has_compat, requests, all_open, timer, within_ms };
+    let pages =
+        Pages { door, grpc, router, compat: prefixes, requests, all_open, timer, within_ms };
     let pages = Arc::new(pages);
     let builder = Arc::new(builder(&settings));
     let settings = Arc::new(settings);

@@ -50,9 +50,9 @@ pub(super) struct Pages {
     pub(super) door: Arc<Door>,
     pub(super) grpc: grpc::Door,
     pub(super) router: Router,
-    /// Whether paths of other systems exist. Some take bodies with any method, and tokens in
+    /// Beginnings of the paths of other systems. Some take bodies with any method, and tokens in
     /// bodies.
-    pub(super) has_compat: bool,
+    pub(super) compat: Vec<&'static str>,
     pub(super) requests: Requests,
     pub(super) all_open: AllOpen,
     pub(super) timer: Arc<dyn Timer>,
@@ -189,8 +189,12 @@ impl Pages {
 
     /// Returns whether a request has a body that matters for the response.
     fn reads_body(&self, request: &Request<Incoming>) -> bool {
-        let is_own = request.uri().path().starts_with(OWN);
-        let is_read = if is_own { reads(request.method()) } else { self.has_compat };
+        let path = request.uri().path();
+        let is_read = if path.starts_with(OWN) {
+            reads(request.method())
+        } else {
+            self.compat.iter().any(|prefix| path.starts_with(prefix))
+        };
         is_read && !request.body().is_end_stream()
     }
 

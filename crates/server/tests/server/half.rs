@@ -12,7 +12,7 @@ use snowmint_coord::Timer as _;
 use snowmint_coord::spec::Span;
 use tokio::net::{TcpSocket, TcpStream};
 
-use super::access::{ADMIN, guarded};
+use super::access::{ADMIN, guarded, guarded_with};
 use super::alone::{alone, anonymous_kib};
 use super::common::{Client, Server, in_time, server, server_with, soon, step};
 use super::reset::{END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame, get, next_frame};
@@ -175,6 +175,28 @@ async fn unknown_caller_is_refused_before_the_body() {
     }
     let mut half = link.post("/v1/ids/default", ADMIN).await;
     half.body.send_data(Bytes::from_static(b"{}"), true).unwrap();
+    assert_eq!(soon(half.response).await.unwrap().status(), 200);
+}
+
+/// Some clients of other systems send their token in the body. Only the paths of enabled APIs wait
+/// for it.
+#[tokio::test]
+async fn body_outside_the_enabled_apis_is_not_awaited() {
+    let (server, _) = guarded_with(|settings| settings.compat.tinyid.enabled = true).await;
+    let mut link = Link::to(&server).await;
+    for (method, path, status) in [
+        (Method::GET, "/livez", 200),
+        (Method::POST, "/nothing", 404),
+        (Method::POST, "/ids", 404),
+        (Method::POST, "/api/segment/get/numbers", 404),
+    ] {
+        let half = link.begin(method, path, &[]).await;
+        assert_eq!(soon(half.response).await.unwrap().status(), status, "{path}");
+    }
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let mut half = link.begin(Method::POST, "/id/nextIdSimple", &form).await;
+    let body = format!("bizType=numbers&token={ADMIN}");
+    half.body.send_data(body.into(), true).unwrap();
     assert_eq!(soon(half.response).await.unwrap().status(), 200);
 }
 

@@ -43,6 +43,10 @@ struct Leaf {
     body_bytes_max: usize,
 }
 
+/// Beginnings of all its paths.
+pub(super) const PREFIXES: [&str; 3] =
+    ["/api/segment/get/", "/api/snowflake/get/", "/decodeSnowflakeId"];
+
 type Key = Result<Path<String>, PathRejection>;
 
 pub(super) fn routes(

@@ -31,28 +31,40 @@ use crate::service::{Error, Hold, Service};
 /// written.
 const PATH_ENDS: [&str; 2] = ["", "/"];
 
+/// Paths of every enabled API.
+#[derive(Debug)]
+pub(crate) struct Paths {
+    pub(crate) router: Router,
+    /// Beginnings of these paths. Some take bodies with any method, and tokens in bodies.
+    pub(crate) prefixes: Vec<&'static str>,
+}
+
 /// Returns the paths of every enabled API.
-pub(crate) fn routes(
+pub(crate) fn paths(
     service: &Service,
     hosts: &Arc<Hosts>,
     settings: &CompatSettings,
     http: &HttpSettings,
-) -> Result<Router, String> {
+) -> Result<Paths, String> {
     settings.check()?;
     let body_bytes_max = http.body_bytes_max;
-    let mut router = Router::new();
+    let (mut router, mut prefixes) = (Router::new(), Vec::new());
     if settings.leaf.enabled {
         router = router.merge(leaf::routes(service.clone(), &settings.leaf, body_bytes_max)?);
+        prefixes.extend(leaf::PREFIXES);
     }
     if settings.tinyid.enabled {
         router = router.merge(tinyid::routes(service.clone(), &settings.tinyid, body_bytes_max));
+        prefixes.extend(tinyid::PREFIXES);
     }
     if settings.cosid.enabled {
         router = router.merge(cosid::routes(service.clone(), &settings.cosid, body_bytes_max));
+        prefixes.extend(cosid::PREFIXES);
     }
     // Nearly all of these paths issue IDs, by any method.
     let own = from_fn_with_state(Arc::clone(hosts), own_pages_only);
-    Ok(if router.has_routes() { router.route_layer(own) } else { router })
+    let router = if router.has_routes() { router.route_layer(own) } else { router };
+    Ok(Paths { router, prefixes })
 }
 
 async fn own_pages_only(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {

@@ -33,6 +33,9 @@ use crate::service::{Error, Hold, Limit, Service};
 /// Used percentage of its segment at which a client fetches the next.
 const LOADING_PERCENT: u64 = 20;
 
+/// Beginnings of all its paths.
+pub(super) const PREFIXES: [&str; 2] = ["/id/", "/tinyid/id/"];
+
 #[derive(Debug)]
 struct Tinyid {
     service: Service,

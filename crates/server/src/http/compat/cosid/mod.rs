@@ -29,6 +29,9 @@ use crate::service::{Error, Service};
 /// CosId's name for the generator of clients that name none.
 const SHARE: &str = "__share__";
 
+/// Beginnings of all its paths.
+pub(super) const PREFIXES: [&str; 3] = ["/segments/", "/machines/", "/ids"];
+
 #[derive(Debug)]
 struct CosId {
     service: Service,
