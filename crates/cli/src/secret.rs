@@ -93,6 +93,8 @@ pub(crate) fn at(key: &str, place: &Hidden) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use snowmint_server::Secret;
+
     use super::*;
     use crate::config::Config;
 
@@ -108,6 +110,7 @@ mod tests {
         config.store.token = hidden.clone();
         config.peers.token = hidden.clone();
         config.traces.endpoint = hidden.clone();
+        config.compat.tinyid.tokens = [(Secret::new(SECRET), "*".to_owned())].into();
         for shown in [format!("{config:?}"), format!("{config:#?}")] {
             assert!(!shown.contains(SECRET), "{shown}");
             assert_eq!(shown.matches(NOT_SHOWN).count(), 7, "{shown}");

@@ -1,3 +1,5 @@
+use snowmint_server::Secret;
+
 use super::layers::{keys, of_environment, of_file, schema};
 use super::*;
 
@@ -207,7 +209,7 @@ fn keys_of_other_systems_have_sources() {
     let compat = load(file, &[], Vec::new()).unwrap().compat;
     assert!(compat.leaf.enabled && !compat.tinyid.enabled && !compat.cosid.enabled);
     assert_eq!(compat.leaf.keys["leaf-test"], "orders");
-    assert_eq!(compat.tinyid.tokens["0f67"], "test, test_odd");
+    assert_eq!(compat.tinyid.tokens[&Secret::new("0f67")], "test, test_odd");
     assert_eq!(compat.cosid.keys["demo.order@2026"], "orders");
     let variable = [("SNOWMINT_COMPAT__TINYID__ENABLED", "true")];
     assert!(load("", &variable, Vec::new()).unwrap().compat.tinyid.enabled);

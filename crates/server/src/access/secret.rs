@@ -103,8 +103,8 @@ impl fmt::Debug for TokenHash {
     }
 }
 
-/// A secret that has to be sent. No output shows it.
-#[derive(Clone, PartialEq, Eq)]
+/// A secret that has to be sent or compared. No output shows it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Secret(String);
 
 impl Secret {

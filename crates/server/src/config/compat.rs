@@ -1,12 +1,13 @@
 //! Settings of the compatibility APIs: each is off by default.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use jiff::tz::TimeZone;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use snowmint_coord::catalog::check_name;
 use snowmint_core::Layout;
+
+use crate::access::Secret;
 
 /// HTTP interfaces of other systems: their clients move to Snowmint by a change of address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +54,7 @@ impl Default for LeafSettings {
 }
 
 /// Compatibility API of Tinyid.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TinyidSettings {
     /// Whether it is on.
@@ -65,19 +66,24 @@ pub struct TinyidSettings {
     pub keys: Keys,
     /// Business types that each token, or the hash of one, may request: separated by commas, or
     /// `*`. Empty: the server's tokens count.
-    pub tokens: BTreeMap<String, String>,
+    #[serde(serialize_with = "merged", deserialize_with = "tokens")]
+    pub tokens: BTreeMap<Secret, String>,
 }
 
-/// Hides the tokens.
-impl fmt::Debug for TinyidSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { enabled, segment_length, keys, tokens: _ } = self;
-        f.debug_struct("TinyidSettings")
-            .field("enabled", enabled)
-            .field("segment_length", segment_length)
-            .field("keys", keys)
-            .finish_non_exhaustive()
-    }
+/// Writes the tokens, for the configuration that merges its layers: a secret has no other written
+/// form.
+fn merged<S: Serializer>(
+    tokens: &BTreeMap<Secret, String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(tokens.iter().map(|(token, types)| (token.text(), types)))
+}
+
+fn tokens<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<Secret, String>, D::Error> {
+    let tokens = BTreeMap::<String, String>::deserialize(deserializer)?;
+    Ok(tokens.into_iter().map(|(token, types)| (Secret::new(token), types)).collect())
 }
 
 impl Default for TinyidSettings {
@@ -135,7 +141,7 @@ impl CompatSettings {
             let message = "compat.cosid.machines_max 0 is below the minimum of 1; raise it";
             return Err(message.to_owned());
         }
-        if tinyid.tokens.contains_key("") {
+        if tinyid.tokens.keys().any(|token| token.text().is_empty()) {
             return Err("compat.tinyid.tokens has an empty token; remove it".to_owned());
         }
         Ok(())
@@ -193,7 +199,7 @@ mod tests {
             ("compat.tinyid.segment_length", with(|all| all.tinyid.segment_length = 0)),
             (
                 "compat.tinyid.tokens",
-                with(|all| drop(all.tinyid.tokens.insert(String::new(), "*".into()))),
+                with(|all| drop(all.tinyid.tokens.insert(Secret::new(""), "*".into()))),
             ),
         ] {
             assert!(message.starts_with(key), "{key}: {message}");

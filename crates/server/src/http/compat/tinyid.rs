@@ -67,6 +67,7 @@ pub(super) fn routes(service: Service, settings: &TinyidSettings, body_bytes_max
     };
     let mut rights = ByToken::default();
     for (token, types) in &settings.tokens {
+        let token = token.text();
         let hash = token.parse().unwrap_or_else(|_| TokenHash::of(token.as_bytes()));
         // Once: it is the key of a table.
         rights.insert(hash, (right(types), Places::default()));

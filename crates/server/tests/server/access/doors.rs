@@ -1,6 +1,6 @@
 //! Tests of tokens in the compatibility APIs.
 
-use snowmint_server::{TokenHash, Tokens};
+use snowmint_server::{Secret, TokenHash, Tokens};
 
 use super::{ADMIN, MINTER, READER, SLOW, bearer, guarded_with, token};
 
@@ -55,7 +55,8 @@ async fn tokens_of_tinyid_let_in_for_numbers_only() {
     let (server, _) = guarded_with(|settings| {
         settings.compat.tinyid.enabled = true;
         let hash = TokenHash::of(b"hashed").to_string();
-        let tokens = [("plain".to_owned(), "numbers".to_owned()), (hash, "*".to_owned())];
+        let tokens = [("plain", "numbers"), (hash.as_str(), "*")];
+        let tokens = tokens.map(|(token, types)| (Secret::new(token), types.to_owned()));
         settings.compat.tinyid.tokens = tokens.into();
     })
     .await;

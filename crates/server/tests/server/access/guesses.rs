@@ -1,5 +1,6 @@
 //! Tests of guessed tokens, over every protocol.
 
+use snowmint_server::Secret;
 use tonic::Code;
 
 use super::grpc::named;
@@ -74,7 +75,7 @@ async fn guesses_of_one_address_are_slowed_over_all_protocols_together() {
 async fn guesses_of_tinyids_own_tokens_are_slowed() {
     let (server, _) = guarded_with(|settings| {
         settings.compat.tinyid.enabled = true;
-        settings.compat.tinyid.tokens = [("word".to_owned(), "numbers".to_owned())].into();
+        settings.compat.tinyid.tokens = [(Secret::new("word"), "numbers".to_owned())].into();
     })
     .await;
     let code = async |token: &str| {
