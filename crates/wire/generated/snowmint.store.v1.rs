@@ -396,7 +396,7 @@ pub struct ClaimResponse {
 /// A request to move marks.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ExtendRequest {
-    /// The marks; at most 32,768.
+    /// The marks; at most 32,768. With a token, of at most four times `limits.workers_max` numbers (`too_many`).
     #[prost(message, repeated, tag = "1")]
     pub items: ::prost::alloc::vec::Vec<Extend>,
     /// The caller's wall clock.
@@ -560,7 +560,7 @@ pub struct LetGoRequest {
     /// Member that relinquishes.
     #[prost(string, tag = "2")]
     pub member: ::prost::alloc::string::String,
-    /// Slots to relinquish; at most 32,768.
+    /// Slots to relinquish; at most 32,768. With a token, at most four times `limits.workers_max` (`too_many`).
     #[prost(message, repeated, tag = "3")]
     pub slots: ::prost::alloc::vec::Vec<HeldBy>,
     /// The caller's wall clock.

@@ -22,7 +22,7 @@ async fn claimed(store: &dyn Store, member: Incarnation) -> snowmint_coord::Resu
     store.claim(&claim(workers(), member), now()).await
 }
 
-fn said<T: std::fmt::Debug>(outcome: snowmint_coord::Result<T>, parts: &[&str]) {
+pub(super) fn said<T: std::fmt::Debug>(outcome: snowmint_coord::Result<T>, parts: &[&str]) {
     let said = outcome.unwrap_err().to_string();
     assert!(parts.iter().all(|part| said.contains(part)), "{parts:?}: {said}");
 }

@@ -1,6 +1,7 @@
 //! Programs with different tokens: the rights and the limits of each.
 
 mod bounds;
+mod counts;
 mod rates;
 mod rights;
 

@@ -270,7 +270,7 @@ impl store_server::Store for Relay {
         let Asked { at, service, speaker, message } =
             self.asked_by(request, may::letting_go).await?;
         let (let_go, now) = read::let_go(&speaker, message)?;
-        let done = at.store.let_go(&let_go, now).await;
+        let done = programs::let_go(&at, &service, &let_go, now).await;
         at.let_go(&service, &let_go, &done);
         told(done, write::done)
     }

@@ -1,13 +1,13 @@
 //! Limits on the worker numbers of programs, where tokens are required: how far their marks may lie
-//! ahead, which pools exist for them, and how many numbers the programs of one token hold. A caller
-//! that may administer all sources is exempt, since it may move the whole store.
+//! ahead, which pools exist for them, and how many numbers the programs of one token hold and name
+//! at once. A caller that may administer all sources is exempt, since it may move the whole store.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use snowmint_coord::lend::{check_lent, space_of};
 use snowmint_coord::{
-    ClaimRequest, Error as StoreError, ErrorKind, Extend, Extended, Lease, Pool,
+    ClaimRequest, Error as StoreError, ErrorKind, Extend, Extended, Lease, LetGo, Pool,
     Result as StoreResult, Shapes, SlotInfo, Wish, is_worker_pool,
 };
 use snowmint_core::UnixMillis;
@@ -18,23 +18,25 @@ use super::speaker::Speaker;
 use super::taking::NotTaken;
 use crate::service::{Error, Service};
 
-/// Time for which a read of the definitions' shapes stays valid, unless it lacks a pool: the same
-/// as a node's.
+/// Time for which a read of the definitions' shapes stays valid: the same as a node's.
 const SHAPES_US: u64 = 1_000_000;
 
 /// Multiple of `limits.workers_max` that a token may claim until the marks of its released numbers
 /// have passed: a number whose mark lies ahead is unusable for a while. This leaves room for
-/// programs that are replaced, or restart again and again.
+/// programs that are replaced, or restart again and again. One call names as many numbers at most.
 const CLAIMED_TIMES: usize = 4;
 
 /// A worker number: the secondary store, the pool, and the number.
 type Number = (String, String, u64);
 
+/// Shapes of the definitions of a store, and the time at which their read began.
+type ShapesRead = Arc<tokio::sync::Mutex<Option<(u64, Arc<Shapes>)>>>;
+
 /// Known programs, and their limits.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
-    /// Shapes of the definitions of each store, and the time of the read.
-    shapes: Mutex<HashMap<String, (u64, Arc<Shapes>)>>,
+    /// Last read of each store.
+    shapes: Mutex<HashMap<String, ShapesRead>>,
     /// Claims by token.
     claims: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<Claims>>>>,
 }
@@ -55,31 +57,43 @@ pub(super) struct Claiming<'a> {
 }
 
 impl Programs {
-    /// Returns the current shapes of definitions, for these pools.
-    async fn shapes<'a>(
-        &self,
-        at: &At,
-        service: &Service,
-        mut pools: impl Iterator<Item = &'a str>,
-    ) -> StoreResult<Arc<Shapes>> {
-        let now_us = service.begun_us();
-        let known = self.shapes_known().get(&at.beside).cloned();
-        if let Some((read_us, shapes)) = known
-            && now_us.saturating_sub(read_us) < SHAPES_US
-            && pools.all(|pool| !is_worker_pool(pool) || shapes.has(pool))
-        {
-            return Ok(shapes);
+    /// Returns the current shapes of definitions, for these pools. A read parses all definitions, so
+    /// there is one in [`SHAPES_US`] at most, for all callers. A pool that the last read lacks may
+    /// be new: its caller waits for the next.
+    async fn shapes(&self, at: &At, service: &Service, pools: &[&str]) -> StoreResult<Arc<Shapes>> {
+        let known = Arc::clone(self.shapes_known().entry(at.beside.clone()).or_default());
+        let asked_us = service.begun_us();
+        loop {
+            let next_us = {
+                let mut known = known.lock().await;
+                let now_us = service.begun_us();
+                let is_fresh = |read_us: u64| now_us.saturating_sub(read_us) < SHAPES_US;
+                if let Some((read_us, shapes)) = &*known {
+                    let has = |pool: &&str| !is_worker_pool(pool) || shapes.has(pool);
+                    if *read_us > asked_us || is_fresh(*read_us) && pools.iter().all(has) {
+                        return Ok(Arc::clone(shapes));
+                    }
+                }
+                let last_us = known.as_ref().map(|(read_us, _)| *read_us);
+                match last_us {
+                    Some(last_us) if is_fresh(last_us) => last_us.saturating_add(SHAPES_US),
+                    _ => {
+                        let shapes = Arc::new(service.shapes(&*at.store).await?);
+                        *known = Some((now_us, Arc::clone(&shapes)));
+                        return Ok(shapes);
+                    }
+                }
+            };
+            let wait_us = next_us.saturating_sub(service.begun_us());
+            service.peers().timer().sleep_ms(wait_us.div_ceil(1_000)).await;
         }
-        let shapes = Arc::new(service.shapes(&*at.store).await?);
-        self.shapes_known().insert(at.beside.clone(), (now_us, Arc::clone(&shapes)));
-        Ok(shapes)
     }
 
-    fn shapes_known(&self) -> MutexGuard<'_, HashMap<String, (u64, Arc<Shapes>)>> {
+    fn shapes_known(&self) -> MutexGuard<'_, HashMap<String, ShapesRead>> {
         self.shapes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Extends marks; no mark may lie further ahead than this server's own.
+    /// Extends marks of few numbers; no mark may lie further ahead than this server's own.
     pub(super) async fn extend(
         &self,
         at: &At,
@@ -90,8 +104,9 @@ impl Programs {
         if !service.gets_a_share() {
             return at.store.extend(&items, now).await;
         }
-        let pools = items.iter().map(|item| item.pool.as_str());
-        let shapes = self.shapes(at, service, pools).await?;
+        let pools: Vec<&str> = items.iter().map(|item| item.pool.as_str()).collect();
+        let shapes = self.shapes(at, service, &pools).await?;
+        check_numbers(service, numbers(&pools, &shapes))?;
         let lower = |item: &mut Extend| {
             let own = shapes.ahead_max_ms(&item.pool, now);
             let is_lowered = item.ahead_max_ms.is_none_or(|said| said > own);
@@ -119,7 +134,7 @@ impl Programs {
         let Some(token) = speaker.token().filter(|_| service.gets_a_share()) else {
             return Ok(at.store.claim(&claim, now).await?);
         };
-        let shapes = self.shapes(at, service, std::iter::once(claim.pool.name.as_str())).await?;
+        let shapes = self.shapes(at, service, &[claim.pool.name.as_str()]).await?;
         let is_lent = space_of(&claim.pool.name).is_some();
         check_pool(&claim.pool, &shapes)?;
         let claims = Arc::clone(self.claims().entry(token).or_default());
@@ -212,6 +227,42 @@ impl Claims {
             self.0.push((Some(number), until_us));
         }
     }
+}
+
+/// Relinquishes few external leases.
+pub(super) async fn let_go(
+    at: &At,
+    service: &Service,
+    let_go: &LetGo,
+    now: UnixMillis,
+) -> StoreResult<()> {
+    check_numbers(service, let_go.slots.len())?;
+    at.store.let_go(let_go, now).await
+}
+
+/// Rejects a call that names too many numbers: it would be a long step of the store, for which all
+/// others wait.
+fn check_numbers(service: &Service, named: usize) -> StoreResult<()> {
+    let max = usize::try_from(service.limits().workers_max).unwrap_or(usize::MAX);
+    let max = max.saturating_mul(CLAIMED_TIMES);
+    if !service.gets_a_share() || named <= max {
+        return Ok(());
+    }
+    Err(StoreError::limit_exceeded(format!(
+        "call names {named} worker numbers or external leases, limit {max} ({CLAIMED_TIMES} times \
+         limits.workers_max); send fewer at once"
+    )))
+}
+
+/// Returns how many numbers the slots of these pools belong to, at least. A pool that no source has
+/// counts like one without clock values.
+fn numbers(pools: &[&str], shapes: &Shapes) -> usize {
+    let mut slots: HashMap<&str, usize> = HashMap::new();
+    for &pool in pools {
+        *slots.entry(pool).or_default() += 1;
+    }
+    let group = |pool: &str| usize::try_from(shapes.group(pool)).unwrap_or(usize::MAX);
+    slots.into_iter().map(|(pool, slots)| slots.div_ceil(group(pool))).sum()
 }
 
 /// Returns the numbers that live programs of a token hold.

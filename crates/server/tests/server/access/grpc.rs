@@ -12,8 +12,8 @@ use tonic::codegen::http::uri::PathAndQuery;
 use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
-use super::{ADMIN, DEFINER, JOINER, MINTER, READER, guarded};
-use crate::common::soon;
+use super::{ADMIN, DEFINER, JOINER, MINTER, READER, bearer, guarded};
+use crate::common::{in_time, soon};
 use crate::grpc::{many, reason, wish};
 
 pub(crate) fn named<T>(message: T, token: &str) -> Request<T> {
@@ -107,6 +107,46 @@ async fn the_store_is_for_those_who_may_join() {
         assert_eq!(told!(fast_forward, store::FastForwardRequest::default()), operate, "{token}");
         assert_eq!(told!(list, store::ListRequest {}), join, "{token}");
     }
+}
+
+/// Each read parses all definitions. Callers that name an unknown pool share one a second.
+#[tokio::test]
+async fn unknown_pools_are_looked_for_once_a_second() {
+    const CALLS: u64 = 8;
+    let (server, _) = guarded().await;
+    assert_eq!(server.send("GET", "/v1/ids/default", &bearer(ADMIN), "").await.status, 200);
+    let channel = server.channel().await;
+    let mut client = StoreClient::new(channel.clone());
+    let described = client.describe(named(store::DescribeRequest::default(), JOINER)).await;
+    let door = described.unwrap().into_inner().door;
+    let claim = async || {
+        let reuse = store::Reuse::Recycle.into();
+        let pool = store::Pool { name: "workers-9".into(), slots: 512, group: 1, reuse };
+        let message = store::ClaimRequest {
+            pool: Some(pool),
+            member: format!("{:032x}", 1),
+            count: 1,
+            ..Default::default()
+        };
+        let mut request = named(message, JOINER);
+        request.metadata_mut().insert(store::DOOR, door.parse().unwrap());
+        let claimed = StoreClient::new(channel.clone()).claim(request).await.unwrap();
+        claimed.into_inner().refusal.unwrap().message
+    };
+    // Each read of the definitions comes with one of these calls.
+    let reads = async || {
+        let page = server.send("GET", "/metrics", &bearer(ADMIN), "").await.body;
+        let count = "snowmint_store_call_seconds_count{verb=\"ground\"} ";
+        let reads = page.lines().find_map(|line| line.strip_prefix(count));
+        reads.unwrap().parse::<u64>().unwrap()
+    };
+    assert!(claim().await.contains("workers-9"));
+    let before = reads().await;
+    let claims = futures_util::future::join_all((0..CALLS).map(|_| claim()));
+    let refused = in_time(&server.timer, claims).await;
+    assert!(refused.iter().all(|message| message.contains("workers-9")), "{refused:?}");
+    let reads = reads().await - before;
+    assert!((1..CALLS).contains(&reads), "{reads} reads");
 }
 
 /// Messages may be long there: an anonymous caller gets its error before its message has come.
