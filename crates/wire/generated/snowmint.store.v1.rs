@@ -228,7 +228,7 @@ pub struct Presence {
 /// A request to join.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct JoinRequest {
-    /// The member.
+    /// The member. A token has at most 16 times `limits.workers_max` members (`too_many`).
     #[prost(message, optional, tag = "1")]
     pub member: ::core::option::Option<Member>,
     /// The member's presence.

@@ -86,6 +86,9 @@ pub const LABEL_BYTES_MAX: usize = 255;
 /// Time in milliseconds, beyond its time to live, after which a member that holds nothing and has
 /// not renewed may be forgotten: one day.
 pub const FORGOTTEN_AFTER_MS: u64 = 24 * 60 * 60 * 1000;
+/// The same time for an embedded client with a token: five minutes. A token's holder can join under
+/// any number of names, and most calls read all members.
+pub const PROGRAM_FORGOTTEN_AFTER_MS: u64 = 5 * 60 * 1000;
 
 /// A member of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,11 +130,21 @@ impl Presence {
         now.since(renewed_at) < ttl_ms && renewed_at.since(now) <= ttl_ms
     }
 
-    /// Returns whether the record of a presence renewed at `renewed_at` is obsolete, if the member
-    /// holds no slot. Stores drop such records when a member joins, so that they stay few.
+    /// Returns whether the record of a presence that this member renewed at `renewed_at` is
+    /// obsolete, if it holds no slot. Stores drop such records when a member joins, so that they
+    /// stay few.
     #[must_use]
-    pub const fn forgettable(ttl_ms: u64, renewed_at: UnixMillis, now: UnixMillis) -> bool {
-        !Self::live(ttl_ms.saturating_add(FORGOTTEN_AFTER_MS), renewed_at, now)
+    pub fn forgettable(
+        member: Incarnation,
+        ttl_ms: u64,
+        renewed_at: UnixMillis,
+        now: UnixMillis,
+    ) -> bool {
+        let after_ms = match member.token() {
+            Some(_) => PROGRAM_FORGOTTEN_AFTER_MS,
+            None => FORGOTTEN_AFTER_MS,
+        };
+        !Self::live(ttl_ms.saturating_add(after_ms), renewed_at, now)
     }
 
     /// Returns when a presence renewed at `renewed_at` expires.
@@ -191,6 +204,15 @@ pub struct MemberInfo {
     pub status: MemberStatus,
 }
 
+impl MemberInfo {
+    /// Returns whether the store may forget the member at `now`, if it holds no slot.
+    #[must_use]
+    pub fn forgettable(&self, now: UnixMillis) -> bool {
+        let Presence { ttl_ms, .. } = self.presence;
+        Presence::forgettable(self.member.incarnation, ttl_ms, self.renewed_at, now)
+    }
+}
+
 /// All data that a store keeps about one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberRow {
@@ -244,8 +266,9 @@ impl MemberRow {
 
     /// Returns whether the row is obsolete, if the member holds no slot.
     #[must_use]
-    pub const fn forgettable(&self, now: UnixMillis) -> bool {
-        Presence::forgettable(self.presence.ttl_ms, self.renewed_at, now)
+    pub fn forgettable(&self, now: UnixMillis) -> bool {
+        let Presence { ttl_ms, .. } = self.presence;
+        Presence::forgettable(self.member.incarnation, ttl_ms, self.renewed_at, now)
     }
 }
 
@@ -288,8 +311,14 @@ mod tests {
         assert!(live(9_000));
         assert!(!live(8_999), "a renewal from the far future is not live");
         assert!(!Presence::live(0, at, at));
-        let day_later = 11_000 + FORGOTTEN_AFTER_MS;
-        assert!(!Presence::forgettable(1000, at, UnixMillis::new(day_later - 1)));
-        assert!(Presence::forgettable(1000, at, UnixMillis::new(day_later)));
+        let (process, program) = (Incarnation::new(1), Incarnation::of_program(1, 1));
+        for (member, after_ms) in
+            [(process, FORGOTTEN_AFTER_MS), (program, PROGRAM_FORGOTTEN_AFTER_MS)]
+        {
+            let forgettable = |now| Presence::forgettable(member, 1000, at, UnixMillis::new(now));
+            assert!(!forgettable(11_000 + after_ms - 1));
+            assert!(forgettable(11_000 + after_ms));
+        }
+        assert_eq!(PROGRAM_FORGOTTEN_AFTER_MS, 300_000, "what docs/security.md says");
     }
 }

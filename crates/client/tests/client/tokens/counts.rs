@@ -2,11 +2,45 @@
 
 use snowmint_client::RemoteStore;
 use snowmint_coord::lend::lent_pool;
-use snowmint_coord::{Extend, LetGo, Mark, MemoryStore, Store, Term};
+use snowmint_coord::{Extend, Incarnation, LetGo, Mark, Member, MemoryStore, Store, Term};
+use snowmint_server::Limits;
 
 use crate::tokens::bounds::said;
-use crate::tokens::rights::{code, joined, now};
+use crate::tokens::rights::{code, joined, now, presence};
 use crate::tokens::{ADMIN, BILLS, ENOUGH, ORDERS, define, remote, serve};
+
+/// Each member is a row, which joins, claims and lists read.
+#[tokio::test]
+async fn token_has_few_members() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, _) = serve(&store, ENOUGH).await;
+    let limits = server.service().limits();
+    server.service().set_limits(Limits { workers_max: 1, ..(*limits).clone() });
+    let bills = remote(BILLS, &[&server]).await;
+    let join = async |by: &RemoteStore, number: u128| {
+        let incarnation = Incarnation::new(number);
+        let (owner, host, address) = ("it".into(), "here".into(), String::new());
+        let member = Member { incarnation, owner, host, process: 1, address };
+        by.join(&member, presence(), now()).await
+    };
+    for number in 1..=16 {
+        join(&bills, number).await.unwrap();
+    }
+    let refused = join(&bills, 17).await;
+    assert_eq!(code(refused.clone()), "too_many");
+    said(refused, &["bills", "16", "limits.workers_max"]);
+    // A member that the store knows joins again, and another token has a count of its own.
+    join(&bills, 16).await.unwrap();
+    join(&remote(ORDERS, &[&server]).await, 17).await.unwrap();
+    bills.leave(Incarnation::new(3), now()).await.unwrap();
+    join(&bills, 17).await.unwrap();
+    assert_eq!(code(join(&bills, 18).await), "too_many");
+    // A token that may move the whole store is not limited.
+    let admin = remote(ADMIN, &[&server]).await;
+    for number in 1..=17 {
+        join(&admin, number).await.unwrap();
+    }
+}
 
 /// Each call is a step of the store, for which all others wait.
 #[tokio::test]

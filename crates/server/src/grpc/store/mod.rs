@@ -194,7 +194,9 @@ impl store_server::Store for Relay {
         let presence = read::presence(&speaker, presence)?;
         service.check_presence(presence)?;
         service.count_deed(Deed::Join)?;
-        let joined = at.store.join(&member, presence, speaker.time(now)).await;
+        let now = speaker.time(now);
+        let by = (&at, &service, &speaker);
+        let joined = self.programs.join(by, &member, presence, now).await;
         at.joined(&service, &member, &joined);
         told(joined, |()| write::joined(known_as, at.store.seen()))
     }

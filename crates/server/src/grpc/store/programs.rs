@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use snowmint_coord::lend::{check_lent, space_of};
 use snowmint_coord::{
-    ClaimRequest, Error as StoreError, ErrorKind, Extend, Extended, Lease, LetGo, Pool,
-    Result as StoreResult, Shapes, SlotInfo, Wish, is_worker_pool,
+    ClaimRequest, Error as StoreError, ErrorKind, Extend, Extended, Lease, LetGo, Member, Pool,
+    Presence, Result as StoreResult, Shapes, SlotInfo, Wish, is_worker_pool,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
@@ -25,6 +25,10 @@ const SHAPES_US: u64 = 1_000_000;
 /// have passed: a number whose mark lies ahead is unusable for a while. This leaves room for
 /// programs that are replaced, or restart again and again. One call names as many numbers at most.
 const CLAIMED_TIMES: usize = 4;
+
+/// Multiple of `limits.workers_max` that a token may have as members: many of them may take ranges
+/// alone, and hold no worker number.
+const MEMBERS_TIMES: usize = 16;
 
 /// A worker number: the secondary store, the pool, and the number.
 type Number = (String, String, u64);
@@ -91,6 +95,40 @@ impl Programs {
 
     fn shapes_known(&self) -> MutexGuard<'_, HashMap<String, ShapesRead>> {
         self.shapes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Joins a member, of those that the token may have.
+    pub(super) async fn join(
+        &self,
+        (at, service, speaker): (&At, &Service, &Speaker),
+        member: &Member,
+        presence: Presence,
+        now: UnixMillis,
+    ) -> StoreResult<()> {
+        let Some(token) = speaker.token().filter(|_| service.gets_a_share()) else {
+            return at.store.join(member, presence, now).await;
+        };
+        let claims = Arc::clone(self.claims().entry(token).or_default());
+        // Joins of a token come one after the other: each counts those before it.
+        let _turn = claims.lock().await;
+        let mut members = at.store.members(now).await?;
+        members.retain(|info| info.member.incarnation.token() == Some(token));
+        let is_there = members.iter().any(|info| info.member.incarnation == member.incarnation);
+        let max = most(service, MEMBERS_TIMES);
+        if !is_there && members.len() >= max {
+            // The store drops these rows when the next member joins.
+            let now = at.store.now().await?.unwrap_or(now);
+            members.retain(|info| !info.forgettable(now));
+            if members.len() >= max {
+                return Err(StoreError::limit_exceeded(format!(
+                    "token {:?} has {} members, limit {max} ({MEMBERS_TIMES} times \
+                     limits.workers_max); stop a program or raise it",
+                    speaker.name(),
+                    members.len()
+                )));
+            }
+        }
+        at.store.join(member, presence, now).await
     }
 
     /// Extends marks of few numbers; no mark may lie further ahead than this server's own.
@@ -229,6 +267,12 @@ impl Claims {
     }
 }
 
+/// Returns this multiple of `limits.workers_max`.
+fn most(service: &Service, times: usize) -> usize {
+    let max = usize::try_from(service.limits().workers_max).unwrap_or(usize::MAX);
+    max.saturating_mul(times)
+}
+
 /// Relinquishes few external leases.
 pub(super) async fn let_go(
     at: &At,
@@ -243,8 +287,7 @@ pub(super) async fn let_go(
 /// Rejects a call that names too many numbers: it would be a long step of the store, for which all
 /// others wait.
 fn check_numbers(service: &Service, named: usize) -> StoreResult<()> {
-    let max = usize::try_from(service.limits().workers_max).unwrap_or(usize::MAX);
-    let max = max.saturating_mul(CLAIMED_TIMES);
+    let max = most(service, CLAIMED_TIMES);
     if !service.gets_a_share() || named <= max {
         return Ok(());
     }
