@@ -321,6 +321,11 @@ pub struct RecoverRequest {
     /// The secondary store to recover, by its name in sources; absent: the primary store.
     #[prost(string, optional, tag = "6")]
     pub secondary: ::core::option::Option<::prost::alloc::string::String>,
+    /// Accepts the database server that has the store now (a promoted replica, a restarted Redis), puts the store in doubt
+    /// so that its journals report, and moves nothing. Only after the former database server takes no more writes, and not
+    /// together with `dry_run`.
+    #[prost(bool, tag = "7")]
+    pub other_server: bool,
 }
 /// The known state of a store, and the state to which recovery moves it. Times are RFC 3339 in UTC.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -802,7 +807,8 @@ pub mod mint_client {
                 .insert(GrpcMethod::new("snowmint.v1.Mint", "ListWorkers"));
             self.inner.unary(req, path, codec).await
         }
-        /// Moves a store in doubt past everything that its journals reported, so that minting continues.
+        /// Moves a store in doubt past everything that its journals reported, so that minting continues. Or accepts the
+        /// database server that has the store now, and puts the store in doubt.
         pub async fn recover(
             &mut self,
             request: impl tonic::IntoRequest<super::RecoverRequest>,
@@ -962,7 +968,8 @@ pub mod mint_server {
             tonic::Response<super::ListWorkersResponse>,
             tonic::Status,
         >;
-        /// Moves a store in doubt past everything that its journals reported, so that minting continues.
+        /// Moves a store in doubt past everything that its journals reported, so that minting continues. Or accepts the
+        /// database server that has the store now, and puts the store in doubt.
         async fn recover(
             &self,
             request: tonic::Request<super::RecoverRequest>,
