@@ -31,7 +31,8 @@ async fn token_has_few_members() {
     said(refused, &["bills", "16", "limits.workers_max"]);
     // A member that the store knows joins again, and another token has a count of its own.
     join(&bills, 16).await.unwrap();
-    join(&remote(ORDERS, &[&server]).await, 17).await.unwrap();
+    let orders = remote(ORDERS, &[&server]).await;
+    join(&orders, 17).await.unwrap();
     bills.leave(Incarnation::new(3), now()).await.unwrap();
     join(&bills, 17).await.unwrap();
     assert_eq!(code(join(&bills, 18).await), "too_many");
