@@ -87,9 +87,7 @@ async fn open_told(
     }
     let opened = Node::open(Arc::clone(&store), settings.clone(), parts()?).await;
     let node = match opened {
-        Err(error)
-            if journal == Journal::IfFree && matches!(error.kind(), ErrorKind::Locked { .. }) =>
-        {
+        Err(error) if journal == Journal::IfFree && matches!(error.kind(), ErrorKind::Locked) => {
             // The holder of the lock has the journal; this process is another member, without a
             // journal.
             Node::open(store, NodeSettings { data_dir: None, ..settings }, parts()?).await?
@@ -119,9 +117,7 @@ struct Undefined {
 impl From<Undefined> for Failure {
     fn from(Undefined { error, name, origin }: Undefined) -> Self {
         match error.kind() {
-            ErrorKind::Conflict { .. }
-            | ErrorKind::Invalid { .. }
-            | ErrorKind::Unsupported { .. } => {
+            ErrorKind::Conflict | ErrorKind::Invalid | ErrorKind::Unsupported => {
                 Self::usage(format!("{origin}: sources.{name}: {}", error.message()))
             }
             _ => error.into(),
@@ -182,7 +178,7 @@ fn is_in_doubt(error: &Error) -> bool {
 }
 
 pub(crate) fn is_away(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Unavailable { .. })
+    matches!(error.kind(), ErrorKind::Unavailable)
 }
 
 /// Defines a source, and returns the change. The list of its stores depends on the deployment, so

@@ -46,7 +46,7 @@ pub(crate) async fn now_or_later(config: &Config) -> Outcome<Arc<dyn Store>> {
 pub(crate) async fn existing(config: &Config) -> Outcome<Option<Arc<dyn Store>>> {
     match open(config, false).await {
         Ok(store) => Ok(Some(store)),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -199,7 +199,7 @@ pub(crate) fn file(url: &str) -> Option<PathBuf> {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match error.kind() {
-            ErrorKind::Invalid { .. } => Code::BadRequest,
+            ErrorKind::Invalid => Code::BadRequest,
             // All other codes have the same names in the table.
             kind => Code::from_name(kind.code()).unwrap_or(Code::Internal),
         };

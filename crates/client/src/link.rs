@@ -77,7 +77,7 @@ impl Link {
         if let Some(refusal) = described.refusal.take() {
             let error = refused(refusal);
             // A server that does not know the name will not know it soon; another server may.
-            let is_unknown = matches!(error.kind(), ErrorKind::NotFound { .. });
+            let is_unknown = matches!(error.kind(), ErrorKind::NotFound);
             return Err(if is_unknown { Failed::Wrong(error) } else { Failed::NotDone(error) });
         }
         if !is_understood(described.version) {

@@ -75,7 +75,7 @@ impl LateStore {
             }
         };
         match opened {
-            Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => {
+            Err(error) if matches!(error.kind(), ErrorKind::Unavailable) => {
                 tracing::warn!(error = %chain(&error), "the store does not answer; it is asked again until it does");
                 Ok(Arc::new(Self::new(namespace, open)))
             }

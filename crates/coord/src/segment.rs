@@ -258,7 +258,7 @@ mod tests {
         for mark in [200, 201, 999] {
             let refused = reserve(mark, 1, within(101, 200)).unwrap_err();
             assert!(
-                matches!(refused.kind(), ErrorKind::MarkMoved { expected, found, .. }
+                matches!(refused.kind(), ErrorKind::MarkMoved { expected, found }
                     if (expected.get(), found.get()) == (200, mark)),
                 "{refused}"
             );

@@ -90,8 +90,8 @@ fn a_server_whose_marks_lie_ahead_logs_until_when_and_that_nothing_is_to_be_done
     let server = Server::start(serve(directory.path(), &[]));
     let (status, body) = server.get("/v1/ids/default");
     assert_eq!(status, 503, "{body}");
-    let goes_on = "by itself, as after a recovery: nothing is to be done";
-    server.says(&["no worker number", "it goes on at ", goes_on]);
+    let goes_on = "by itself, as after a recovery; no action is needed";
+    server.says(&["no worker number", "minting continues at ", goes_on]);
 }
 
 /// docs/operating.md describes this for a lost store: nothing exists but the configuration.

@@ -210,7 +210,7 @@ fn a_store_that_went_backwards_is_refused() {
     for server in [&server, &other] {
         let ran = server.mint(&["numbers", "-n", "1"]);
         assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
-        assert!(ran.err.contains("went back") && ran.err.contains("recover"), "{}", ran.err);
+        assert!(ran.err.contains("rolled back") && ran.err.contains("recover"), "{}", ran.err);
     }
     let beside = run(&["mint", "numbers", "--store", &file, "--data-dir", dir]);
     assert_eq!((beside.code, beside.out.as_str()), (3, ""), "{}", beside.err);

@@ -89,7 +89,7 @@ fn a_database_restored_alone_is_refused_until_it_is_moved_forward() {
         let _ = fs::remove_file(home.join(side));
     }
     let server = Server::start(&["--data-dir", home.to_str().unwrap()], &[]);
-    server.not_ready(&["went back", "worker recover"]);
+    server.not_ready(&["rolled back", "worker recover"]);
     let mut none = Vec::new();
     Resp::connect(&server.resp).unwrap().incr("numbers", 10, &mut none).unwrap();
     assert!(none.is_empty(), "{none:?}");

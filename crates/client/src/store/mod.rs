@@ -161,7 +161,7 @@ where
             let Some(refusal) = answer.refusal() else { return Ok(answer) };
             let error = refused(refusal);
             match error.kind() {
-                ErrorKind::Unavailable { .. } => Err(Failed::Cut(error)),
+                ErrorKind::Unavailable => Err(Failed::Cut(error)),
                 _ => Err(Failed::Refused(error)),
             }
         }

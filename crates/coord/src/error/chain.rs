@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-/// Formats an error with all its causes, as logs show it: `extend: the store is not available:
-/// socket closed`. Causes that the text already contains, as in an error with a text that ends in
+/// Formats an error with all its causes, as logs show it: `extend: store is unavailable: socket
+/// closed`. Causes that the text already contains, as in an error with a text that ends in
 /// its cause, are not repeated.
 pub fn chain(error: &dyn Error) -> impl fmt::Display {
     Chain(error)
@@ -31,7 +31,7 @@ impl fmt::Display for Chain<'_> {
 #[cfg(test)]
 mod tests {
     use super::chain;
-    use crate::error::{Error, ErrorKind};
+    use crate::error::{Error, Verb};
 
     /// An error of a driver; some drivers include the cause in their text.
     #[derive(Debug, thiserror::Error)]
@@ -46,21 +46,18 @@ mod tests {
     }
 
     fn away(cause: Told) -> Error {
-        Error::new("extend", ErrorKind::Unavailable { what: "the store".into() }).with_source(cause)
+        Error::unavailable("store is unavailable").with_verb(Verb::Extend).with_source(cause)
     }
 
     #[test]
     fn the_chain_tells_every_cause_once() {
         let closed = || told("socket closed", None);
         let error = away(told("the connection ended", Some(closed())));
-        let all = "extend: the store is not available: the connection ended: socket closed";
+        let all = "extend: store is unavailable: the connection ended: socket closed";
         assert_eq!(chain(&error).to_string(), all);
         let error = away(told("ended: socket closed", Some(told("", Some(closed())))));
-        assert_eq!(
-            chain(&error).to_string(),
-            "extend: the store is not available: ended: socket closed"
-        );
-        let alone = Error::invalid_op("claim", "no pool");
+        assert_eq!(chain(&error).to_string(), "extend: store is unavailable: ended: socket closed");
+        let alone = Error::invalid("no pool").with_verb(Verb::Claim);
         assert_eq!(chain(&alone).to_string(), alone.to_string());
     }
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 pub use chain::chain;
 pub use kind::ErrorKind;
+use kind::Sentence;
 pub use parts::ErrorParts;
 pub use pool_full::{Holder, PoolFull};
 pub use verb::Verb;
@@ -30,7 +31,6 @@ pub struct Error(Box<Repr>);
 
 #[derive(Clone)]
 struct Repr {
-    op: &'static str,
     kind: ErrorKind,
     /// `None`: the kind's values are the sentence.
     message: Option<Cow<'static, str>>,
@@ -52,31 +52,10 @@ pub enum Retry {
 }
 
 impl Error {
-    /// Creates the error `kind` of the operation `op`; the kind decides whether a retry helps.
-    #[must_use]
-    pub fn new(op: &'static str, kind: ErrorKind) -> Self {
+    /// Creates an error of this kind; the kind decides whether a retry helps.
+    fn new(kind: ErrorKind, message: Option<Cow<'static, str>>) -> Self {
         let retry = kind.retry();
-        Self(Box::new(Repr {
-            op,
-            kind,
-            message: None,
-            verb: None,
-            retry,
-            nothing_done: false,
-            source: None,
-        }))
-    }
-
-    /// Creates the error for an invalid value: `what` names the value, and a right one.
-    #[must_use]
-    pub fn invalid_op(op: &'static str, what: impl Into<String>) -> Self {
-        Self::new(op, ErrorKind::Invalid { what: what.into() })
-    }
-
-    /// Creates the error for a condition that only a bug can cause.
-    #[must_use]
-    pub fn internal_op(op: &'static str, what: impl Into<String>) -> Self {
-        Self::new(op, ErrorKind::Internal { what: what.into() })
+        Self(Box::new(Repr { kind, message, verb: None, retry, nothing_done: false, source: None }))
     }
 
     /// Adds the back end's error as the source.
@@ -125,7 +104,7 @@ impl Error {
     pub fn message(&self) -> Cow<'_, str> {
         match &self.0.message {
             Some(message) => Cow::Borrowed(message),
-            None => Cow::Owned(self.0.kind.to_string()),
+            None => Cow::Owned(Sentence(&self.0.kind).to_string()),
         }
     }
 
@@ -142,21 +121,14 @@ impl Error {
     }
 }
 
-impl From<ErrorKind> for Error {
-    fn from(kind: ErrorKind) -> Self {
-        Self::new("", kind)
-    }
-}
-
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.verb.map_or(self.0.op, Verb::label) {
-            "" => {}
-            failed => write!(f, "{failed}: ")?,
+        if let Some(verb) = self.0.verb {
+            write!(f, "{verb}: ")?;
         }
         match &self.0.message {
             Some(message) => f.write_str(message),
-            None => write!(f, "{}", self.0.kind),
+            None => write!(f, "{}", Sentence(&self.0.kind)),
         }
     }
 }
@@ -164,7 +136,6 @@ impl fmt::Display for Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Error")
-            .field("op", &self.0.op)
             .field("kind", &self.0.kind)
             .field("message", &self.message())
             .field("verb", &self.0.verb)
@@ -193,17 +164,19 @@ mod tests {
 
     #[test]
     fn display_leaves_the_source_to_the_chain() {
-        let error = Error::new("extend", ErrorKind::Unavailable { what: "the store".into() })
+        let error = Error::unavailable("store is unavailable")
+            .with_verb(Verb::Extend)
             .with_source(std::io::Error::other("socket closed"));
-        assert_eq!(error.to_string(), "extend: the store is not available");
+        assert_eq!(error.to_string(), "extend: store is unavailable");
         assert_eq!(error.source().map(ToString::to_string), Some("socket closed".into()));
         assert_eq!(error.retry(), Retry::AfterMs(100));
     }
 
     #[test]
-    fn message_of_a_place_replaces_that_of_the_kind() {
-        let kind = ErrorKind::TickFull { next_in_ms: 3 };
-        assert_eq!(Error::from(kind.clone()).message(), kind.to_string());
+    fn values_of_a_kind_are_the_message_where_no_place_wrote_one() {
+        let sentence = "all IDs of this tick are minted; the next tick begins in 3 ms";
+        assert_eq!(Error::tick_full(3).message(), sentence);
+        assert_eq!(Error::tick_full(3).to_string(), sentence);
         let error = Error::mark_moved(Mark::new(7), Mark::new(9), "mark is 9, expected 7");
         assert_eq!(
             (error.message(), error.kind().code()),
@@ -212,15 +185,14 @@ mod tests {
         assert_eq!(error.with_verb(Verb::Extend).to_string(), "extend: mark is 9, expected 7");
         let error = Error::clock_behind(9, 5, "clock is 9 ms behind, limit 5 ms");
         assert_eq!(error.retry(), Retry::AfterMs(4));
-        assert_eq!(Error::tick_full(3).message(), kind.to_string());
     }
 
     #[test]
     fn first_verb_of_an_error_stays() {
-        let error = Error::from(ErrorKind::Closed { what: "the store".into() });
-        assert_eq!((error.verb(), error.to_string()), (None, "the store is closed".into()));
+        let error = Error::closed("store is closed");
+        assert_eq!((error.verb(), error.to_string()), (None, "store is closed".into()));
         let error = error.with_verb(Verb::Get).with_verb(Verb::List);
         assert_eq!(error.verb(), Some(Verb::Get));
-        assert_eq!(error.to_string(), "get: the store is closed");
+        assert_eq!(error.to_string(), "get: store is closed");
     }
 }

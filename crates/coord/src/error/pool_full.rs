@@ -60,21 +60,30 @@ impl PoolFull {
 impl fmt::Display for PoolFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.only {
-            Some(number) => write!(f, "number {number} of pool {} cannot be claimed", self.pool)?,
+            Some(number) => write!(f, "number {number} of pool {:?} cannot be claimed", self.pool)?,
             None if self.waits_for_clock() => {
-                write!(f, "pool {} has no number whose mark the clock has reached", self.pool)?;
+                write!(f, "pool {:?} has no number whose mark the clock has reached", self.pool)?;
             }
-            None => write!(f, "pool {} is full", self.pool)?,
+            None => write!(f, "pool {:?} is full", self.pool)?,
         }
         write!(
             f,
-            ": of {} numbers {} are held by live members and {} have a mark ahead of the time allowed",
-            self.groups, self.held, self.marked_ahead
+            ": {} of {} numbers held, {} with a mark ahead of the time allowed",
+            self.held, self.groups, self.marked_ahead
         )?;
         for (index, holder) in self.holders.iter().enumerate() {
-            let lead = if index == 0 { "; held: " } else { ", " };
+            let lead = if index == 0 { " (held: " } else { ", " };
             write!(f, "{lead}{} by {:?}", holder.slot, holder.owner)?;
         }
+        f.write_str(if self.holders.is_empty() { "" } else { ")" })?;
+        self.write_remedy(f)
+    }
+}
+
+impl PoolFull {
+    /// Writes what a caller can do, and from when on waiting helps.
+    fn write_remedy(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const ACCEPT: &str = "; to mint ahead of the clock run snowmint worker accept-lead";
         match (self.usable_at, self.usable_in_ms) {
             (Some(at), Some(in_ms)) if self.waits_for_clock() => {
                 let at = Rfc3339(at);
@@ -82,21 +91,14 @@ impl fmt::Display for PoolFull {
                 if in_ms <= long_ms {
                     write!(
                         f,
-                        "; it goes on at {at} by itself, as after a recovery: nothing is to be done"
+                        "; minting continues at {at} by itself, as after a recovery; no action is needed"
                     )
                 } else {
-                    write!(
-                        f,
-                        "; it goes on at {at}; to mint ahead of the clock, accept it (snowmint worker accept-lead)"
-                    )
+                    write!(f, "; minting continues at {at}{ACCEPT}")
                 }
             }
             (_, Some(ms)) => {
-                if self.marked_ahead > 0 {
-                    f.write_str(
-                        "; to mint ahead of the clock, accept it (snowmint worker accept-lead)",
-                    )?;
-                }
+                f.write_str(if self.marked_ahead > 0 { ACCEPT } else { "" })?;
                 write!(f, "; one may be usable in {ms} ms")
             }
             (_, None) => f.write_str("; waiting does not help, use a pool with more numbers"),
@@ -107,7 +109,7 @@ impl fmt::Display for PoolFull {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{Error, ErrorKind, Retry};
+    use crate::error::{Error, Retry, Verb};
 
     #[test]
     fn a_full_pool_says_who_and_when() {
@@ -127,11 +129,11 @@ mod tests {
             usable_in_ms: Some(1200),
             by_recovery: false,
         };
-        let error = Error::new("claim", ErrorKind::PoolFull(Box::new(full)));
+        let error = Error::pool_full(full).with_verb(Verb::Claim);
         assert_eq!(
             error.to_string(),
-            "claim: pool workers-0 is full: of 1 numbers 1 are held by live members and 0 have a \
-             mark ahead of the time allowed; held: 0 by \"orders\"; one may be usable in 1200 ms"
+            "claim: pool \"workers-0\" is full: 1 of 1 numbers held, 0 with a mark ahead of the time \
+             allowed (held: 0 by \"orders\"); one may be usable in 1200 ms"
         );
         assert_eq!(error.retry(), Retry::AfterMs(1200));
     }
@@ -149,16 +151,16 @@ mod tests {
             by_recovery: false,
         };
         let soon = full.to_string();
-        assert!(soon.contains("goes on at 1970-01-01T00:01:25.000Z by itself"), "{soon}");
+        assert!(soon.contains("continues at 1970-01-01T00:01:25.000Z by itself"), "{soon}");
         assert!(!soon.contains("is full") && !soon.contains("accept-lead"), "{soon}");
         // The cause was a clock that was ahead, or a mistyped year.
         full.usable_in_ms = Some(LONG_MS + 1);
         let late = full.to_string();
-        assert!(late.contains("accept-lead") && !late.contains("nothing is to be done"), "{late}");
+        assert!(late.contains("accept-lead") && !late.contains("no action is needed"), "{late}");
         // The lost windows were as long.
         full.by_recovery = true;
         let recovered = full.to_string();
-        assert!(recovered.contains("nothing is to be done"), "{recovered}");
+        assert!(recovered.contains("no action is needed"), "{recovered}");
         assert!(!recovered.contains("accept-lead"), "{recovered}");
         full.usable_in_ms = Some(LONG_AFTER_RECOVERY_MS + 1);
         assert!(full.to_string().contains("accept-lead"), "{full}");

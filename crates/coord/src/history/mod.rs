@@ -150,8 +150,8 @@ impl Doubt {
     /// Returns the doubt that an error reports, or `None` for other errors.
     #[must_use]
     pub fn of(kind: &ErrorKind, who: &str) -> Option<Self> {
-        let ErrorKind::StoreWentBack { witness, seen, found } = kind else { return None };
-        let witness = format!("{witness} (reported by {who})");
+        let ErrorKind::StoreWentBack { evidence, seen, found } = kind else { return None };
+        let witness = format!("{evidence} (reported by {who})");
         Some(Self { witness, seen: *seen, found: *found })
     }
 

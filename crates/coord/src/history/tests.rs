@@ -236,7 +236,7 @@ fn all_sources_below_what_was_seen_are_named_up_to_a_limit() {
     let witness = |count| {
         let error = check_ends("this process", &ends(count), &[]).unwrap_err();
         match error.kind() {
-            ErrorKind::StoreWentBack { witness, seen: 7, found: 0 } => witness.clone(),
+            ErrorKind::StoreWentBack { evidence, seen: 7, found: 0 } => evidence.clone(),
             _ => panic!("{error}"),
         }
     };

@@ -96,7 +96,7 @@ fn record(mark: u64) -> Record {
 }
 
 fn is_refused(result: &Result<Record>) -> bool {
-    matches!(result.as_ref().map_err(Error::kind), Err(ErrorKind::JournalRefused { .. }))
+    matches!(result.as_ref().map_err(Error::kind), Err(ErrorKind::JournalRefused))
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_data_directory_has_one_user() {
     let scratch = Scratch::new("lock");
     let held = scratch.lock();
     let second = DataDir::lock(&scratch.0).map_err(|error| error.kind().clone());
-    assert!(matches!(second, Err(ErrorKind::Locked { .. })), "{second:?}");
+    assert!(matches!(second, Err(ErrorKind::Locked)), "{second:?}");
     drop(held);
     drop(scratch.lock());
 }
@@ -190,7 +190,7 @@ fn a_path_that_is_no_directory_is_refused() {
     std::fs::write(scratch.0.join("plain"), "x").unwrap();
     for path in ["plain", "plain/below"] {
         let error = DataDir::lock(&scratch.0.join(path)).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Unwritable { .. }), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Unwritable), "{error}");
     }
 }
 
@@ -410,7 +410,7 @@ fn a_record_too_long_is_refused_and_the_old_one_stays() {
     let mut long = record(6);
     long.segments = (0..40_000).map(|n| (format!("source-{n:050}"), Mark::new(n))).collect();
     let error = journal.write(&long).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::TooMany { .. }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::TooMany), "{error}");
     drop(journal);
     assert_eq!(scratch.read().unwrap(), record(5));
 }
@@ -463,7 +463,7 @@ fn a_journal_set_aside_makes_room_for_a_new_one() {
     assert_ne!(set_aside(&scratch.lock()).unwrap(), Some(aside));
     assert_eq!(set_aside(&scratch.lock()).unwrap(), None);
     let error = inspect(&scratch.lock()).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::NotFound { .. }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::NotFound), "{error}");
 }
 
 #[test]
@@ -493,7 +493,7 @@ fn a_first_write_that_was_torn_is_no_older_state() {
         JournalFile::write_all_at(&file, &frame.encode().unwrap(), offset(copy)).unwrap();
     }
     let error = Journal::open(scratch.lock()).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::JournalRefused { .. }), "both whole: {error}");
+    assert!(matches!(error.kind(), ErrorKind::JournalRefused), "both whole: {error}");
     JournalFile::write_all_at(&file, b"torn", offset(1) + CONTENT_STARTS).unwrap();
     let (_, past) = Journal::open(scratch.lock()).unwrap();
     let past = past.unwrap();

@@ -239,9 +239,7 @@ pub(crate) enum NotExtended {
 impl NotExtended {
     pub(crate) const fn by(kind: &ErrorKind) -> Self {
         match kind {
-            ErrorKind::Fenced { .. } | ErrorKind::MarkMoved { .. } | ErrorKind::NotFound { .. } => {
-                Self::Lost
-            }
+            ErrorKind::Fenced | ErrorKind::MarkMoved { .. } | ErrorKind::NotFound => Self::Lost,
             kind if kind.doubts_store() => Self::Lost,
             ErrorKind::ClockAhead { .. } => Self::Refused,
             _ => Self::Unknown,

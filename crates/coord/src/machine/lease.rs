@@ -237,7 +237,7 @@ impl LeaseMachine {
                 self.claim_later(now, Error::internal(message))
             }
             // The store no longer knows the member: everything must begin again.
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound) => {
                 self.phase = Phase::Over;
                 vec![LeaseAction::Lost(error)]
             }
@@ -251,9 +251,9 @@ impl LeaseMachine {
         wanting.failures = wanting.failures.saturating_add(1);
         let wait_ms = match (error.kind(), error.retry()) {
             // The outcome is unknown: repeat the same request.
-            (ErrorKind::Unavailable { .. }, _) => backoff_ms(wanting.failures),
+            (ErrorKind::Unavailable, _) => backoff_ms(wanting.failures),
             // The claim was granted, and this node has given it up since: use a new request.
-            (ErrorKind::Fenced { .. }, _) => {
+            (ErrorKind::Fenced, _) => {
                 wanting.request = self.requests.next(now.chance);
                 backoff_ms(wanting.failures)
             }

@@ -70,7 +70,7 @@ impl PresenceMachine {
                 self.live_since = sent_at;
                 self.next_at = sent_at.saturating_add(self.ttl_ms / 3);
             }
-            Err(kind) if matches!(kind, ErrorKind::NotFound { .. }) || kind.doubts_store() => {
+            Err(kind) if matches!(kind, ErrorKind::NotFound) || kind.doubts_store() => {
                 self.gone = answer.as_ref().err().cloned();
             }
             Err(_) => {

@@ -29,7 +29,7 @@ impl Node {
         for (name, kind) in builtin {
             match self.define(name, &SourceSpec::of(kind)).await {
                 // An operator has redefined or deleted it: the operator's definition stands.
-                Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {}
+                Err(error) if matches!(error.kind(), ErrorKind::Conflict) => {}
                 // An earlier process has defined them.
                 Err(error) if self.core().does_without(&error) => return Ok(()),
                 defined => drop(defined?),

@@ -241,7 +241,7 @@ async fn claim_known(
     };
     match around.store_call(Verb::Claim, around.store.claim(&request, wall)).await {
         Ok(leases) => Ok(Some(leases)),
-        Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => Err(error),
+        Err(error) if matches!(error.kind(), ErrorKind::Unavailable) => Err(error),
         Err(error) => {
             tracing::debug!(pool = %claim.pool.name, group, error = %chain(&error), "the slot is not to be had again");
             Ok(None)
@@ -269,8 +269,8 @@ pub(super) async fn release_once(
 ) -> bool {
     let answer = around.store_call(Verb::Release, around.store.release(release, wall)).await;
     match answer.as_ref().map_err(Error::kind) {
-        Ok(()) | Err(ErrorKind::Fenced { .. }) => true,
-        Err(ErrorKind::Unavailable { .. }) => false,
+        Ok(()) | Err(ErrorKind::Fenced) => true,
+        Err(ErrorKind::Unavailable) => false,
         Err(_) => {
             let error = answer.err().map(|error| chain(&error).to_string());
             tracing::warn!(pool = %release.pool, slot = release.slot, error, "a worker number stays held until this node ends");
@@ -311,7 +311,7 @@ pub(super) async fn release_stray(around: &Surroundings, stray: &Stray, wall: Un
             release_once(around, &release, wall).await
         }
         // Another member has it, or it will be found again.
-        Ok([Err(error)]) => !matches!(error.kind(), ErrorKind::Unavailable { .. }),
+        Ok([Err(error)]) => !matches!(error.kind(), ErrorKind::Unavailable),
         _ => false,
     }
 }
@@ -417,12 +417,12 @@ mod tests {
         first.past.clear();
         first.owed = vec![lease.unused()];
         let error = claim(&around, &settings, &first, &mut left).await.unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Unavailable { .. }), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Unavailable), "{error}");
         assert!(release_once(&around, &first.owed[0], START).await);
         assert!(release_once(&around, &first.owed[0], START).await, "twice is once");
         first.owed.clear();
         let error = claim(&around, &settings, &first, &mut left).await.unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Fenced { .. }), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Fenced), "{error}");
         first.request = 6;
         let after = claim(&around, &settings, &first, &mut left).await.unwrap();
         assert!(after[0].lease.slot != lease.slot || after[0].lease.term > lease.term, "{after:?}");

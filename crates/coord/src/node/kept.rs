@@ -13,7 +13,7 @@ use crate::spec::SourceSpec;
 
 /// Returns whether the store did not respond at all.
 pub(super) fn is_away(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Unavailable { .. })
+    matches!(error.kind(), ErrorKind::Unavailable)
 }
 
 /// Returns the journal's entry for a source; none for a source that may not be used.

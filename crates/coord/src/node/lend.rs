@@ -380,9 +380,9 @@ impl Core {
             match answer {
                 Ok(_) => {}
                 Err(error) => match error.kind() {
-                    ErrorKind::Fenced { .. }
-                    | ErrorKind::MarkMoved { .. }
-                    | ErrorKind::NotFound { .. } => return Ok(None),
+                    ErrorKind::Fenced | ErrorKind::MarkMoved { .. } | ErrorKind::NotFound => {
+                        return Ok(None);
+                    }
                     _ => return Err(error),
                 },
             }
@@ -401,7 +401,7 @@ impl Core {
             let release = Release { pool, slot, term, holder, mark, from };
             match around.store_call(Verb::Release, around.store.release(&release, now)).await {
                 // Another server gave it back, or has it since.
-                Err(error) if matches!(error.kind(), ErrorKind::Fenced { .. }) => {}
+                Err(error) if matches!(error.kind(), ErrorKind::Fenced) => {}
                 Err(error) if matches!(error.kind(), ErrorKind::MarkMoved { .. }) => {
                     return Ok(false);
                 }

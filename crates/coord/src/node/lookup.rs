@@ -60,7 +60,7 @@ impl Lookup {
         let found = around.store_call(Verb::Get, store.get(name)).await;
         let missing = match &found {
             Ok(definition) => definition.state == SourceState::Deleted,
-            Err(error) => matches!(error.kind(), ErrorKind::NotFound { .. }),
+            Err(error) => matches!(error.kind(), ErrorKind::NotFound),
         };
         if missing {
             self.missed(around.timer.elapsed());

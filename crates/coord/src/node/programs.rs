@@ -130,7 +130,7 @@ impl Node {
         let lead_until = match around.timed_call(Verb::Ground, store.ground()).await {
             Ok(ground) => ground.lead_until,
             // A store of servers does not report it.
-            Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => Mark::ZERO,
+            Err(error) if matches!(error.kind(), ErrorKind::Unsupported) => Mark::ZERO,
             Err(error) => return Err(error),
         };
         let apart_ms = settings.off_ms(store.capabilities().clock).saturating_mul(2);

@@ -185,7 +185,7 @@ pub(super) async fn refuse_other_store(
     }
     match memory.recall(around, settings).await {
         Ok(recalled) => Ok(Some(recalled)),
-        Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::Unavailable) => Ok(None),
         Err(error) if settings.waits_for_recovery && is_in_doubt(&error) => Ok(None),
         Err(error) => Err(error),
     }

@@ -121,7 +121,7 @@ impl Recovery {
     async fn list(&mut self, store: &dyn Store) -> Result<Vec<SnowflakePlan>> {
         let catalog = match store.list().await {
             Ok(catalog) => catalog,
-            Err(error) if matches!(error.kind(), ErrorKind::Corrupt { .. }) => {
+            Err(error) if matches!(error.kind(), ErrorKind::Corrupt) => {
                 (self.stored, self.unlisted) = (None, Some(error));
                 return Ok(Vec::new());
             }

@@ -147,7 +147,7 @@ async fn a_slip_of_the_operators_is_refused() {
     };
     assert!(recovery.plan(&named("numbers")).is_ok(), "a start defines it");
     let refused = recovery.plan(&named("nubmers")).unwrap_err();
-    assert!(matches!(refused.kind(), ErrorKind::NotFound { .. }), "{refused}");
+    assert!(matches!(refused.kind(), ErrorKind::NotFound), "{refused}");
 }
 
 /// Returns evidence of one more write than the store has.
@@ -350,7 +350,7 @@ async fn no_server_is_accepted_while_another_namespace_was_in_doubt_before() {
     store.take_over(store.backup());
     let before = store.standing().await.unwrap();
     let refused = accept_other_server(&store).await.unwrap_err();
-    assert!(matches!(refused.kind(), ErrorKind::Conflict { .. }), "{refused}");
+    assert!(matches!(refused.kind(), ErrorKind::Conflict), "{refused}");
     assert_eq!(store.standing().await.unwrap(), before);
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn fill(
                 let Some(wait_ms) = patience.rest_ms(&error, left_ms) else { return Err(error) };
                 let wait_ms = match error.kind() {
                     // An unreachable store is called less and less often.
-                    ErrorKind::Unavailable { .. } => {
+                    ErrorKind::Unavailable => {
                         failures = failures.saturating_add(1);
                         backoff_ms(failures).min(left_ms)
                     }

@@ -34,7 +34,7 @@ impl Patience {
     pub fn rest_ms(&mut self, why: &Error, left_ms: u64) -> Option<u64> {
         let wait_ms = match (why.kind(), why.retry()) {
             // The driver was woken: the window may arrive any moment.
-            (ErrorKind::WindowSpent { .. } | ErrorKind::Unavailable { .. }, _) => {
+            (ErrorKind::WindowSpent { .. } | ErrorKind::Unavailable, _) => {
                 self.rest_soon_ms(left_ms)
             }
             (_, Retry::Never) => return None,

@@ -272,11 +272,11 @@ impl Surroundings {
         self.doubts.check()?;
         let answer = self.store_call(Verb::Reserve, self.store.reserve(reserve)).await;
         answer.map_err(|error| match error.kind() {
-            ErrorKind::Conflict { .. } => {
+            ErrorKind::Conflict => {
                 self.catalog_stale();
                 error.with_retry(Retry::AfterMs(STALE_MS))
             }
-            ErrorKind::NotFound { .. } => {
+            ErrorKind::NotFound => {
                 self.catalog_stale();
                 error
             }

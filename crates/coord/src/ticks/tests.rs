@@ -52,7 +52,7 @@ fn a_clock_that_went_back_is_led_by_the_mark_and_no_further_than_allowed() {
     for (lead, since_ms, behind_ms) in [(3, 469, 31), (2, 470, 30), (0, 499, 1), (0, 489, 11)] {
         let now = UnixMillis::new(EPOCH_MS + since_ms);
         let error = ticks(0, lead).within("orders", 201, now).unwrap_err();
-        let ErrorKind::ClockBehind { behind_ms: found, limit_ms, .. } = *error.kind() else {
+        let ErrorKind::ClockBehind { behind_ms: found, limit_ms } = *error.kind() else {
             panic!("{lead} {since_ms}: {error}")
         };
         assert_eq!((found, limit_ms), (behind_ms, lead * 10), "{lead} {since_ms}");
@@ -70,13 +70,12 @@ fn bounds_are_checked_on_both_ends() {
     let plain = ticks(0, 0);
     let before = plain.within("orders", 1, UnixMillis::new(EPOCH_MS - 1)).unwrap_err();
     assert!(
-        matches!(before.kind(), ErrorKind::ClockBehind { behind_ms: 1, limit_ms: 0, .. }),
+        matches!(before.kind(), ErrorKind::ClockBehind { behind_ms: 1, limit_ms: 0 }),
         "{before}"
     );
     assert_eq!(within(plain, 1, 10_009), Ok((4000, 4004)));
-    let spent = |mark, since_ms| {
-        matches!(within(ticks(0, 99), mark, since_ms), Err(ErrorKind::EpochSpent { .. }))
-    };
+    let spent =
+        |mark, since_ms| matches!(within(ticks(0, 99), mark, since_ms), Err(ErrorKind::EpochSpent));
     assert!(spent(1, 10_010) && spent(4004, 10_000) && spent(4004, 9_990));
     assert!(spent(u64::MAX, 9_990) && spent(1, u64::MAX - EPOCH_MS));
     for (sequence_bits, unit_ms) in [(0, 1), (63, 1), (64, 1), (255, 1), (12, 0)] {

@@ -9,7 +9,7 @@ use snowmint_core::UnixMillis;
 use super::Seen;
 use crate::capability::Capabilities;
 use crate::catalog::Definition;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::lease::{Extend, SlotRow};
 use crate::member::{Incarnation, MemberRow, Presence};
 use crate::pool::{Ground, Pool};
@@ -49,12 +49,6 @@ impl<E> Failure<E> {
 impl<E> From<Error> for Failure<E> {
     fn from(error: Error) -> Self {
         Self::Rejected(error)
-    }
-}
-
-impl<E> From<ErrorKind> for Failure<E> {
-    fn from(kind: ErrorKind) -> Self {
-        Self::Rejected(kind.into())
     }
 }
 

@@ -242,9 +242,9 @@ async fn until_the_clock_has_come_to_the_marks_readyz_says_when_and_that_nothing
     .await;
     let why = ready.json()["reasons"].to_string();
     assert_eq!(ready.status, 503, "{why}");
-    let goes_on = format!("it goes on at {until} by itself");
+    let goes_on = format!("minting continues at {until} by itself");
     for part in
-        [goes_on.as_str(), "no number whose mark the clock has reached", "nothing is to be done"]
+        [goes_on.as_str(), "no number whose mark the clock has reached", "no action is needed"]
     {
         assert!(why.contains(part), "{part}: {why}");
     }

@@ -172,10 +172,10 @@ impl Mint {
 
     async fn source(&self, name: &str, kind: Kind) -> Result<Source> {
         let source = match self.node.source(name).await {
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound) => {
                 match self.node.define(name, &SourceSpec::of(kind)).await {
                     // Another process defined it first, in another way.
-                    Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {}
+                    Err(error) if matches!(error.kind(), ErrorKind::Conflict) => {}
                     defined => drop(defined?),
                 }
                 self.node.source(name).await?

@@ -104,12 +104,12 @@ mod away {
         let url = "snowmint://127.0.0.1:1";
         let shown = || Some(snowmint_client::Credentials::new());
         let refused = open(url, "default", shown()).await.unwrap_err();
-        assert!(matches!(refused.kind(), ErrorKind::Unavailable { .. }), "{refused}");
+        assert!(matches!(refused.kind(), ErrorKind::Unavailable), "{refused}");
         let store = open_now_or_later(url, "default", shown()).await.unwrap();
         assert_eq!(store.namespace(), "default");
         let refused = store.identity().await.unwrap_err();
-        assert!(matches!(refused.kind(), ErrorKind::Unavailable { .. }), "{refused}");
+        assert!(matches!(refused.kind(), ErrorKind::Unavailable), "{refused}");
         let wrong = open_now_or_later("snowmint://", "default", shown()).await.unwrap_err();
-        assert!(matches!(wrong.kind(), ErrorKind::Invalid { .. }), "{wrong}");
+        assert!(matches!(wrong.kind(), ErrorKind::Invalid), "{wrong}");
     }
 }

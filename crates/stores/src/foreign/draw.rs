@@ -130,9 +130,7 @@ impl<'t> Frozen<'t> {
 impl Origin for Shared {
     async fn draw(&self, key: &str, length: u64) -> Result<Within> {
         self.allocate(key, length).await.map_err(|error| match error.kind() {
-            ErrorKind::Conflict { .. }
-            | ErrorKind::Exhausted { .. }
-            | ErrorKind::Unavailable { .. } => error,
+            ErrorKind::Conflict | ErrorKind::Exhausted | ErrorKind::Unavailable => error,
             // Callers of a source can neither know nor change what is wrong with its upstream.
             _ => Error::unavailable(error.message().into_owned())
                 .with_retry(error.retry())

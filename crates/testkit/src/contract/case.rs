@@ -230,7 +230,7 @@ impl Case {
 pub(super) async fn reached<T, F: Future<Output = Result<T>>>(ask: impl Fn() -> F) -> Result<T> {
     for _ in 1..TRIES {
         match ask().await {
-            Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. }) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::Unavailable) => {}
             answered => return answered,
         }
     }

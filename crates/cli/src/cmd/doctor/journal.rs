@@ -44,7 +44,7 @@ pub(super) fn look(dir: &Path, namespace: &str) -> Journal {
 
 fn unusable(dir: &Path, error: &Error) -> Finding {
     match error.kind() {
-        ErrorKind::Locked { .. } => {
+        ErrorKind::Locked => {
             let shown = dir.display();
             good(ABOUT, format!("A running server uses {shown}, so its journal is not looked at."))
         }

@@ -82,7 +82,7 @@ impl Around {
 /// Returns `None` where there is no such table.
 pub(super) fn present<T>(read: snowmint_coord::Result<T>) -> Outcome<Option<T>> {
     match read {
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound) => Ok(None),
         read => Ok(Some(read?)),
     }
 }

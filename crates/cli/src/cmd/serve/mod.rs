@@ -201,9 +201,7 @@ async fn check_workers(config: &Config, node: &Node) -> Outcome {
                 let ways = format!("{holder}; stop that process or choose another worker.number");
                 return Err(Failure::refused(said(&ways)));
             }
-            ErrorKind::Conflict { .. }
-            | ErrorKind::Invalid { .. }
-            | ErrorKind::Unsupported { .. } => {
+            ErrorKind::Conflict | ErrorKind::Invalid | ErrorKind::Unsupported => {
                 return Err(Failure::usage(said("")));
             }
             _ => {}

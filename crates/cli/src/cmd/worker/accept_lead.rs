@@ -81,7 +81,7 @@ impl AcceptLead {
 async fn floor(store: &dyn Store) -> Outcome<Option<UnixMillis>> {
     match store.ground().await {
         Ok(Ground { mark, .. }) => Ok(Some(mark.unix_millis())),
-        Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::Unsupported) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

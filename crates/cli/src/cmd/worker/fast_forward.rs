@@ -195,9 +195,7 @@ impl How {
         let Some(lock) = lock else { return Ok(Record::default()) };
         match journal::inspect(lock) {
             Ok(record) => Ok(record),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => {
-                Ok(Record::default())
-            }
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound) => Ok(Record::default()),
             // The journal's content is lost: the operator must give a time up to which IDs may have
             // been minted.
             Err(error) if self.mark.is_none() => Err(Failure::usage(format!(

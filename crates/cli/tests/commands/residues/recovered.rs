@@ -46,7 +46,7 @@ fn one_of_several_stores_that_was_put_back_is_recovered_through_a_server() {
     // The store is called on demand only, and the other store serves all requests.
     wait_until("the store is found to be an older state", || {
         seen.add(drawn(&server, 100));
-        share(&server, "a")["trouble"].as_str().is_some_and(|why| why.contains("went back"))
+        share(&server, "a")["trouble"].as_str().is_some_and(|why| why.contains("rolled back"))
     });
     let recover = |more: &[&str]| -> Ran {
         let through = ["worker", "recover", "--server", &server.http, "--secondary", "a"];

@@ -90,7 +90,7 @@ impl SectionsMachine {
             Ok(taken) => taken,
             Err(error) => {
                 self.taking.ended(now, true);
-                if matches!(error.kind(), ErrorKind::Unavailable { .. }) {
+                if matches!(error.kind(), ErrorKind::Unavailable) {
                     // It may have been done: repeat the same request.
                     self.take = Some(take);
                 }

@@ -68,7 +68,7 @@ impl Verdict {
     /// Returns whether two stores disagree.
     pub(super) fn has_conflict(&self) -> bool {
         let is_conflict = |error: &Option<Error>| {
-            error.as_ref().is_some_and(|error| matches!(error.kind(), ErrorKind::Conflict { .. }))
+            error.as_ref().is_some_and(|error| matches!(error.kind(), ErrorKind::Conflict))
         };
         self.errors.iter().any(is_conflict)
     }

@@ -232,7 +232,7 @@ pub(super) async fn reach(neighbour: &Arc<Neighbour>, source: &str) -> Reached {
     };
     match node.definition(source).await {
         Ok(info) => has(node, info),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound) => {
             Reached { node: Some(node), has: Has::Nothing, error: None }
         }
         Err(error) => Reached::failed(Some(node), error),

@@ -25,7 +25,7 @@ impl Driver {
                 let lapsed = !presence.is_live(now);
                 presence.renewed(now, &answer);
                 let gone = presence.gone().map(|error| match error.kind() {
-                    ErrorKind::NotFound { .. } => {
+                    ErrorKind::NotFound => {
                         Error::not_found("this member is unknown to the store; it rejoins")
                     }
                     _ => error.clone(),
@@ -130,7 +130,7 @@ impl Driver {
                 let without = self.leases.values_mut().filter(|held| !held.is_alone());
                 for group in without.flat_map(|held| held.groups.values_mut()) {
                     group.suspend(&error);
-                    if !matches!(error.kind(), ErrorKind::Unavailable { .. }) {
+                    if !matches!(error.kind(), ErrorKind::Unavailable) {
                         group.waiters.answer(&Err(error.clone()));
                     }
                 }
@@ -191,7 +191,7 @@ impl Driver {
             }
             for group in held.groups.values_mut() {
                 group.suspend(&error);
-                if !matches!(error.kind(), ErrorKind::Unavailable { .. }) {
+                if !matches!(error.kind(), ErrorKind::Unavailable) {
                     group.waiters.answer(&Err(error.clone()));
                 }
             }

@@ -149,7 +149,7 @@ async fn release_all(
             )))
         });
         match answer.as_ref().map_err(Error::kind) {
-            Ok(()) | Err(ErrorKind::Fenced { .. }) => {}
+            Ok(()) | Err(ErrorKind::Fenced) => {}
             Err(_) => outcome = outcome.and(answer),
         }
     }

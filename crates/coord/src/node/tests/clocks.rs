@@ -53,7 +53,7 @@ async fn an_accepted_lead_lets_a_node_mint_ahead_of_the_clock_and_no_further() {
     node.define("orders", &SourceSpec::default()).await.unwrap();
     let refused = node.source("orders").await.unwrap_err();
     assert_eq!(refused.kind().code(), "pool_full");
-    assert!(refused.to_string().contains("nothing is to be done"), "{refused}");
+    assert!(refused.to_string().contains("no action is needed"), "{refused}");
 
     // A node with a failed claim claims again within five seconds, however many requests come.
     store.accept_lead(Mark::new(ahead.get() - 1)).await.unwrap();

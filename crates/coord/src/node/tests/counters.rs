@@ -434,6 +434,6 @@ async fn a_source_counts_no_further_than_there_are_numbers() {
     let answer = count(&far, "{one}").await.unwrap();
     assert!((highest..=NUMBER_MAX).contains(&answer), "{answer}");
     let refused = count(&later, "{one}").await.unwrap_err();
-    assert!(matches!(refused.kind(), ErrorKind::Exhausted { .. }), "{refused}");
+    assert!(matches!(refused.kind(), ErrorKind::Exhausted), "{refused}");
     assert_eq!(later.counted(b"{one}", 0).await.unwrap(), NUMBER_MAX);
 }

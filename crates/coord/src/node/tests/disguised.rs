@@ -56,7 +56,7 @@ fn version(info: &SourceInfo) -> Option<u8> {
 }
 
 fn is_conflict(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Conflict { .. })
+    matches!(error.kind(), ErrorKind::Conflict)
 }
 
 async fn read(node: &Node, name: &str, shown: u64) -> u64 {

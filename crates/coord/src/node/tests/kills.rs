@@ -254,7 +254,7 @@ async fn a_second_process_on_the_same_data_is_refused() {
     let dir = Scratch::new();
     let (_node, _source) = open(&world, Some(&dir), "{}").await.unwrap();
     let second = Node::open(world.handle(), settings(Some(&dir)), world.parts()).await;
-    assert!(matches!(second.unwrap_err().kind(), ErrorKind::Locked { .. }));
+    assert!(matches!(second.unwrap_err().kind(), ErrorKind::Locked));
 }
 
 #[tokio::test]
@@ -272,7 +272,7 @@ async fn copied_data_is_refused() {
     }
     let second = Node::open(world.handle(), settings(Some(&copy)), world.parts()).await;
     let error = second.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::JournalRefused { .. }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::JournalRefused), "{error}");
 }
 
 #[tokio::test]
@@ -287,7 +287,7 @@ async fn another_store_and_an_older_state_of_the_store_are_refused() {
     let other = World::new();
     let refused = Node::open(other.handle(), settings(Some(&dir)), other.parts()).await;
     let error = refused.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::OtherStore { .. }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::OtherStore), "{error}");
     assert!(error.to_string().contains("but the journal belongs to"), "{error}");
     let remembered = Keeper::none().witness();
     let identity = |writes| StoreIdentity { id: "s".into(), writes };

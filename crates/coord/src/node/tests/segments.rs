@@ -257,12 +257,12 @@ async fn a_stripe_goes_on_where_the_one_before_ended() {
         (stripe(1, 0), "increment"),
     ] {
         let refused = node.restripe("bills", wanted).await.unwrap_err();
-        assert!(matches!(refused.kind(), ErrorKind::Invalid { .. }), "{refused}");
+        assert!(matches!(refused.kind(), ErrorKind::Invalid), "{refused}");
         assert!(refused.to_string().contains(word), "{refused}");
     }
     let stale = NewStripe { if_version: Some(info.version - 1), ..stripe(1, 3) };
     let refused = node.restripe("bills", stale).await.unwrap_err();
-    assert!(matches!(refused.kind(), ErrorKind::Conflict { .. }), "{refused}");
+    assert!(matches!(refused.kind(), ErrorKind::Conflict), "{refused}");
     assert_eq!(node.definition("bills").await.unwrap(), info, "nothing has changed");
 
     let changed =
@@ -325,7 +325,7 @@ async fn a_source_is_not_told_to_end_below_what_it_has_handed_out() {
     let next = mark(&world, "bills").await;
     for until in [5, 25, next - 1] {
         let refused = node.alter("bills", &ends(&until.to_string()), None).await.unwrap_err();
-        assert!(matches!(refused.kind(), ErrorKind::Invalid { .. }), "{refused}");
+        assert!(matches!(refused.kind(), ErrorKind::Invalid), "{refused}");
         assert!(refused.to_string().contains(&format!("use {next} or more")), "{refused}");
     }
     node.alter("bills", &ends(&next.to_string()), None).await.unwrap();
@@ -369,7 +369,7 @@ async fn a_source_that_is_told_to_end_takes_nothing_from_there_on() {
     world.pass(5_000).await;
     let first = |first| NewStripe { first: Some(first), ..stripe(1, 3) };
     let refused = node.restripe("bills", first(100)).await.unwrap_err();
-    assert!(matches!(refused.kind(), ErrorKind::Invalid { .. }), "{refused}");
+    assert!(matches!(refused.kind(), ErrorKind::Invalid), "{refused}");
     assert!(refused.to_string().contains("the end of issued numbers"), "{refused}");
     node.restripe("bills", stripe(1, 3)).await.unwrap();
     assert!(drawn(&world, &source, 1).await[0] > 3 * (last + 499));

@@ -60,10 +60,10 @@ async fn every_kind_of_source_mints_in_real_time_on_a_real_disk() {
     assert_eq!(node.sources().await.unwrap().sources.len(), 5);
     assert_eq!(node.workers().await.unwrap().len(), 1);
     node.close().await.unwrap();
-    assert!(matches!(orders.try_mint().unwrap_err().kind(), ErrorKind::Closed { .. }));
-    assert!(matches!(sequence.try_mint().unwrap_err().kind(), ErrorKind::Closed { .. }));
+    assert!(matches!(orders.try_mint().unwrap_err().kind(), ErrorKind::Closed));
+    assert!(matches!(sequence.try_mint().unwrap_err().kind(), ErrorKind::Closed));
     let closed = counters.try_count(b"alice", 1).unwrap_err();
-    assert!(matches!(closed.kind(), ErrorKind::Closed { .. }), "{closed}");
+    assert!(matches!(closed.kind(), ErrorKind::Closed), "{closed}");
     assert!(node.store().workers(now).await.unwrap().iter().all(|slot| !slot.live));
 }
 
@@ -81,7 +81,7 @@ async fn names_that_nobody_has_cost_the_store_little() {
     for tick in 0..20 {
         for number in 0..500 {
             let error = node.source(&format!("nobody-{tick}-{number}")).await.unwrap_err();
-            assert!(matches!(error.kind(), ErrorKind::NotFound { .. }), "{error}");
+            assert!(matches!(error.kind(), ErrorKind::NotFound), "{error}");
         }
         world.timer.advance_ms(50);
     }
@@ -172,16 +172,16 @@ async fn a_disabled_source_refuses_and_an_altered_one_goes_on_without_repeating(
     }
     switch(&one, "orders", false).await;
     let error = here.try_mint().unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Disabled { .. }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::Disabled), "{error}");
     world.pass(16_000).await;
     let error = there.try_mint().unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Disabled { .. }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::Disabled), "{error}");
     switch(&one, "orders", true).await;
     // It claims a worker number again.
     world.pass(200).await;
     assert!(seen.insert(here.try_mint().unwrap()));
     one.delete("orders").await.unwrap();
-    assert!(matches!(here.try_mint().unwrap_err().kind(), ErrorKind::NotFound { .. }));
+    assert!(matches!(here.try_mint().unwrap_err().kind(), ErrorKind::NotFound));
     assert!(one.source("orders").await.is_err());
     one.define("orders", &SourceSpec::default()).await.unwrap();
     world.pass(100).await;
@@ -203,17 +203,17 @@ async fn definitions_that_disagree_are_refused() {
         spec(r#"{"order":"global"}"#),
     ] {
         let error = node.define("orders", &other).await.unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Conflict { .. }), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Conflict), "{error}");
     }
     let error = node.alter("orders", &spec(r#"{"layout":"twitter"}"#), None).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Conflict { .. }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::Conflict), "{error}");
     for (name, json) in
         [("new", r#"{"order":"global","unique":"namespace"}"#), ("a/b", "{}"), ("", "{}")]
     {
         let error = node.define(name, &spec(json)).await.unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Invalid { .. }), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Invalid), "{error}");
     }
-    assert!(matches!(node.source("nobody").await.unwrap_err().kind(), ErrorKind::NotFound { .. }));
+    assert!(matches!(node.source("nobody").await.unwrap_err().kind(), ErrorKind::NotFound));
 }
 
 #[tokio::test]
@@ -234,7 +234,7 @@ async fn sources_unique_in_the_namespace_share_one_generator_and_must_agree() {
     }
     let other = spec(r#"{"unique":"namespace","burst":"5ms"}"#);
     let error = node.define("d", &other).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Conflict { .. }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::Conflict), "{error}");
 }
 
 #[tokio::test]

@@ -149,7 +149,7 @@ async fn the_filler_of_a_source_that_is_off_rests_and_that_of_a_deleted_one_ends
     world.pass(1_000).await;
     assert_eq!(tasks(), before);
     let gone = source.try_mint().unwrap_err();
-    assert!(matches!(gone.kind(), ErrorKind::NotFound { .. }), "{gone}");
+    assert!(matches!(gone.kind(), ErrorKind::NotFound), "{gone}");
     node.define("orders", &spec(r#"{"prefill":{"enabled":true}}"#)).await.unwrap();
     world.pass(1_000).await;
     source.try_mint().unwrap();
@@ -194,10 +194,10 @@ async fn whoever_waits_for_a_source_hears_that_it_is_off_or_deleted() {
             switch(node, "orders", false).await;
         });
         let off = off.await.unwrap_err();
-        assert!(matches!(off.kind(), ErrorKind::Disabled { .. }), "{alone} {off}");
+        assert!(matches!(off.kind(), ErrorKind::Disabled), "{alone} {off}");
         let gone = waits_while(alone, async |node| node.delete("orders").await.unwrap());
         let gone = gone.await.unwrap_err();
-        assert!(matches!(gone.kind(), ErrorKind::NotFound { .. }), "{alone} {gone}");
+        assert!(matches!(gone.kind(), ErrorKind::NotFound), "{alone} {gone}");
     }
 }
 

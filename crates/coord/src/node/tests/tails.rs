@@ -158,7 +158,7 @@ async fn while_the_journal_cannot_be_written_no_numbers_are_wasted() {
     // The first one's numbers are recorded once the journal can be written.
     for _ in 0..20 {
         let refused = asks(1_000).await.unwrap_err();
-        assert!(matches!(refused.kind(), ErrorKind::Unavailable { .. }), "{refused}");
+        assert!(matches!(refused.kind(), ErrorKind::Unavailable), "{refused}");
     }
     assert_eq!(world.handle().get("bills").await.unwrap().segment.mark.get(), 1_101);
     disk.writes_left.store(u64::MAX, Ordering::SeqCst);
@@ -187,7 +187,7 @@ async fn while_the_journal_hangs_few_numbers_are_wasted() {
     let mut refused = String::new();
     for _ in 0..100 {
         let error = asks().await.unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Unavailable { .. }), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Unavailable), "{error}");
         refused = error.to_string();
     }
     assert!(refused.contains("journal disk did not respond for"), "{refused}");
@@ -217,7 +217,7 @@ async fn a_segment_source_too_many_is_refused_by_itself() {
     for _ in 0..10 {
         let (refused, ()) = tokio::join!(more.mint(1, None, 300), world.pass(1_000));
         let refused = refused.unwrap_err();
-        assert!(matches!(refused.kind(), ErrorKind::Exhausted { .. }), "{refused}");
+        assert!(matches!(refused.kind(), ErrorKind::Exhausted), "{refused}");
         assert!(orders.try_mint().is_ok() && node.readiness().ready, "{:?}", node.readiness());
         drawn(&bills, 20).await;
     }

@@ -78,7 +78,7 @@ impl SegmentSource {
     /// records the period.
     pub(super) fn has_newer_period(&self, error: &Error) -> bool {
         match error.kind() {
-            ErrorKind::MarkMoved { expected, found, .. } if found > expected => {
+            ErrorKind::MarkMoved { expected, found } if found > expected => {
                 // The mark at the very end of a period belongs to it.
                 self.came_to(found.get());
                 true

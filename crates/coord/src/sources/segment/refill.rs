@@ -277,7 +277,7 @@ impl SegmentSource {
                 self.around.catalog_stale();
                 match error.kind() {
                     // The source is being cut over: the catalog will show it soon.
-                    ErrorKind::Conflict { .. } => error.with_retry(Retry::AfterMs(STALE_MS)),
+                    ErrorKind::Conflict => error.with_retry(Retry::AfterMs(STALE_MS)),
                     _ => error,
                 }
             })?;
@@ -319,7 +319,7 @@ impl SegmentSource {
         let segment = answer.map_err(|error| match error.kind() {
             ErrorKind::MarkMoved { .. } if below_end != within => self.spent(),
             // The store may have reserved these numbers: they are never used.
-            ErrorKind::Unavailable { .. } if !error.is_nothing_done() => {
+            ErrorKind::Unavailable if !error.is_nothing_done() => {
                 self.refill().burn(length);
                 error
             }
@@ -381,7 +381,7 @@ impl SegmentSource {
                         source = %self.name, upstream, %error, failures, "segment refill failed"
                     );
                 }
-                let stale = matches!(error.kind(), ErrorKind::Conflict { .. });
+                let stale = matches!(error.kind(), ErrorKind::Conflict);
                 let wait_ms =
                     if stale { STALE_MS } else { retry_ms(refill.failures, error.retry()) };
                 let later = stale || error.retry() != Retry::Never;

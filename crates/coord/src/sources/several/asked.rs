@@ -75,7 +75,7 @@ impl Several {
             let left_ms = deadline.since(timer.elapsed());
             let Some(wait_ms) = patience.rest_ms(&why, left_ms) else { return Err(why) };
             let wait_ms = match why.kind() {
-                ErrorKind::Unavailable { .. } => {
+                ErrorKind::Unavailable => {
                     failures = failures.saturating_add(1);
                     backoff_ms(failures).min(left_ms)
                 }
@@ -98,7 +98,7 @@ impl Several {
         let why = answer.as_ref().err();
         // A request that had less time than a store may need has found out nothing.
         let in_haste = within_ms < ATTEMPT_MS
-            && why.is_some_and(|why| matches!(why.kind(), ErrorKind::Unavailable { .. }));
+            && why.is_some_and(|why| matches!(why.kind(), ErrorKind::Unavailable));
         if !in_haste {
             share.answered(why);
         }
@@ -127,7 +127,7 @@ impl Several {
             let Back::Segment(segment) = &source.inner.back else { continue };
             match segment.row(length, within_ms).await {
                 Ok(row) => return Ok(row),
-                Err(error) if matches!(error.kind(), ErrorKind::Invalid { .. }) => {
+                Err(error) if matches!(error.kind(), ErrorKind::Invalid) => {
                     return Err(error);
                 }
                 Err(error) => last = Some(error),

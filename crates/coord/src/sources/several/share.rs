@@ -84,7 +84,7 @@ impl Share {
     pub(super) fn answered(&self, why: Option<&Error>) {
         match why.map(Error::kind) {
             // Errors of the moment, not of the store.
-            Some(ErrorKind::TickFull { .. } | ErrorKind::Conflict { .. }) => {}
+            Some(ErrorKind::TickFull { .. } | ErrorKind::Conflict) => {}
             Some(_) => {
                 if let Some(why) = why.filter(|_| self.trouble().is_none()) {
                     tracing::warn!(store = %self.store, error = %chain(why), "a store does not serve");

@@ -194,7 +194,7 @@ impl Programs {
         let unanswered = usize::try_from(claim.count).unwrap_or(usize::MAX);
         claims.0.extend(std::iter::repeat_n((None, until_us), unanswered));
         let leases = at.store.claim(&claim, now).await;
-        if !matches!(&leases, Err(error) if matches!(error.kind(), ErrorKind::Unavailable { .. })) {
+        if !matches!(&leases, Err(error) if matches!(error.kind(), ErrorKind::Unavailable)) {
             claims.0.truncate(before);
         }
         let leases = leases?;
@@ -367,7 +367,7 @@ fn count(number: usize) -> u64 {
 /// Returns the error for a mark that the program itself would have permitted.
 fn explained(error: StoreError) -> StoreError {
     match *error.kind() {
-        ErrorKind::ClockAhead { ahead_ms, limit_ms, .. } => {
+        ErrorKind::ClockAhead { ahead_ms, limit_ms } => {
             let message = format!(
                 "program's mark is {ahead_ms} ms ahead of the store's time, limit {limit_ms} ms \
                  (worker.window, clock.skew_max and the pool's lead_max of this server); shorten \

@@ -133,7 +133,7 @@ impl Display for Why<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.message())?;
         match self.0.kind() {
-            ErrorKind::Unavailable { .. } => f.write_str("; it may have been done"),
+            ErrorKind::Unavailable => f.write_str("; it may have been done"),
             _ => Ok(()),
         }
     }

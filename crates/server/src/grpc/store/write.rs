@@ -42,7 +42,7 @@ pub(super) fn told<T, A: Refusable>(
     match answer {
         Ok(answer) => Ok(Response::new(write(answer))),
         // This server's state, not the caller's fault: another server may have the store open.
-        Err(error) if matches!(error.kind(), ErrorKind::Closed { .. }) => {
+        Err(error) if matches!(error.kind(), ErrorKind::Closed) => {
             Err(Error::new(Code::Closed, "server has closed its store; call another server").into())
         }
         Err(error) => {

@@ -62,7 +62,7 @@ impl Place {
             Self::Server(client) => Ok(client.get(&path(name)).map(Some)?),
             Self::Store(open) => match open.runtime.block_on(open.node.definition(name)) {
                 Ok(info) => Ok(Some(source_body(&info))),
-                Err(error) if matches!(error.kind(), ErrorKind::NotFound { .. }) => Ok(None),
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound) => Ok(None),
                 Err(error) => Err(error.into()),
             },
         }
