@@ -174,7 +174,7 @@ pub(crate) async fn when_joined(node: &Node) {
 
 /// Returns whether an operator must recover the store.
 fn is_in_doubt(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::StoreWentBack { .. })
+    matches!(error.kind(), ErrorKind::StoreRolledBack { .. })
 }
 
 pub(crate) fn is_away(error: &Error) -> bool {

@@ -85,7 +85,7 @@ pub(crate) fn of_store(path: &str, address: &str, status: &Status) -> Failed {
         Some(Code::Unsupported) => Failed::Wrong(older(path, address, status)),
         Some(Code::Unauthenticated) => Failed::Stranger(stranger(address, status)),
         Some(Code::Forbidden | Code::Misdirected) => Failed::Refused(forbidden(address, status)),
-        Some(Code::BadRequest | Code::TooMany) => {
+        Some(Code::BadRequest | Code::LimitExceeded) => {
             Failed::Refused(Error::invalid(rejected(address, status)))
         }
         _ => Failed::Unknown(Error::unavailable(format!(
@@ -119,7 +119,7 @@ pub(crate) fn of_mint(path: &str, address: &str, source: &str, status: &Status) 
         Code::EpochSpent => Error::epoch_spent(format!(
             "no time left in the layout of source {source:?}; define a source with a newer epoch"
         )),
-        Code::BadRequest | Code::TooMany => Error::invalid(message),
+        Code::BadRequest | Code::LimitExceeded => Error::invalid(message),
         Code::Exhausted => Error::exhausted(message),
         // A newer server may support it.
         Code::Unsupported => return Failed::Wrong(Error::unsupported(message)),
@@ -217,7 +217,7 @@ mod tests {
                 Code::RateLimited => matches!(failed, Failed::Limited(..)),
                 Code::Unsupported => matches!(failed, Failed::Wrong(_)),
                 Code::Unauthenticated => matches!(failed, Failed::Stranger(_)),
-                Code::Forbidden | Code::Misdirected | Code::BadRequest | Code::TooMany => {
+                Code::Forbidden | Code::Misdirected | Code::BadRequest | Code::LimitExceeded => {
                     matches!(failed, Failed::Refused(_))
                 }
                 // For example a call that took too long.

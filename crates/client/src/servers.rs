@@ -142,7 +142,7 @@ impl Servers {
         let links = links.map(|link| within(&*self.timer, connect_ms, link));
         let mut described = join_all(links).await.into_iter().flatten();
         let other = described.find_map(|described| match described {
-            Err(Failed::Wrong(why)) if matches!(why.kind(), ErrorKind::OtherStore) => Some(why),
+            Err(Failed::Wrong(why)) if matches!(why.kind(), ErrorKind::StoreMismatch) => Some(why),
             _ => None,
         });
         other.map_or(Ok(()), Err)

@@ -150,15 +150,6 @@ pub(crate) fn lent_with(
     u64::try_from(lent).unwrap_or(u64::MAX)
 }
 
-/// Returns the name of the exceeded limit for an error about one more lease in a scope.
-#[must_use]
-pub fn too_many_lent(space: &str) -> String {
-    format!(
-        "numbers lent in {space}, those in other namespaces of the same token included (compat.cosid.machines_max: \
-         raise it, or grant reserve over fewer namespaces)"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -164,11 +164,11 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     ///
     /// Atomicity: one consistent read. Clock: none. On retry: repeat freely.
     ///
-    /// Fails with `OtherStore`; `StoreWentBack` when the store lacks some of it, or is in doubt.
+    /// Fails with `StoreMismatch`; `StoreRolledBack` when something is missing, or in doubt.
     async fn recall(&self, who: &str, seen: &StoreIdentity) -> Result<Recalled>;
 
     /// Puts the store in doubt, after a process saw more than the store has. From then on, every
-    /// verb that issues, moves or renews anything fails with `StoreWentBack` for every caller,
+    /// verb that issues, moves or renews anything fails with `StoreRolledBack` for every caller,
     /// until an operator has [moved the store forward](Self::fast_forward). The step also leaves a
     /// start: the missing state stays detectable. [`Evidence::other_server`] needs no such proof.
     ///
@@ -248,7 +248,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// durable when the call returns. Clock: the store's, else `now`, for [`Extend::ahead_max_ms`].
     /// On retry: repeat with the same request numbers; done moves are recognised.
     ///
-    /// Items fail with `Fenced`, `MarkMoved`, `ClockAhead`, `StoreWentBack`, `Invalid`, or
+    /// Items fail with `Fenced`, `MarkMoved`, `ClockAhead`, `StoreRolledBack`, `Invalid`, or
     /// `NotFound` for a slot never claimed.
     async fn extend(&self, items: &[Extend], now: UnixMillis) -> Result<Vec<Result<Extended>>>;
 

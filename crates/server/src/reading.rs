@@ -171,7 +171,7 @@ impl Unread {
                     "request body exceeds {bytes_max} bytes (http.body_bytes_max); send less at \
                      once"
                 );
-                Error::new(Code::TooMany, message)
+                Error::new(Code::LimitExceeded, message)
             }
             Self::CutOff => Error::bad_request("request body cut off; send it again"),
             Self::Full(full) => {
@@ -190,12 +190,12 @@ impl Unread {
 /// the wire.
 ///
 /// # Errors
-/// `TooMany`.
+/// `LimitExceeded`.
 pub(crate) fn check_lines(lines: usize) -> Result<(), Error> {
     if lines > HEADER_LINES_MAX {
         let message =
             format!("{lines} header lines exceed the limit of {HEADER_LINES_MAX}; send fewer");
-        return Err(Error::new(Code::TooMany, message));
+        return Err(Error::new(Code::LimitExceeded, message));
     }
     Ok(())
 }

@@ -189,7 +189,7 @@ impl Builder {
     /// - `Locked` when another process has the worker open.
     /// - `ClockBehind` when the clock is too far behind the mark.
     /// - `JournalRefused` when the file is damaged.
-    /// - `Unwritable`, `StorageFull` and `Unavailable` when the system reports them.
+    /// - `StoreReadOnly`, `StorageFull` and `Unavailable` when the system reports them.
     pub fn build(self) -> Result<Snowflake> {
         let Some(worker) = self.worker else {
             let message = "no worker number given; call worker(NUMBER) or open a store";

@@ -228,7 +228,7 @@ pub struct Presence {
 /// A request to join.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct JoinRequest {
-    /// The member. A token has at most 16 times `limits.workers_max` members (`too_many`).
+    /// The member. A token has at most 16 times `limits.workers_max` members (`limit_exceeded`).
     #[prost(message, optional, tag = "1")]
     pub member: ::core::option::Option<Member>,
     /// The member's presence.
@@ -348,7 +348,7 @@ pub struct ClaimRequest {
     #[prost(string, tag = "3")]
     pub owner: ::prost::alloc::string::String,
     /// Number of groups: 1 to 16,384. With a token, live programs of the token hold at most `limits.workers_max` together.
-    /// A claim gets at most the rest, and an error when none is left (`too_many`). Groups that the token released recently
+    /// A claim gets at most the rest, and an error when none is left (`limit_exceeded`). Groups that the token released recently
     /// also count until their marks have passed, with four times that limit in all (`rate_limited`). Of external leases, a
     /// token has at most `compat.cosid.machines_max` in all its scopes together.
     #[prost(uint32, tag = "4")]
@@ -396,7 +396,7 @@ pub struct ClaimResponse {
 /// A request to move marks.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ExtendRequest {
-    /// The marks; at most 32,768. With a token, of at most four times `limits.workers_max` numbers (`too_many`).
+    /// The marks; at most 32,768. With a token, of at most four times `limits.workers_max` numbers (`limit_exceeded`).
     #[prost(message, repeated, tag = "1")]
     pub items: ::prost::alloc::vec::Vec<Extend>,
     /// The caller's wall clock.
@@ -560,7 +560,7 @@ pub struct LetGoRequest {
     /// Member that relinquishes.
     #[prost(string, tag = "2")]
     pub member: ::prost::alloc::string::String,
-    /// Slots to relinquish; at most 32,768. With a token, at most four times `limits.workers_max` (`too_many`).
+    /// Slots to relinquish; at most 32,768. With a token, at most four times `limits.workers_max` (`limit_exceeded`).
     #[prost(message, repeated, tag = "3")]
     pub slots: ::prost::alloc::vec::Vec<HeldBy>,
     /// The caller's wall clock.
@@ -749,7 +749,7 @@ pub struct GiveBackResponse {
 }
 /// A new definition of a source. The catalog holds at most `limits.sources_max` sources, deleted ones included, and
 /// their queues at most `limits.prefill_ids_max` IDs. A token without `admin` over all sources gets a quarter of each
-/// (`too_many`).
+/// (`limit_exceeded`).
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NewDefinition {
     /// Name of the source: 1 to 63 of A-Z a-z 0-9 _ . -

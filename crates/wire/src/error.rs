@@ -72,81 +72,81 @@ macro_rules! codes {
 }
 
 codes! {
-    //                          name                  HTTP RESP     exit gRPC
+    //                      name                       HTTP RESP    exit gRPC
     /// The request itself is invalid.
-    BadRequest =                "bad_request",        400, Err,      2,   3;
+    BadRequest =            "bad_request",             400, Err,      2,   3;
     /// The request needs something that this version does not have.
-    Unsupported =               "unsupported",        400, Err,      2,  12;
+    Unsupported =           "unsupported",             400, Err,      2,  12;
     /// No token, or a wrong one.
-    Unauthenticated =           "unauthenticated",    401, NoAuth,   2,  16;
+    Unauthenticated =       "unauthenticated",         401, NoAuth,   2,  16;
     /// The token lacks the permission.
-    Forbidden =                 "forbidden",          403, NoPerm,   1,   7;
+    Forbidden =             "forbidden",               403, NoPerm,   1,   7;
     /// No source has this name.
-    UnknownSource =             "unknown_source",     404, Err,      1,   5;
+    UnknownSource =         "unknown_source",          404, Err,      1,   5;
     /// The requested path, layout or other item, which is not a source, does not exist.
-    NotFound =                  "not_found",          404, Err,      1,   5;
+    NotFound =              "not_found",               404, Err,      1,   5;
     /// The path exists, but not with this method.
-    MethodNotAllowed =          "method_not_allowed", 405, Err,      2,  12;
+    MethodNotAllowed =      "method_not_allowed",      405, Err,      2,  12;
     /// The request took too long to arrive.
-    TooSlow =                   "too_slow",           408, Err,      4,   4;
+    TooSlow =               "too_slow",                408, Err,      4,   4;
     /// The catalog contradicts the request.
-    Conflict =                  "conflict",           409, Err,      2,   9;
+    Conflict =              "conflict",                409, Err,      2,   9;
     /// The source exists, but is disabled.
-    Disabled =                  "disabled",           409, Err,      1,   9;
+    Disabled =              "disabled",                409, Err,      1,   9;
     /// The request asks for more at once than the limit.
-    TooMany =                   "too_many",           413, Err,      2,   8;
+    LimitExceeded =         "limit_exceeded",          413, Err,      2,   8;
     /// The body has a media type or an encoding that the server cannot read.
-    UnsupportedMediaType =      "unsupported_media_type", 415, Err,  2,   3;
+    UnsupportedMediaType =  "unsupported_media_type",  415, Err,      2,   3;
     /// The request names a host that this server does not serve.
-    Misdirected =               "misdirected",        421, Err,      2,   7;
+    Misdirected =           "misdirected",             421, Err,      2,   7;
     /// The caller is over the agreed rate.
-    RateLimited =               "rate_limited",       429, TryAgain, 4,   8;
+    RateLimited =           "rate_limited",            429, TryAgain, 4,   8;
     /// The program has a fault; the log has the details.
-    Internal =                  "internal",           500, Err,      4,  13;
+    Internal =              "internal",                500, Err,      4,  13;
     /// Something needed, such as the store, is not reachable now.
-    Unavailable =               "unavailable",        503, TryAgain, 4,  14;
+    Unavailable =           "unavailable",             503, TryAgain, 4,  14;
     /// The server holds the maximum of unsent responses.
-    Overloaded =                "overloaded",         503, TryAgain, 4,  14;
+    Overloaded =            "overloaded",              503, TryAgain, 4,  14;
     /// The server is stopping.
-    Closed =                    "closed",             503, TryAgain, 4,  14;
+    Closed =                "closed",                  503, TryAgain, 4,  14;
     /// Every worker number is in use.
-    PoolFull =                  "pool_full",          503, TryAgain, 4,  14;
+    PoolFull =              "pool_full",               503, TryAgain, 4,  14;
     /// Another member took over the slot; this one is claiming again.
-    Fenced =                    "fenced",             503, TryAgain, 4,  14;
+    Fenced =                "fenced",                  503, TryAgain, 4,  14;
     /// Another server is the section owner of this key.
-    Elsewhere =                 "elsewhere",          503, TryAgain, 4,  14;
+    NotOwner =              "not_owner",               503, TryAgain, 4,  14;
     /// Another call moved the mark first.
-    MarkMoved =                 "mark_moved",         503, TryAgain, 4,  14;
+    MarkMoved =             "mark_moved",              503, TryAgain, 4,  14;
     /// Every ID of this tick has been minted.
-    TickFull =                  "tick_full",          503, TryAgain, 4,  14;
+    TickFull =              "tick_full",               503, TryAgain, 4,  14;
     /// The time granted by the store has been used up.
-    WindowSpent =               "window_spent",       503, TryAgain, 4,  14;
+    WindowSpent =           "window_spent",            503, TryAgain, 4,  14;
     /// The clock is behind by more than the source tolerates.
-    ClockBehind =               "clock_behind",       503, TryAgain, 4,  14;
+    ClockBehind =           "clock_behind",            503, TryAgain, 4,  14;
     /// The clock is ahead of the store's by more than the limit.
-    ClockAhead =                "clock_ahead",        503, TryAgain, 3,  14;
+    ClockAhead =            "clock_ahead",             503, TryAgain, 3,  14;
     /// The source's numbers have run out.
-    Exhausted =                 "exhausted",          503, Err,      1,   8;
+    Exhausted =             "exhausted",               503, Err,      1,   8;
     /// The layout's years have run out.
-    EpochSpent =                "epoch_spent",        503, Err,      1,   8;
+    EpochSpent =            "epoch_spent",             503, Err,      1,   8;
     /// The store shows an older state than seen before.
-    StoreWentBack =             "store_went_back",    503, Err,      3,  14;
+    StoreRolledBack =       "store_rolled_back",       503, Err,      3,  14;
     /// The store is not the one used before.
-    OtherStore =                "other_store",        503, Err,      3,  14;
+    StoreMismatch =         "store_mismatch",          503, Err,      3,  14;
     /// The local journal does not belong to this machine, directory or store.
-    JournalRefused =            "journal_refused",    503, Err,      3,  14;
+    JournalRefused =        "journal_refused",         503, Err,      3,  14;
     /// Another process uses the data directory.
-    Locked =                    "locked",             503, Err,      3,  14;
+    Locked =                "locked",                  503, Err,      3,  14;
     /// Stored data does not have its expected form.
-    Corrupt =                   "corrupt",            503, Err,      3,  14;
+    Corrupt =               "corrupt",                 503, Err,      3,  14;
     /// The store's disk is full.
-    StorageFull =               "storage_full",       503, TryAgain, 4,  14;
+    StorageFull =           "storage_full",            503, TryAgain, 4,  14;
     /// This process cannot write the store.
-    Unwritable =                "unwritable",         503, Err,      4,  14;
+    StoreReadOnly =         "store_read_only",         503, Err,      4,  14;
     /// The user with which the server connects lacks a permission in the store.
-    NoRight =                   "no_right",           503, Err,      2,  14;
+    StorePermissionDenied = "store_permission_denied", 503, Err,      2,  14;
     /// The store is configured so that it may lose acknowledged writes.
-    UnsafeStore =               "unsafe_store",       503, Err,      2,  14;
+    UnsafeStore =           "unsafe_store",            503, Err,      2,  14;
 }
 
 impl Code {
@@ -201,9 +201,9 @@ mod tests {
             }
         }
         assert_eq!(Code::UnknownSource.row().http, 404);
-        assert_eq!(Code::TooMany.row().http, 413);
+        assert_eq!(Code::LimitExceeded.row().http, 413);
         assert_eq!(Code::Conflict.row().http, 409);
         assert_eq!(Code::RateLimited.row().http, 429);
-        assert_eq!(Code::StoreWentBack.row().exit, 3);
+        assert_eq!(Code::StoreRolledBack.row().exit, 3);
     }
 }

@@ -26,10 +26,11 @@ pub mod store {
     /// The name of the service.
     pub const SERVICE: &str = store_server::SERVICE_NAME;
     /// The version of this service that this program speaks. It rises when one side would misread
-    /// the other. Fields, verbs, states and reasons that are only new do not raise it.
-    pub const VERSION: u32 = 1;
+    /// the other. Fields, verbs, states and reasons that are only new do not raise it. Version 2
+    /// renamed codes of errors: an older client takes `store_rolled_back` for an unsupported call.
+    pub const VERSION: u32 = 2;
     /// The oldest version of the other side that this program understands.
-    pub const VERSION_MIN: u32 = 1;
+    pub const VERSION_MIN: u32 = 2;
 
     /// Returns whether this program understands the other side's version. A side that names none
     /// speaks version 1.

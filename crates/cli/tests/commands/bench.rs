@@ -163,7 +163,7 @@ fn refusals_are_counted_by_code() {
     let server = server(folder.path());
     let too_many = ["-b", "200000", "-n", "600000", "-c", "1"];
     for (scheme, address, code) in [
-        ("http", &server.http, "too_many"),
+        ("http", &server.http, "limit_exceeded"),
         ("redis", &server.resp, "ERR"),
         ("grpc", &server.http, "ResourceExhausted"),
     ] {

@@ -223,7 +223,10 @@ fn any_server_answers_and_the_ids_say_their_time() {
         });
         assert!((10..=11).contains(&id.len()), "{id}");
         let (status, refused) = server.get("/v1/ids/orders?count=100000000");
-        assert_eq!((status.as_str(), refused["error"]["code"].as_str()), ("413", Some("too_many")));
+        assert_eq!(
+            (status.as_str(), refused["error"]["code"].as_str()),
+            ("413", Some("limit_exceeded"))
+        );
     }
     for server in servers {
         assert_eq!(server.stop(), 0);

@@ -296,7 +296,7 @@ fn a_redis_that_was_restarted_goes_on_once_an_operator_accepts_its_run() {
         }
         store.start();
         let is_other = |server: &Server| {
-            refuses(server) && curl(&[&server.url("/v1/ids/invoices")]).contains("other_store")
+            refuses(server) && curl(&[&server.url("/v1/ids/invoices")]).contains("store_mismatch")
         };
         until("all refuse", || servers.iter().flatten().all(is_other));
         let early = shop.recover(asked(&servers, asks), &[]);
@@ -375,11 +375,11 @@ fn loaded_under_servers(
         }
         all
     });
-    let of_a_store = ["store_went_back", "other_store", "unavailable", "window_spent"];
+    let of_a_store = ["store_rolled_back", "store_mismatch", "unavailable", "window_spent"];
     let is_odd = |code: &&String| !of_a_store.contains(&code.as_str());
     let said: Vec<_> = servers.iter().flatten().map(Server::said).collect();
     assert!(!codes.iter().any(|code| is_odd(&code)), "{codes:?} {said:?}");
-    assert!(codes.contains("store_went_back"), "{codes:?}");
+    assert!(codes.contains("store_rolled_back"), "{codes:?}");
     until("all have reported", || {
         shop.recover(asked(&servers, true), &["--dry-run"]).status.success()
     });
@@ -425,7 +425,7 @@ fn fenced(name: &str, url: &str) {
     assert!(fenced.status.success(), "{}", text(&fenced));
     until("the server refuses", || refuses(&server));
     let why = curl(&[&server.url("/v1/ids/invoices")]);
-    assert!(why.contains("other_store"), "{why}");
+    assert!(why.contains("store_mismatch"), "{why}");
     // The fence lasts, for prefetched numbers and for new ones.
     for _ in 0..30 {
         assert!(!["invoices", "numbers", "default"].into_iter().any(mints));

@@ -35,7 +35,7 @@ fn restored(ground: &mut Ground) -> u64 {
         for holder in &holders {
             holder.forgive();
             holder.until("it refuses the store", |seen| {
-                seen.refused.contains("orders store_went_back")
+                seen.refused.contains("orders store_rolled_back")
             });
         }
         let minted: Vec<_> = holders.iter().map(|holder| holder.seen(|seen| seen.orders)).collect();
@@ -43,7 +43,7 @@ fn restored(ground: &mut Ground) -> u64 {
         let [journalled, other] = holders;
         journalled.kill();
         let again = ground.start(&mut machines[0]);
-        again.until("it does not start", |seen| seen.refused.contains("start store_went_back"));
+        again.until("it does not start", |seen| seen.refused.contains("start store_rolled_back"));
         assert_eq!(other.seen(|seen| seen.orders), minted[1], "{}: minted on", ground.name);
         again.kill();
         ground.check();

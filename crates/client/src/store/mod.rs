@@ -72,7 +72,7 @@ impl RemoteStore {
     /// # Errors
     /// - `Invalid` for a bad URL or namespace.
     /// - `Conflict` when the servers serve another namespace.
-    /// - `OtherStore` when two of the servers that respond within [`Settings::connect_ms`] have
+    /// - `StoreMismatch` when two of the servers that respond within [`Settings::connect_ms`] have
     ///   different stores.
     /// - `Unavailable` when no server, or no trusted server, responds in time.
     /// - Any error of the servers' store.

@@ -130,9 +130,9 @@ async fn another_store_or_namespace_is_not_taken_for_the_same() {
         servers.push(serve_at(Some(other), TcpListener::bind(address).await.unwrap()).await);
     }
     let refused = remote.identity().await.unwrap_err();
-    assert_eq!(refused.kind().code(), "other_store", "{refused}");
+    assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
     assert!(refused.to_string().contains(&first.to_string()), "{refused}");
-    assert_eq!(code(remote.define(&numbers()).await), "other_store");
+    assert_eq!(code(remote.define(&numbers()).await), "store_mismatch");
     assert_eq!(stores[1].list().await.unwrap().definitions, []);
 }
 
@@ -152,7 +152,7 @@ async fn a_server_in_the_place_of_another_is_described_anew() {
     let server = restart(server, store.handle("all").unwrap()).await;
     assert_eq!(remote.identity().await.unwrap(), identity, "the same store");
     let server = restart(server, memory("all")).await;
-    assert_eq!(code(remote.identity().await), "other_store");
+    assert_eq!(code(remote.identity().await), "store_mismatch");
     let _server = restart(server, store).await;
     assert_eq!(remote.identity().await.unwrap(), identity);
 }
@@ -285,7 +285,7 @@ async fn servers_of_two_stores_in_one_url_are_refused_whoever_is_asked_first() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     for _ in 0..8 {
         let refused = open(&[port(&one), gone, port(&other)], SETTINGS).await.unwrap_err();
-        assert_eq!(refused.kind().code(), "other_store", "{refused}");
+        assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
         for server in [&one, &other] {
             let address = server.http().unwrap().to_string();
             assert!(refused.to_string().contains(&address), "{address}: {refused}");

@@ -58,7 +58,7 @@ async fn what_one_at_a_time_answers_is_asked_of_the_servers() {
         for server in [&here, &there] {
             match server.count(b"alice", 1, WITHIN_MS).await {
                 Ok((number, _)) => counted.push(number),
-                Err(error) => assert_eq!(error.kind().code(), "elsewhere", "{error}"),
+                Err(error) => assert_eq!(error.kind().code(), "not_owner", "{error}"),
             }
         }
         assert!(counted.len() == 1 && counted[0] > last, "{counted:?} after {last}");

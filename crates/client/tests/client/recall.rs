@@ -40,7 +40,7 @@ async fn a_program_whose_journal_knows_its_store_takes_no_other_for_it() {
     program.list().await.unwrap();
     program.remember(&known);
     let refused = program.list().await.unwrap_err();
-    assert_eq!(refused.kind().code(), "other_store", "{refused}");
+    assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
     assert!(refused.to_string().contains("this program's journal"), "{refused}");
 }
 
@@ -68,7 +68,7 @@ async fn a_program_remembers_a_history_and_no_count_that_is_overtaken() {
     let (later, _server) = through_a_server(&store).await;
     assert!(later.identity().await.unwrap().writes > seen.writes);
     let refused = later.recall("the journal", &seen).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
+    assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
     assert!(refused.to_string().contains("the journal"), "{refused}");
     let forward = FastForward { writes_at_least: seen.writes, ..FastForward::default() };
     store.handle("all").unwrap().fast_forward(&forward).await.unwrap();

@@ -162,6 +162,28 @@ async fn what_another_version_does_not_know_is_said() {
     now.stop().await;
 }
 
+/// A side of version 1 would take a rolled back store for a call that the other does not support.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn version_with_other_codes_is_rejected_by_both_sides() {
+    let store = MemoryStore::new("all").unwrap();
+    let now = Now::start(&store, common::any().await).await;
+    let first = Between::start(Form::First, &now.address(), "127.0.0.1:0").await;
+    let remote = remote(&[&first.address()]).await;
+    let (code, why) = refused(remote.identity().await);
+    assert_eq!(code, "unsupported");
+    assert!(why.contains("speaks version 1") && why.contains("update the server"), "{why}");
+    for version in [0, 1] {
+        let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", now.address()));
+        let channel = channel.unwrap().connect().await.unwrap();
+        let question = said::DescribeRequest { version, ..said::DescribeRequest::default() };
+        let status = said::store_client::StoreClient::new(channel).describe(question).await;
+        let status = status.unwrap_err();
+        assert_eq!(status.code(), tonic::Code::Unimplemented, "{status:?}");
+        assert!(status.message().contains("update the program"), "{status:?}");
+    }
+    now.stop().await;
+}
+
 /// Servers lead to their configured secondary stores; an older server is skipped, or the error
 /// names it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -32,7 +32,7 @@ constructors! {
     /// Creates the error for an invalid call.
     invalid = Invalid;
     /// Creates the error for a store that is not the one used before.
-    store_mismatch = OtherStore;
+    store_mismatch = StoreMismatch;
     /// Creates the error for a journal that cannot be trusted here.
     journal_refused = JournalRefused;
     /// Creates the error for a lock that another process holds.
@@ -46,15 +46,15 @@ constructors! {
     /// Creates the error for a disabled source.
     disabled = Disabled;
     /// Creates the error for a request that exceeds a limit.
-    limit_exceeded = TooMany;
+    limit_exceeded = LimitExceeded;
     /// Creates the error for stored data that differs from the data that was written.
     corrupt = Corrupt;
     /// Creates the error for a full disk or quota.
     storage_full = StorageFull;
     /// Creates the error for a store that this process cannot write to.
-    store_read_only = Unwritable;
+    store_read_only = StoreReadOnly;
     /// Creates the error for a store whose user lacks a permission.
-    store_permission_denied = NoRight;
+    store_permission_denied = StorePermissionDenied;
     /// Creates the error for settings under which a store may lose acknowledged writes.
     unsafe_store = UnsafeStore;
     /// Creates the error for an operation that this build, or this store, does not support.
@@ -112,7 +112,7 @@ impl Error {
     /// process serves no requests.
     #[must_use]
     pub fn not_owner(section: u16, address: String) -> Self {
-        Self::new(ErrorKind::Elsewhere { section, address }, None)
+        Self::new(ErrorKind::NotOwner { section, address }, None)
     }
 
     /// Creates the error for a pool without a slot that can be claimed now.
@@ -125,6 +125,6 @@ impl Error {
     /// phrase for the value that was `seen` and is `found` now.
     #[must_use]
     pub fn store_rolled_back(evidence: impl Into<String>, seen: u64, found: u64) -> Self {
-        Self::new(ErrorKind::StoreWentBack { evidence: evidence.into(), seen, found }, None)
+        Self::new(ErrorKind::StoreRolledBack { evidence: evidence.into(), seen, found }, None)
     }
 }

@@ -45,7 +45,7 @@ pub enum ErrorKind {
     /// The call is invalid.
     Invalid,
     /// The store is in an older state than one seen before (store rollback).
-    StoreWentBack {
+    StoreRolledBack {
         /// The evidence that was compared, as a noun phrase.
         evidence: String,
         /// The highest value seen before.
@@ -54,7 +54,7 @@ pub enum ErrorKind {
         found: u64,
     },
     /// The store is not the one used before.
-    OtherStore,
+    StoreMismatch,
     /// A local journal cannot be trusted here.
     JournalRefused,
     /// Another process holds the lock.
@@ -78,23 +78,23 @@ pub enum ErrorKind {
     /// The source is disabled in the catalog.
     Disabled,
     /// Another process is the section owner of this counter section, or owns this source.
-    Elsewhere {
+    NotOwner {
         /// The section.
         section: u16,
         /// The address of that process; empty when it serves no requests.
         address: String,
     },
     /// The request exceeds a limit on how much one call may ask for.
-    TooMany,
+    LimitExceeded,
     /// Stored data differs from the data that was written.
     Corrupt,
     /// The disk or quota under the store is full. Everything acknowledged before is safe.
     StorageFull,
     /// This process cannot write to the store.
-    Unwritable,
+    StoreReadOnly,
     /// The store's user lacks a permission for the operation. The source error names the missing
     /// permission, in the store's own words.
-    NoRight,
+    StorePermissionDenied,
     /// The store's settings may lose acknowledged writes, so that issued numbers could repeat.
     UnsafeStore,
     /// This build, or this store, does not support the operation.
@@ -110,7 +110,7 @@ impl fmt::Display for Sentence<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             ErrorKind::PoolFull(full) => write!(f, "{full}"),
-            ErrorKind::StoreWentBack { evidence, seen, found } => write!(
+            ErrorKind::StoreRolledBack { evidence, seen, found } => write!(
                 f,
                 "store rolled back: {evidence} was {seen}, is {found}; recover it (snowmint worker \
                  recover; while no server runs, snowmint worker fast-forward)"
@@ -124,11 +124,11 @@ impl fmt::Display for Sentence<'_> {
             ErrorKind::WindowSpent { mark } => {
                 write!(f, "window is used up at mark {mark}; retry while the store extends it")
             }
-            ErrorKind::Elsewhere { section, address } if address.is_empty() => write!(
+            ErrorKind::NotOwner { section, address } if address.is_empty() => write!(
                 f,
                 "section {section} is owned by a process that serves no requests; call it there"
             ),
-            ErrorKind::Elsewhere { section, address } => write!(
+            ErrorKind::NotOwner { section, address } => write!(
                 f,
                 "section {section} is owned by the server at {address}; send the request there"
             ),
@@ -141,7 +141,7 @@ impl ErrorKind {
     /// Returns whether the error means that the store is a different one, is in an older state, or
     /// may lose acknowledged writes.
     pub(crate) const fn doubts_store(&self) -> bool {
-        matches!(self, Self::StoreWentBack { .. } | Self::OtherStore | Self::UnsafeStore)
+        matches!(self, Self::StoreRolledBack { .. } | Self::StoreMismatch | Self::UnsafeStore)
     }
 
     /// Returns a short, stable name for machines, such as `pool_full`.
@@ -157,8 +157,8 @@ impl ErrorKind {
             Self::NotFound => "not_found",
             Self::Conflict => "conflict",
             Self::Invalid => "invalid",
-            Self::StoreWentBack { .. } => "store_went_back",
-            Self::OtherStore => "other_store",
+            Self::StoreRolledBack { .. } => "store_rolled_back",
+            Self::StoreMismatch => "store_mismatch",
             Self::JournalRefused => "journal_refused",
             Self::Locked => "locked",
             Self::Exhausted => "exhausted",
@@ -167,12 +167,12 @@ impl ErrorKind {
             Self::EpochSpent => "epoch_spent",
             Self::Closed => "closed",
             Self::Disabled => "disabled",
-            Self::Elsewhere { .. } => "elsewhere",
-            Self::TooMany => "too_many",
+            Self::NotOwner { .. } => "not_owner",
+            Self::LimitExceeded => "limit_exceeded",
             Self::Corrupt => "corrupt",
             Self::StorageFull => "storage_full",
-            Self::Unwritable => "unwritable",
-            Self::NoRight => "no_right",
+            Self::StoreReadOnly => "store_read_only",
+            Self::StorePermissionDenied => "store_permission_denied",
             Self::UnsafeStore => "unsafe_store",
             Self::Unsupported => "unsupported",
             Self::Internal => "internal",

@@ -117,18 +117,18 @@ kinds! {
     "not_found" = NotFound;
     "conflict" = Conflict;
     "invalid" = Invalid;
-    "other_store" = OtherStore;
+    "store_mismatch" = StoreMismatch;
     "journal_refused" = JournalRefused;
     "locked" = Locked;
     "exhausted" = Exhausted;
     "epoch_spent" = EpochSpent;
     "closed" = Closed;
     "disabled" = Disabled;
-    "too_many" = TooMany;
+    "limit_exceeded" = LimitExceeded;
     "corrupt" = Corrupt;
     "storage_full" = StorageFull;
-    "unwritable" = Unwritable;
-    "no_right" = NoRight;
+    "store_read_only" = StoreReadOnly;
+    "store_permission_denied" = StorePermissionDenied;
     "unsafe_store" = UnsafeStore;
     "unsupported" = Unsupported;
     "internal" = Internal;
@@ -136,10 +136,10 @@ kinds! {
     "mark_moved" = MarkMoved { ; expected, found }
     "clock_ahead" = ClockAhead { ; ahead_ms, limit_ms }
     "clock_behind" = ClockBehind { ; behind_ms, limit_ms }
-    "store_went_back" = StoreWentBack { evidence; seen, found }
+    "store_rolled_back" = StoreRolledBack { evidence; seen, found }
     "tick_full" = TickFull { ; next_in_ms }
     "window_spent" = WindowSpent { ; mark }
-    "elsewhere" = Elsewhere { address; section }
+    "not_owner" = NotOwner { address; section }
 }
 
 #[cfg(test)]
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(Error::from_parts(unknown, String::new()).message(), "server gave no reason");
         let texts = vec!["here:7701".to_owned()];
         let section =
-            ErrorParts { code: "elsewhere".into(), texts, numbers: vec![65_536], full: None };
+            ErrorParts { code: "not_owner".into(), texts, numbers: vec![65_536], full: None };
         assert_eq!(ErrorKind::from_parts(section), None, "no section has this number");
     }
 }

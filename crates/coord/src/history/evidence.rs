@@ -20,7 +20,7 @@ pub struct Evidence {
     /// wrote the rows. That server may lack acknowledged writes, so this needs no other proof: the
     /// same step puts the store in doubt, and earlier reports count no more. Nothing is changed if
     /// the identity differs from [`id`](Self::id), or the server is the one that wrote the rows.
-    /// Fails with `OtherStore` when the handle has seen a store with another identity, and with
+    /// Fails with `StoreMismatch` when the handle has seen a store with another identity, and with
     /// `Conflict` when another namespace of the store is in doubt already.
     pub other_server: bool,
 }

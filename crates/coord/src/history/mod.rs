@@ -150,7 +150,7 @@ impl Doubt {
     /// Returns the doubt that an error reports, or `None` for other errors.
     #[must_use]
     pub fn of(kind: &ErrorKind, who: &str) -> Option<Self> {
-        let ErrorKind::StoreWentBack { evidence, seen, found } = kind else { return None };
+        let ErrorKind::StoreRolledBack { evidence, seen, found } = kind else { return None };
         let witness = format!("{evidence} (reported by {who})");
         Some(Self { witness, seen: *seen, found: *found })
     }
@@ -165,7 +165,7 @@ impl Doubt {
 /// Compares a store with these starts to the state that `who` has seen.
 ///
 /// # Errors
-/// `OtherStore` for another identity; `StoreWentBack` unless the store was recovered since.
+/// `StoreMismatch` for another identity; `StoreRolledBack` unless the store was recovered since.
 pub fn recall(
     who: &str,
     seen: &StoreIdentity,

@@ -46,7 +46,7 @@ impl Kept {
     }
 }
 
-const WENT_BACK: Result<Recalled, &str> = Err("store_went_back");
+const WENT_BACK: Result<Recalled, &str> = Err("store_rolled_back");
 
 #[test]
 fn identities_are_read_as_they_are_written() {
@@ -161,7 +161,7 @@ fn another_store_is_another_store() {
     let identity = |id: &str| StoreIdentity { id: id.into(), writes: 1 };
     let starts = Starts::read("1-1", 1).unwrap();
     let refused = recall("it", &identity(seen), &identity(found), &starts).unwrap_err();
-    assert_eq!(refused.kind().code(), "other_store");
+    assert_eq!(refused.kind().code(), "store_mismatch");
     assert!(
         recall("it", &StoreIdentity { id: String::new(), writes: 0 }, &identity(found), &starts)
             .is_ok()
@@ -236,7 +236,7 @@ fn all_sources_below_what_was_seen_are_named_up_to_a_limit() {
     let witness = |count| {
         let error = check_ends("this process", &ends(count), &[]).unwrap_err();
         match error.kind() {
-            ErrorKind::StoreWentBack { evidence, seen: 7, found: 0 } => evidence.clone(),
+            ErrorKind::StoreRolledBack { evidence, seen: 7, found: 0 } => evidence.clone(),
             _ => panic!("{error}"),
         }
     };

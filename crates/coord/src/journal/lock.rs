@@ -23,7 +23,7 @@ impl DataDir {
     /// Creates the directory if it is missing, and locks it.
     ///
     /// # Errors
-    /// `Locked` when another process holds it; `Unwritable` or `StorageFull` from the system.
+    /// `Locked` when another process holds it; `StoreReadOnly` or `StorageFull` from the system.
     pub fn lock(path: &Path) -> Result<Self> {
         private::make_directory(path).map_err(|error| Error::io(path, error))?;
         let path = path.canonicalize().map_err(|error| Error::io(path, error))?;

@@ -90,8 +90,8 @@ impl Journal {
     /// returns the state that an earlier process left in it.
     ///
     /// # Errors
-    /// `JournalRefused` when the file is damaged, a copy, or a restored older state; `Unwritable`,
-    /// `StorageFull` and `Unavailable` from the system.
+    /// `JournalRefused` when the file is damaged, a copy, or a restored older state;
+    /// `StoreReadOnly`, `StorageFull` and `Unavailable` from the system.
     pub fn open_in(dir: Box<dyn Directory>, machine: &str) -> Result<(Self, Option<Past>)> {
         let path = dir.path().join(JOURNAL_FILE);
         match dir.open(JOURNAL_FILE) {
@@ -154,8 +154,9 @@ impl Journal {
     /// loss of power; do not act on it before.
     ///
     /// # Errors
-    /// `TooMany` when the record is longer than a journal can hold; `StorageFull`, `Unwritable` and
-    /// `Unavailable` from the system. The journal then holds either the old record or the new one.
+    /// `LimitExceeded` when the record is longer than a journal can hold; `StorageFull`,
+    /// `StoreReadOnly` and `Unavailable` from the system. The journal then holds either the old
+    /// record or the new one.
     pub fn write(&mut self, record: &Record) -> Result<()> {
         let content = Content::new(self.binding.clone(), record, &mut self.sources)
             .and_then(|content| serde_json::to_vec(&content))

@@ -190,7 +190,7 @@ fn a_path_that_is_no_directory_is_refused() {
     std::fs::write(scratch.0.join("plain"), "x").unwrap();
     for path in ["plain", "plain/below"] {
         let error = DataDir::lock(&scratch.0.join(path)).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Unwritable), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::StoreReadOnly), "{error}");
     }
 }
 
@@ -410,7 +410,7 @@ fn a_record_too_long_is_refused_and_the_old_one_stays() {
     let mut long = record(6);
     long.segments = (0..40_000).map(|n| (format!("source-{n:050}"), Mark::new(n))).collect();
     let error = journal.write(&long).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::TooMany), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::LimitExceeded), "{error}");
     drop(journal);
     assert_eq!(scratch.read().unwrap(), record(5));
 }

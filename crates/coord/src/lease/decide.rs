@@ -19,8 +19,8 @@ pub enum ExtendStep {
 /// Decides an extend from the slot's row and the time of the clock that the store uses.
 ///
 /// # Errors
-/// `Fenced`, `MarkMoved`, `ClockAhead`, `Invalid`; `StoreWentBack` when the lease is newer than the
-/// store, which must then be an old copy.
+/// `Fenced`, `MarkMoved`, `ClockAhead`, `Invalid`; `StoreRolledBack` when the lease is newer than
+/// the store, which must then be an old copy.
 pub fn decide_extend(row: &SlotRow, item: &Extend, now: UnixMillis) -> Result<ExtendStep> {
     check_held(row, &item.pool, item.term, item.holder)?;
     if item.to <= item.from || item.to > Mark::MAX {
@@ -54,7 +54,7 @@ pub fn decide_extend(row: &SlotRow, item: &Extend, now: UnixMillis) -> Result<Ex
 /// release was done before.
 ///
 /// # Errors
-/// `Fenced` and `StoreWentBack` as for [`decide_extend`]; `MarkMoved` when the mark is not where
+/// `Fenced` and `StoreRolledBack` as for [`decide_extend`]; `MarkMoved` when the mark is not where
 /// the caller saw it; `Invalid` when the new mark is outside the lease.
 pub fn decide_release(
     row: &SlotRow,
@@ -185,7 +185,7 @@ mod tests {
     fn only_the_newest_term_moves_the_mark_from_exactly_where_it_is() {
         assert_eq!(decide(&extend(5, 200, 250, 11)), Ok(ExtendStep::Move));
         assert_eq!(decide(&extend(4, 200, 250, 11)), Err("fenced"));
-        assert_eq!(decide(&extend(6, 200, 250, 11)), Err("store_went_back"));
+        assert_eq!(decide(&extend(6, 200, 250, 11)), Err("store_rolled_back"));
         assert_eq!(decide(&extend(5, 199, 250, 11)), Err("mark_moved"));
         assert_eq!(decide(&extend(5, 201, 250, 11)), Err("mark_moved"));
         assert_eq!(decide(&extend(5, 200, 200, 11)), Err("invalid"));

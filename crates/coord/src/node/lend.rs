@@ -92,8 +92,8 @@ impl Node {
     /// limit by one each.)
     ///
     /// # Errors
-    /// `PoolFull`; `TooMany` beyond `most`; `Invalid`; `ClockAhead` or `ClockBehind` when our clock
-    /// is not to be trusted; `Unavailable` while the store is unavailable, or other servers win.
+    /// `PoolFull`; `LimitExceeded` beyond `most`; `Invalid`; `ClockAhead` or `ClockBehind` for a
+    /// clock that is not to be trusted; `Unavailable` for the store, or while other servers win.
     pub async fn lend(
         &self,
         borrower: &Borrower,
@@ -335,7 +335,8 @@ impl Core {
         Ok(Lent { number, after })
     }
 
-    /// Moves the marks of a client's slots ahead. Returns false when another server moved or has one.
+    /// Moves the marks of a client's slots ahead. Returns false when another server moved or has
+    /// one.
     async fn prolong(
         &self,
         borrower: &Borrower,

@@ -131,9 +131,9 @@ impl Node {
     /// first, so the store must be available.
     ///
     /// # Errors
-    /// `Locked`, `JournalRefused` and others for the data directory; `StoreWentBack` and
-    /// `OtherStore` for a store that is not the one that the journal knows; `Unsupported` outside a
-    /// runtime.
+    /// `Locked`, `JournalRefused` and others for the data directory; `StoreRolledBack` and
+    /// `StoreMismatch` for a store that is not the one that the journal knows; `Unsupported`
+    /// outside a runtime.
     pub fn open(
         store: Arc<dyn Store>,
         settings: NodeSettings,

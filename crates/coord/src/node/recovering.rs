@@ -36,7 +36,7 @@ impl Node {
     /// changed.
     ///
     /// # Errors
-    /// `OtherStore` where the store is not the one that this node knows; those of
+    /// `StoreMismatch` where the store is not the one that this node knows; those of
     /// [`accept_other_server`].
     pub async fn accept_other_server(&self) -> Result<()> {
         let accepting = accept_other_server(self.store().as_ref());

@@ -193,5 +193,5 @@ pub(super) async fn refuse_other_store(
 
 /// Returns whether an operator must recover the store because of this error.
 pub(super) fn is_in_doubt(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::StoreWentBack { .. })
+    matches!(error.kind(), ErrorKind::StoreRolledBack { .. })
 }

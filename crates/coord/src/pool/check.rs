@@ -9,7 +9,8 @@ use crate::member::LABEL_BYTES_MAX;
 /// Checks that a claim is valid, whatever the pool's state.
 ///
 /// # Errors
-/// `Invalid` for a wrong pool, owner, count or slot preference; `TooMany` for too many numbers.
+/// `Invalid` for a wrong pool, owner, count or slot preference; `LimitExceeded` for too many
+/// numbers.
 pub fn check_claim(request: &ClaimRequest) -> Result<()> {
     request.pool.check()?;
     check_label("owner", &request.owner, LABEL_BYTES_MAX)?;

@@ -235,7 +235,7 @@ fn only_members_claim_and_only_sensible_numbers() {
     let wish = request(9, Wish::Any);
     let refused = choose(&wish, &[], &[], Ground::default(), 0, NOW, 0).unwrap_err();
     assert_eq!(refused.kind().code(), "not_found");
-    for (count, code) in [(0, "invalid"), (CLAIM_COUNT_MAX + 1, "too_many")] {
+    for (count, code) in [(0, "invalid"), (CLAIM_COUNT_MAX + 1, "limit_exceeded")] {
         let bad = ClaimRequest { count, ..wish.clone() };
         assert_eq!(choose_with(&bad, &[], &[]).unwrap_err().kind().code(), code);
     }

@@ -270,7 +270,7 @@ async fn an_operator_accepts_a_server_that_took_over() {
         let seen = writer.identity().await.unwrap();
         store.take_over(replica);
         let refused = store.report(&info("a"), None).await.unwrap_err();
-        assert_eq!(refused.kind().code(), "other_store", "{refused}");
+        assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
         assert_eq!(look(&store, &[], &[]).await.unwrap().doubt(), None);
 
         let before = Evidence::of_operator(store.standing().await.unwrap().id);
@@ -284,7 +284,7 @@ async fn an_operator_accepts_a_server_that_took_over() {
         assert_eq!(store.standing().await.unwrap(), after);
         for handle in [&store, &writer] {
             let refused = handle.accept_lead(Mark::new(8)).await.unwrap_err();
-            assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
+            assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
         }
         assert!(look(&store, &[], &[]).await.unwrap().unsaid().is_some());
         let known = Known { writes: seen.writes, ..Known::default() };
@@ -315,10 +315,10 @@ async fn a_server_with_another_store_is_not_accepted() {
     store.take_over(other.backup());
     let found = store.identity().await.unwrap();
     let refused = accept_other_server(&knows).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "other_store", "{refused}");
+    assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
     let doubt = Doubt { witness: "somebody".into(), seen: 0, found: 0 };
     let refused = knows.doubt(&doubt, &Evidence::of_operator(found.id.clone())).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "other_store", "{refused}");
+    assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
     assert_eq!(store.identity().await.unwrap(), found);
 }
 

@@ -124,7 +124,7 @@ impl Doubts {
 }
 
 fn went_back(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::StoreWentBack { .. })
+    matches!(error.kind(), ErrorKind::StoreRolledBack { .. })
 }
 
 #[cfg(test)]
@@ -152,7 +152,7 @@ mod tests {
             let doubts = Doubts::default();
             assert!(order.iter().all(|why| doubts.raise(why)));
             assert!(doubts.went_back().is_some());
-            assert_eq!(doubts.check().unwrap_err().kind().code(), "store_went_back");
+            assert_eq!(doubts.check().unwrap_err().kind().code(), "store_rolled_back");
         }
     }
 
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(step(None, Some(Recalled::Recovered)).await, Err("unavailable".into()));
         assert_eq!(step(Some(other()), Some(Recalled::Same)).await, Err("unavailable".into()));
         assert_eq!(step(None, None).await, Ok(true));
-        assert_eq!(step(Some(back()), None).await, Err("store_went_back".into()));
-        assert_eq!(step(None, Some(Recalled::Recovered)).await, Err("store_went_back".into()));
+        assert_eq!(step(Some(back()), None).await, Err("store_rolled_back".into()));
+        assert_eq!(step(None, Some(Recalled::Recovered)).await, Err("store_rolled_back".into()));
     }
 }

@@ -265,7 +265,7 @@ impl Source {
     /// call.
     ///
     /// # Errors
-    /// `Invalid` for other kinds and for bad keys; `Elsewhere` when another process owns the key's
+    /// `Invalid` for other kinds and for bad keys; `NotOwner` when another process owns the key's
     /// section; `Unavailable` when the store did not grant the section, or our lease on it expired.
     pub async fn count(&self, key: &[u8], count: u64, within_ms: u64) -> Result<(u64, u64)> {
         self.inner.check_enabled()?;

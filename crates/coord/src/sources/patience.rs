@@ -39,7 +39,7 @@ impl Patience {
             }
             (_, Retry::Never) => return None,
             // The present owner may relinquish it any moment.
-            (ErrorKind::Elsewhere { .. }, Retry::AfterMs(_)) => self.rest_soon_ms(left_ms),
+            (ErrorKind::NotOwner { .. }, Retry::AfterMs(_)) => self.rest_soon_ms(left_ms),
             (ErrorKind::ClockBehind { behind_ms, .. }, Retry::AfterMs(hint_ms)) => {
                 self.rest_back_ms(*behind_ms, hint_ms)?
             }

@@ -143,7 +143,7 @@ pub(super) fn check_server_of<R: Rows>(rows: &R, recalled: &Result<Recalled>) ->
 }
 
 fn is_rolled_back(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::StoreWentBack { .. })
+    matches!(error.kind(), ErrorKind::StoreRolledBack { .. })
 }
 
 pub(super) struct Doubts<'a> {

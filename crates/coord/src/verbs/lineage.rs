@@ -174,7 +174,7 @@ impl Lineage {
                 Err(rolled_back(known.writes, writes))
             }
             Err(error) => match *error.kind() {
-                ErrorKind::StoreWentBack { seen, found, .. } => Err(rolled_back(seen, found)),
+                ErrorKind::StoreRolledBack { seen, found, .. } => Err(rolled_back(seen, found)),
                 _ => Err(Failure::from(error)),
             },
         }

@@ -178,7 +178,7 @@ impl<B: Backend> StoreOver<B> {
     async fn committed(&self, rows: B::Rows) -> Answer<B::Rows, StoreIdentity> {
         let committed = rows.commit().await;
         if let Err(Failure::Rejected(error)) = &committed
-            && let ErrorKind::StoreWentBack { found, .. } = error.kind()
+            && let ErrorKind::StoreRolledBack { found, .. } = error.kind()
         {
             self.lineage.is_short(*found);
         }

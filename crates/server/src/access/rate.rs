@@ -123,7 +123,7 @@ impl Pace {
                 "count {count} exceeds the burst {burst} of rate {text:?} of token {token}; ask \
                  for fewer"
             );
-            Error::new(Code::TooMany, message)
+            Error::new(Code::LimitExceeded, message)
         };
         let asked = u32::try_from(count).ok().filter(|&asked| asked <= burst.get());
         let Some(asked) = NonZeroU32::new(asked.ok_or_else(too_many)?) else { return Ok(()) };
@@ -252,7 +252,7 @@ mod tests {
         let over = rates.spend("t", "other", 1).unwrap_err();
         assert_eq!(over.retry_after_ms(), Some(60_000));
         for count in [3, u64::MAX] {
-            assert_eq!(rates.spend("t", "third", count).unwrap_err().code(), Code::TooMany);
+            assert_eq!(rates.spend("t", "third", count).unwrap_err().code(), Code::LimitExceeded);
         }
     }
 

@@ -34,7 +34,7 @@ impl LongCalls {
                     "calls of health Watch, reflection and ListLayouts exceed {connection} on this \
                      connection; end one, or share one Watch"
                 );
-                Error::new(Code::TooMany, message)
+                Error::new(Code::LimitExceeded, message)
             }
             Full::Share | Full::Anonymous | Full::All => {
                 let message = format!(

@@ -91,7 +91,7 @@ fn refused_by_library(path: &str, headers: &HeaderMap) -> Option<Error> {
         GrpcCode::Unimplemented => Error::new(Code::Unsupported, message),
         GrpcCode::OutOfRange => {
             let message = format!("message exceeds http.body_bytes_max ({message}); send less");
-            Error::new(Code::TooMany, message)
+            Error::new(Code::LimitExceeded, message)
         }
         _ => Error::bad_request(format!("message cannot be read: {message}; correct it")),
     })
@@ -145,15 +145,15 @@ mod tests {
             (Code::NotFound, GrpcCode::NotFound),
             (Code::Conflict, GrpcCode::FailedPrecondition),
             (Code::Disabled, GrpcCode::FailedPrecondition),
-            (Code::TooMany, GrpcCode::ResourceExhausted),
+            (Code::LimitExceeded, GrpcCode::ResourceExhausted),
             (Code::RateLimited, GrpcCode::ResourceExhausted),
             (Code::Unsupported, GrpcCode::Unimplemented),
             (Code::Internal, GrpcCode::Internal),
             (Code::Unavailable, GrpcCode::Unavailable),
             (Code::Overloaded, GrpcCode::Unavailable),
-            (Code::Elsewhere, GrpcCode::Unavailable),
+            (Code::NotOwner, GrpcCode::Unavailable),
             (Code::TickFull, GrpcCode::Unavailable),
-            (Code::StoreWentBack, GrpcCode::Unavailable),
+            (Code::StoreRolledBack, GrpcCode::Unavailable),
         ] {
             assert_eq!(Status::from(Error::new(code, "")).code(), status, "{code}");
         }
@@ -172,7 +172,7 @@ mod tests {
         for (status, code) in [
             (Status::unimplemented(""), Code::Unsupported),
             (Status::unimplemented("compressed"), Code::Unsupported),
-            (Status::out_of_range("too large"), Code::TooMany),
+            (Status::out_of_range("too large"), Code::LimitExceeded),
             (Status::internal("wrong wire type"), Code::BadRequest),
         ] {
             let response = status.into_http::<Body>();

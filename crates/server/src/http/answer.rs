@@ -190,7 +190,7 @@ pub(super) async fn bytes(body: Body, bytes_max: usize) -> Result<Bytes, Refusal
         let message = format!(
             "request body exceeds {bytes_max} bytes (http.body_bytes_max); send less at once"
         );
-        Refusal(Error::new(Code::TooMany, message))
+        Refusal(Error::new(Code::LimitExceeded, message))
     };
     // A body that declares a greater length is rejected before it is read.
     if usize::try_from(body.size_hint().lower()).map_or(true, |bytes| bytes > bytes_max) {

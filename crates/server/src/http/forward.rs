@@ -59,7 +59,7 @@ impl Passed<'_> {
 
 /// Returns whether to forward the request after this error.
 pub(super) fn is_to_pass_on(refusal: &Error, headers: &HeaderMap) -> bool {
-    refusal.code() == Code::Elsewhere && !was_passed_on(headers)
+    refusal.code() == Code::NotOwner && !was_passed_on(headers)
 }
 
 /// Returns whether a peer has forwarded the request to this server.

@@ -67,7 +67,7 @@ impl Tally {
     /// short delays, which are normal under load.
     pub(crate) fn refuse(&self, code: Code) {
         let is_ours = code.row().http >= 500
-            && !matches!(code, Code::TickFull | Code::Elsewhere | Code::Overloaded);
+            && !matches!(code, Code::TickFull | Code::NotOwner | Code::Overloaded);
         if is_ours {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }

@@ -60,7 +60,7 @@ impl Service {
     /// rate.
     ///
     /// # Errors
-    /// Those of [`Service::admit`]; `TooMany` beyond the limit.
+    /// Those of [`Service::admit`]; `LimitExceeded` beyond the limit.
     #[inline]
     pub(super) async fn admit_many(
         &self,
@@ -126,7 +126,7 @@ impl Service {
     /// checked and counted again.
     ///
     /// # Errors
-    /// Without the right to mint; `TooMany` beyond the limit.
+    /// Without the right to mint; `LimitExceeded` beyond the limit.
     pub(crate) fn may_stream(&self, source: &str, total: u64) -> Result<(), Error> {
         self.caller.may(Right::Mint, source)?;
         self.check_limit(source, total, Limit::Stream)

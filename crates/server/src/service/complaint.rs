@@ -61,7 +61,7 @@ impl Complaints {
     /// go to a level that is off by default.
     #[cold]
     pub(crate) fn tell(&self, code: Code, cause: &Cause, now_ms: u64) {
-        if matches!(code, Code::TickFull | Code::Elsewhere) {
+        if matches!(code, Code::TickFull | Code::NotOwner) {
             tracing::debug!(%code, "{cause}");
         } else if let Some(unsaid) = self.due(code, now_ms) {
             let unsaid = (unsaid > 0).then_some(unsaid);

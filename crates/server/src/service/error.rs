@@ -50,7 +50,7 @@ impl Error {
     /// Creates an error for a count above the limit of this name.
     pub(crate) fn too_many(count: u64, limit: u64, limit_name: &str) -> Self {
         let message = format!("count {count} exceeds {limit_name} ({limit}); ask for fewer");
-        Self::new(Code::TooMany, message)
+        Self::new(Code::LimitExceeded, message)
     }
 
     /// Creates an error for a client with more than its share of unsent IDs.
@@ -158,7 +158,7 @@ impl From<snowmint_coord::Error> for Error {
         };
         // Details of the back end stay in the log: they may name hosts, paths and users.
         let elsewhere = match error.kind() {
-            ErrorKind::Elsewhere { section, address } => {
+            ErrorKind::NotOwner { section, address } => {
                 let reach = Reach::read(address);
                 Some(Box::new(Elsewhere { section: *section, reach }))
             }

@@ -30,7 +30,7 @@ impl Service {
     /// Mints like [`Service::mint`]; where another server mints for all, calls it.
     ///
     /// # Errors
-    /// Those of [`Service::mint`]; `Unavailable` or `Elsewhere` when no minting server could be
+    /// Those of [`Service::mint`]; `Unavailable` or `NotOwner` when no minting server could be
     /// reached within the limit for a wait.
     pub async fn mint_anywhere(
         &self,
@@ -50,7 +50,7 @@ impl Service {
         key: Option<&str>,
     ) -> Result<(Source, Minted), Error> {
         let refusal = match self.mint_here(name, count, key).await {
-            Err(refusal) if refusal.code() == Code::Elsewhere => refusal,
+            Err(refusal) if refusal.code() == Code::NotOwner => refusal,
             answer => return answer,
         };
         let source = self.opened(name).await?;

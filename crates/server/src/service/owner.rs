@@ -96,9 +96,9 @@ impl<T> Asking<'_, '_, T> {
                 answer = (self.here)() => answer,
                 () = self.timer.sleep_ms(left_ms()) => return Err(Refused::Owner(error)),
             };
-            said = Some(error).filter(|error| error.code() != Code::Elsewhere).or(said);
+            said = Some(error).filter(|error| error.code() != Code::NotOwner).or(said);
             refusal = match answer {
-                Err(refusal) if refusal.code() == Code::Elsewhere => refusal,
+                Err(refusal) if refusal.code() == Code::NotOwner => refusal,
                 answer => return answer.map_err(Refused::Owner),
             };
             if passed_ms() >= self.within_ms {
@@ -124,7 +124,7 @@ pub(crate) struct Unanswered {
 impl From<Error> for Unanswered {
     fn from(error: Error) -> Self {
         // Error of the owner, or of the previous owner.
-        let may_pass = matches!(error.code(), Code::Elsewhere | Code::Unavailable | Code::Closed);
+        let may_pass = matches!(error.code(), Code::NotOwner | Code::Unavailable | Code::Closed);
         Self { error, lasts: !may_pass }
     }
 }
@@ -142,7 +142,7 @@ mod tests {
     fn elsewhere(owner: &str) -> Error {
         let address = format!("http={owner}");
         Error::said(ErrorInfo {
-            code: Code::Elsewhere.as_str().to_owned(),
+            code: Code::NotOwner.as_str().to_owned(),
             message: format!("ask {owner}"),
             retry_after_ms: None,
             elsewhere: Some(ElsewhereInfo { section: 7, address }),
@@ -227,7 +227,7 @@ mod tests {
     async fn two_that_name_each_other_are_asked_in_turns_until_the_time_is_over() {
         let other = |name: &str| Some(if name == "one:1" { "two:1" } else { "one:1" });
         let (answer, who) = asked("one:1", &other).await;
-        assert!(matches!(answer, Err(Refused::Owner(error)) if error.code() == Code::Elsewhere));
+        assert!(matches!(answer, Err(Refused::Owner(error)) if error.code() == Code::NotOwner));
         assert_eq!(who[..4], ["one:1", "two:1", "here", "one:1"]);
         // Each called once per 20 ms, with time for both: not as fast as they respond.
         assert!((3..=3 * 12).contains(&who.len()), "{who:?}");

@@ -54,7 +54,7 @@ impl Service {
     ) -> Result<Minted, Error> {
         let admitted = self.admit_ids(name, count).await?;
         let refusal = match self.mint_admitted(name, admitted, key).await {
-            Err(refusal) if refusal.code() == Code::Elsewhere && key.is_some() => refusal,
+            Err(refusal) if refusal.code() == Code::NotOwner && key.is_some() => refusal,
             answer => return Ok(answer?.1),
         };
         let here = || -> ByOwner<'_, _> {
@@ -81,7 +81,7 @@ impl Service {
         self.admit(Right::Mint, name).await?;
         let here = || -> ByOwner<'_, _> { Box::pin(self.counted_here(name, key)) };
         let refusal = match here().await {
-            Err(refusal) if refusal.code() == Code::Elsewhere => refusal,
+            Err(refusal) if refusal.code() == Code::NotOwner => refusal,
             answer => return answer,
         };
         let there = |address: String| -> FromOwner<'_, _> {

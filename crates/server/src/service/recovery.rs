@@ -25,7 +25,7 @@ impl Service {
     /// the store now, puts the store in doubt, and moves nothing.
     ///
     /// # Errors
-    /// Without the admin right over all sources; for an invalid request; `StoreWentBack` while
+    /// Without the admin right over all sources; for an invalid request; `StoreRolledBack` while
     /// journals are missing, except for a dry run; errors of
     /// [`recover`](snowmint_coord::Node::recover).
     pub(crate) async fn recover(
@@ -90,7 +90,7 @@ impl Service {
             (recovery, forward) = look().await?;
         }
         if let Some(unsaid) = recovery.unsaid() {
-            return Err(Error::new(Code::StoreWentBack, unsaid));
+            return Err(Error::new(Code::StoreRolledBack, unsaid));
         }
         let after = node.recover(&forward).await?;
         let mut body = recovery_body(&recovery, &forward, Some(&after));

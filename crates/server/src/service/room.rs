@@ -70,7 +70,7 @@ impl Limit {
             ),
             _ => return Ok(()),
         };
-        Err(Error::new(Code::TooMany, message))
+        Err(Error::new(Code::LimitExceeded, message))
     }
 }
 
@@ -80,7 +80,7 @@ impl Service {
     /// see it.
     ///
     /// # Errors
-    /// `TooMany`; when the store does not respond.
+    /// `LimitExceeded`; when the store does not respond.
     pub(crate) async fn room_for(
         &self,
         store: &dyn Store,

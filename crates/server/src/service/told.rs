@@ -35,7 +35,8 @@ impl Service {
     /// Leaves a line about a program's call that was rejected before it reached the store: without
     /// the right, or beyond a bound.
     pub(crate) fn program_refused(&self, verb: Option<Verb>, code: Code, why: &str) {
-        if matches!(code, Code::Forbidden | Code::BadRequest | Code::TooMany | Code::Conflict) {
+        if matches!(code, Code::Forbidden | Code::BadRequest | Code::LimitExceeded | Code::Conflict)
+        {
             let verb = verb.map_or("describe", Verb::label);
             self.not_changed(format_args!("program not allowed to {verb}"), why);
         }
@@ -117,7 +118,7 @@ impl Service {
         tried: Result<T, Error>,
     ) -> Result<T, Error> {
         tried.inspect_err(|error| {
-            if error.code() != Code::Elsewhere {
+            if error.code() != Code::NotOwner {
                 self.not_changed(format_args!("source {} not {what}", super::shown(name)), error);
             }
         })

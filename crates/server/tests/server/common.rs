@@ -7,6 +7,7 @@ use std::time::Duration;
 use snowmint_coord::spec::Span;
 use snowmint_coord::{BootTimer, ManualTimer, MemoryStore, Node, NodeSettings, Timer as _};
 use snowmint_server::{Access, Handle, Parts, Settings, Tls, start};
+use snowmint_wire::grpc::store::{DescribeRequest, VERSION};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -29,6 +30,11 @@ pub(crate) fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.limits.wait_max = Span::from_ms(60_000);
     settings
+}
+
+/// Returns a program's first message.
+pub(crate) fn describe_request() -> DescribeRequest {
+    DescribeRequest { version: VERSION, ..DescribeRequest::default() }
 }
 
 pub(crate) async fn server() -> Server {

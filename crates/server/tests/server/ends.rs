@@ -78,7 +78,7 @@ async fn went_back(server: &Server) -> String {
         loop {
             let ready = server.get("/readyz").await;
             let told = ready.json();
-            if told["codes"].as_array().unwrap().contains(&"store_went_back".into()) {
+            if told["codes"].as_array().unwrap().contains(&"store_rolled_back".into()) {
                 assert_eq!(ready.status, 503, "{told}");
                 return told["reasons"].to_string();
             }
@@ -126,7 +126,7 @@ async fn a_server_whose_next_number_was_handed_out_before_names_the_source() {
     let (server, _node) = having_minted(&store, None).await;
     set_back(&store).await;
     let refused = server.get("/v1/ids/one").await;
-    assert_eq!((refused.status, refused.code().as_str()), (503, "store_went_back"));
+    assert_eq!((refused.status, refused.code().as_str()), (503, "store_rolled_back"));
     let why = went_back(&server).await;
     assert!(why.contains(r#"next number of source \"one\""#), "{why}");
 }

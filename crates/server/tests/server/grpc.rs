@@ -29,7 +29,9 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use tonic_types::StatusExt as _;
 
-use super::common::{Server, in_time, node, server, server_of, server_with, settings, soon};
+use super::common::{
+    Server, describe_request, in_time, node, server, server_of, server_with, settings, soon,
+};
 
 impl Server {
     /// Opens a connection with a small window: the server cannot send what the client does not
@@ -111,8 +113,8 @@ async fn a_refusal_has_the_code_of_the_table_and_says_why() {
         ("default", Some(0), None, Code::InvalidArgument, Told::BadRequest),
         ("default", None, Some("x"), Code::InvalidArgument, Told::BadRequest),
         ("counters", None, None, Code::InvalidArgument, Told::BadRequest),
-        ("default", Some(100_001), None, Code::ResourceExhausted, Told::TooMany),
-        ("default", Some(u64::MAX), None, Code::ResourceExhausted, Told::TooMany),
+        ("default", Some(100_001), None, Code::ResourceExhausted, Told::LimitExceeded),
+        ("default", Some(u64::MAX), None, Code::ResourceExhausted, Told::LimitExceeded),
     ] {
         let key = key.map(str::to_owned);
         let request = MintRequest { source: source.into(), count, key };
@@ -268,7 +270,7 @@ async fn what_cannot_be_read_is_refused_and_the_connection_lives() {
     let fits = send(&server, MINT, wish(&"a".repeat(900), None)).await.unwrap_err();
     assert_eq!(fits.code(), Code::InvalidArgument);
     let large = send(&server, MINT, wish(&"a".repeat(2_000), None)).await.unwrap_err();
-    assert_eq!((large.code(), reason(&large)), (Code::ResourceExhausted, Told::TooMany));
+    assert_eq!((large.code(), reason(&large)), (Code::ResourceExhausted, Told::LimitExceeded));
     assert!(large.message().contains("http.body_bytes_max"), "{large:?}");
     // A number in the place of the name.
     let wrong = send(&server, MINT, BoundResponse { bound: 7 }).await.unwrap_err();
@@ -292,7 +294,7 @@ async fn messages_of_the_store_are_bounded() {
     let server = server().await;
     let client = StoreClient::new(server.channel().await);
     let mut client = client.max_decoding_message_size(usize::MAX);
-    let door = client.describe(store::DescribeRequest::default()).await.unwrap().into_inner().door;
+    let door = client.describe(describe_request()).await.unwrap().into_inner().door;
     let unread = "x".repeat(600_000);
     for (slots, pool, wanted) in [
         (32_768, "sections", None),
@@ -305,7 +307,7 @@ async fn messages_of_the_store_are_bounded() {
         let mut request = Request::new(store::LetGoRequest { pool, member, slots, now: 0 });
         request.metadata_mut().insert(store::DOOR, door.parse().unwrap());
         let refused = soon(client.let_go(request)).await.err();
-        assert_eq!(refused.as_ref().map(reason), wanted.map(|_| Told::TooMany));
+        assert_eq!(refused.as_ref().map(reason), wanted.map(|_| Told::LimitExceeded));
         let said = refused.as_ref().map_or("", Status::message);
         assert!(said.contains(wanted.unwrap_or_default()), "{said}");
     }
@@ -316,7 +318,7 @@ async fn messages_of_the_store_are_bounded() {
 async fn who_remembers_a_store_is_named_in_few_bytes() {
     let server = server().await;
     let mut client = StoreClient::new(server.channel().await);
-    let described = soon(client.describe(store::DescribeRequest::default())).await.unwrap();
+    let described = soon(client.describe(describe_request())).await.unwrap();
     let door = described.into_inner().door;
     for (bytes, refusal) in
         [(64, None), (65, Some(Told::BadRequest)), (2_000, Some(Told::BadRequest))]

@@ -19,12 +19,14 @@ use snowmint_core::UnixMillis;
 use snowmint_server::{Access, Secret, Tokens};
 use snowmint_wire::grpc::DeleteSourceRequest;
 use snowmint_wire::grpc::store::store_client::StoreClient;
-use snowmint_wire::grpc::store::{DOOR, DescribeRequest, FastForwardRequest, ReserveRequest};
+use snowmint_wire::grpc::store::{DOOR, FastForwardRequest, ReserveRequest};
 use tokio::net::TcpSocket;
 use tokio::sync::watch;
 use tonic::Request;
 
-use super::common::{Client, Server, in_time, server_for, server_of, settings, soon, timer};
+use super::common::{
+    Client, Server, describe_request, in_time, server_for, server_of, settings, soon, timer,
+};
 use super::grpc::mint;
 use super::recovery::doubted;
 
@@ -127,7 +129,7 @@ async fn calls_of_one_client_at_the_store_are_few_and_others_are_served() {
 async fn store_calls_of_one_program_are_few_and_others_are_served() {
     few_at_the_store(async |server| {
         let mut client = StoreClient::new(server.channel().await);
-        let described = client.describe(DescribeRequest::default()).await.unwrap().into_inner();
+        let described = client.describe(describe_request()).await.unwrap().into_inner();
         let reserve = ReserveRequest {
             source: "numbers".into(),
             length: LONG,
@@ -278,7 +280,7 @@ async fn a_program_that_moves_a_store_ends_no_doubt_that_has_just_begun() {
     let server = server_of(opened.unwrap(), settings()).await;
     assert_eq!(server.get("/v1/ids/numbers").await.status, 200);
     let mut client = StoreClient::new(server.channel().await);
-    let described = soon(client.describe(DescribeRequest::default())).await.unwrap().into_inner();
+    let described = soon(client.describe(describe_request())).await.unwrap().into_inner();
     let mut forward = Request::new(FastForwardRequest::default());
     forward.metadata_mut().insert(DOOR, described.door.parse().unwrap());
     let refused = soon(client.fast_forward(forward)).await.unwrap().into_inner().refusal.unwrap();

@@ -10,10 +10,10 @@ use snowmint_coord::{
 use snowmint_wire::error::Code as Told;
 use snowmint_wire::grpc::RecoverRequest;
 use snowmint_wire::grpc::store::store_client::StoreClient;
-use snowmint_wire::grpc::store::{DOOR, DescribeRequest, FastForwardRequest};
+use snowmint_wire::grpc::store::{DOOR, FastForwardRequest};
 use tonic::Request;
 
-use super::common::{Server, in_time, server_of, settings, soon, timer};
+use super::common::{Server, describe_request, in_time, server_of, settings, soon, timer};
 use super::grpc::reason;
 
 /// Returns a server on a store in doubt: one journal has reported, another has not.
@@ -75,7 +75,7 @@ async fn a_store_in_doubt_is_recovered_over_http_once_no_journal_is_missing() {
     assert_eq!((&plan["segments"]["numbers"], &plan["done"]), (&"5000".into(), &false.into()));
 
     let early = server.post("/v1/recovery", "{}").await;
-    assert_eq!((early.status, early.code().as_str()), (503, "store_went_back"));
+    assert_eq!((early.status, early.code().as_str()), (503, "store_rolled_back"));
     for (wrong, status) in [
         (r#"{"without": ["c"]}"#, 400),
         (r#"{"mark": "soon"}"#, 400),
@@ -110,11 +110,11 @@ async fn a_store_in_doubt_is_recovered_over_grpc_and_by_no_other_call() {
     let (server, _beside) = in_doubt().await;
     let mut client = server.grpc().await;
     let early = soon(client.recover(RecoverRequest::default())).await.unwrap_err();
-    assert_eq!(reason(&early), Told::StoreWentBack);
+    assert_eq!(reason(&early), Told::StoreRolledBack);
 
     // That verb waits for no journal.
     let mut store = StoreClient::new(server.channel().await);
-    let door = soon(store.describe(DescribeRequest::default())).await.unwrap().into_inner().door;
+    let door = soon(store.describe(describe_request())).await.unwrap().into_inner().door;
     let mut forward = Request::new(FastForwardRequest::default());
     forward.metadata_mut().insert(DOOR, door.parse().unwrap());
     let refused = soon(store.fast_forward(forward)).await.unwrap_err();
@@ -141,7 +141,7 @@ async fn failed_over() -> (Server, MemoryStore) {
     beside.take_over(beside.backup());
     // Prefetched numbers are issued until the server notices.
     while server.get("/v1/ids/numbers").await.status == 200 {}
-    rejects_with(&server, "other_store").await;
+    rejects_with(&server, "store_mismatch").await;
     (server, beside)
 }
 
@@ -163,8 +163,8 @@ async fn a_server_that_took_over_is_accepted_over_http() {
     assert!(accepted["doubt"].as_str().unwrap().contains("an operator"), "{accepted}");
     assert!(accepted["done"] == false && accepted["store"].is_null(), "{accepted}");
     let early = server.post("/v1/recovery", "{}").await;
-    assert_eq!((early.status, early.code().as_str()), (503, "store_went_back"));
-    rejects_with(&server, "store_went_back").await;
+    assert_eq!((early.status, early.code().as_str()), (503, "store_rolled_back"));
+    rejects_with(&server, "store_rolled_back").await;
     let done = soon(server.post("/v1/recovery", r#"{"without": ["b"]}"#)).await.json();
     assert_eq!(done["done"], true, "{done}");
     soon(async { while server.get("/v1/ids/numbers").await.status != 200 {} }).await;
@@ -178,7 +178,7 @@ async fn a_server_that_took_over_is_accepted_over_grpc() {
     let accepted = soon(client.recover(request)).await.unwrap().into_inner();
     assert!(accepted.doubt.is_some() && !accepted.done, "{accepted:?}");
     assert!(beside.standing().await.unwrap().doubt.is_some());
-    rejects_with(&server, "store_went_back").await;
+    rejects_with(&server, "store_rolled_back").await;
     let request = RecoverRequest { without: vec!["b".into()], ..RecoverRequest::default() };
     assert!(soon(client.recover(request)).await.unwrap().into_inner().done);
 }

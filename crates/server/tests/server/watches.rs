@@ -53,7 +53,7 @@ async fn connection_has_a_bounded_number_of_watches() {
         watches.push(watch);
     }
     let refused = watch(&mut client, "").await.unwrap_err();
-    assert_eq!((refused.code(), reason(&refused)), (Code::ResourceExhausted, Told::TooMany));
+    assert_eq!((refused.code(), reason(&refused)), (Code::ResourceExhausted, Told::LimitExceeded));
     assert_eq!(reflect(&channel).await.unwrap_err().code(), Code::ResourceExhausted);
     // Other connections are served, and other calls on the same connection.
     assert!(watch(&mut HealthClient::new(server.channel().await), "").await.is_ok());

@@ -11,7 +11,7 @@ use crate::Result;
 /// The numbers are not dense: a restart or a new section owner skips up to a step. A key belongs to
 /// one process at a time. In a library, the first process that uses a key of a section owns the
 /// section until it closes; another process gets
-/// [`ErrorKind::Elsewhere`](crate::ErrorKind::Elsewhere). Processes that share keys should use
+/// [`ErrorKind::NotOwner`](crate::ErrorKind::NotOwner). Processes that share keys should use
 /// servers (`snowmint serve`): with a URL like `snowmint://HOST:PORT,HOST:PORT`, each number comes
 /// from the servers, whichever of them owns the key.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ impl Counter {
     /// [`Options::wait_max_ms`](crate::Options::wait_max_ms).
     ///
     /// # Errors
-    /// - `Elsewhere` when another process owns the key.
+    /// - `NotOwner` when another process owns the key.
     /// - `Unavailable` when the store is unreachable and the prefetched numbers are spent, or when
     ///   the lease of this process has expired.
     /// - `Invalid` for a bad key.
@@ -40,7 +40,7 @@ impl Counter {
     /// Returns `count` consecutive numbers of a key, as the first and the last.
     ///
     /// # Errors
-    /// Same as [`next`](Self::next); `TooMany` above 1,000,000.
+    /// Same as [`next`](Self::next); `LimitExceeded` above 1,000,000.
     pub async fn next_many(&self, key: impl AsRef<[u8]>, count: u64) -> Result<(u64, u64)> {
         self.source.count(key.as_ref(), count, self.shared.wait_max_ms).await
     }

@@ -131,14 +131,14 @@ async fn counters_rise_by_key_and_belong_to_one_process_until_it_closes() {
     assert_eq!(messages.try_next_each(&["dave", "carol"]).unwrap(), [2, 2]);
     let others = within(second.counter("messages")).await.unwrap();
     let refused = within(others.next("alice")).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "elsewhere", "{refused}");
+    assert_eq!(refused.kind().code(), "not_owner", "{refused}");
     within(first.close()).await.unwrap();
     assert_eq!(messages.try_next("alice").unwrap_err().kind().code(), "closed");
     // A result of the store is reused for some milliseconds.
     let next = async {
         loop {
             match others.next("alice").await {
-                Err(error) if error.kind().code() == "elsewhere" => tokio::task::yield_now().await,
+                Err(error) if error.kind().code() == "not_owner" => tokio::task::yield_now().await,
                 answer => return answer.unwrap(),
             }
         }

@@ -336,7 +336,7 @@ fn a_directory_that_cannot_be_written_is_named() {
     let file = dir.path().join("a-file");
     std::fs::write(&file, "").unwrap();
     let error = builder(&dir, &clock).data_dir(file.join("below")).build().unwrap_err();
-    assert_eq!(error.kind().code(), "unwritable", "{error}");
+    assert_eq!(error.kind().code(), "store_read_only", "{error}");
     assert!(error.to_string().contains("a-file"), "{error}");
     assert!(std::error::Error::source(&error).is_some());
 }

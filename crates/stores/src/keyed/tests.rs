@@ -403,15 +403,15 @@ async fn a_replica_that_lags_is_another_store_to_its_readers() {
 
     let first = std::mem::replace(&mut *keys.server.lock().unwrap(), replica.clone());
     let code = |error: Error| error.kind().code();
-    assert_eq!(store.list().await.map_err(code), Err("other_store"));
-    assert_eq!(store.recall("the journal", &kept).await.map_err(code), Err("other_store"));
+    assert_eq!(store.list().await.map_err(code), Err("store_mismatch"));
+    assert_eq!(store.recall("the journal", &kept).await.map_err(code), Err("store_mismatch"));
     let fresh = keys.another().await;
     fresh.list().await.unwrap();
-    assert_eq!(fresh.recall("the journal", &seen).await.map_err(code), Err("other_store"));
+    assert_eq!(fresh.recall("the journal", &seen).await.map_err(code), Err("store_mismatch"));
 
     // The same server, restored to an older state.
     keys.server.lock().unwrap().name = Some("one".into());
-    assert_eq!(store.list().await.map_err(code), Err("store_went_back"));
+    assert_eq!(store.list().await.map_err(code), Err("store_rolled_back"));
 
     *keys.server.lock().unwrap() = first;
     store.list().await.unwrap();
@@ -439,12 +439,12 @@ async fn a_replica_is_refused_by_its_own_name_even_if_it_has_everything() {
             store.fast_forward(&FastForward::default()).await.map(drop),
         ] {
             let refused = refused.unwrap_err();
-            assert_eq!(refused.kind().code(), "other_store", "{refused}");
+            assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
             assert!(refused.to_string().contains("is a replica"), "{refused}");
         }
         for read in [store.list().await.map(drop), store.recall("it", &seen).await.map(drop)] {
             let code = read.map_err(|refused| refused.kind().code());
-            assert_eq!(code, if lags { Err("other_store") } else { Ok(()) });
+            assert_eq!(code, if lags { Err("store_mismatch") } else { Ok(()) });
         }
     }
     *keys.server.lock().unwrap() = primary;
@@ -454,7 +454,7 @@ async fn a_replica_is_refused_by_its_own_name_even_if_it_has_everything() {
     let empty = OneByOne::default();
     empty.server.lock().unwrap().name = Some(REPLICA.into());
     let refused = Keyed::open(empty, true).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "other_store", "{refused}");
+    assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
 }
 
 /// The rows were read from one server, and another has the same.
@@ -538,10 +538,10 @@ async fn a_step_that_hides_a_lost_write_is_remembered() {
     let presence = Presence { sample: NOW, renewals: 0, ttl_ms: 10_000 };
     for _ in 0..2 {
         let refused = store.join(&joining, presence, NOW).await.unwrap_err();
-        assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
+        assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
     }
     let found = keys.another().await.identity().await.unwrap();
     assert_eq!(found.writes, seen.writes, "the count hides it");
     let refused = store.recall("it", &seen).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
+    assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
 }

@@ -110,7 +110,7 @@ struct Postgres {
 ///
 /// # Errors
 /// - `Invalid` for an impossible URL or namespace, a wrong password or a missing database.
-/// - `NoRight` without the permissions.
+/// - `StorePermissionDenied` without the permissions.
 /// - `UnsafeStore` when the server is set to lose acknowledged writes.
 /// - `Unsupported` when a newer Snowmint made the tables.
 /// - `NotFound` without tables, if they must not be made.

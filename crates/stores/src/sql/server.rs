@@ -64,7 +64,7 @@ impl Server {
     /// Checks that the tables may be written, and returns the server to store instead, if any.
     ///
     /// # Errors
-    /// `OtherStore`.
+    /// `StoreMismatch`.
     pub(crate) fn check(
         self,
         access: Access,
@@ -131,20 +131,20 @@ mod tests {
             (Some("7/1"), None, Write, Lossy, Ok(None)),
             (None, None, Forward, Lossy, Ok(None)),
             // A promoted replica.
-            (Some("7/1"), Some("7/2"), Write, Lossy, Err("other_store")),
+            (Some("7/1"), Some("7/2"), Write, Lossy, Err("store_mismatch")),
             (Some("7/1"), Some("7/2"), Write, Synchronous, keep("7/2")),
             (Some("7/1"), Some("7/2"), Forward, Lossy, keep("7/2")),
             // Back to the old primary, which lacks the new primary's acknowledged writes.
-            (Some("7/2"), Some("7/1"), Write, Lossy, Err("other_store")),
+            (Some("7/2"), Some("7/1"), Write, Lossy, Err("store_mismatch")),
             // Another server, to which the tables were moved.
-            (Some("7/1"), Some("8/1"), Write, Lossy, Err("other_store")),
-            (Some("7/1"), Some("8/1"), Write, Synchronous, Err("other_store")),
+            (Some("7/1"), Some("8/1"), Write, Lossy, Err("store_mismatch")),
+            (Some("7/1"), Some("8/1"), Write, Synchronous, Err("store_mismatch")),
             (Some("7/1"), Some("8/1"), Forward, Synchronous, keep("8/1")),
             // A standby is never the one with the newest marks.
-            (Some("7/1"), Some("7/standby"), Write, Lossy, Err("other_store")),
-            (Some("7/1"), Some("7/standby"), Write, Synchronous, Err("other_store")),
-            (Some("7/1"), Some("7/standby"), Forward, Lossy, Err("other_store")),
-            (None, Some("7/standby"), Write, Lossy, Err("other_store")),
+            (Some("7/1"), Some("7/standby"), Write, Lossy, Err("store_mismatch")),
+            (Some("7/1"), Some("7/standby"), Write, Synchronous, Err("store_mismatch")),
+            (Some("7/1"), Some("7/standby"), Forward, Lossy, Err("store_mismatch")),
+            (None, Some("7/standby"), Write, Lossy, Err("store_mismatch")),
         ] {
             let checked = server(kept, found).check(access, failover, "the store");
             let checked = checked.map_err(|error| error.kind().code());

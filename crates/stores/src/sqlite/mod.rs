@@ -50,7 +50,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
 ///
 /// # Errors
 /// - `Invalid` for an impossible path or namespace.
-/// - `Unwritable`, `StorageFull`.
+/// - `StoreReadOnly`, `StorageFull`.
 /// - `Corrupt` when the file is damaged or not a SQLite file.
 /// - `Unsupported` when a newer Snowmint made it.
 /// - `NotFound` when it is missing and must not be made.

@@ -85,17 +85,17 @@ async fn impossible_paths_are_refused() {
     }
     let missing = folder.0.join("nowhere/ids.db");
     let refused = open(&missing, "default", Settings::default()).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "unwritable");
+    assert_eq!(refused.kind().code(), "store_read_only");
     assert!(refused.to_string().contains("nowhere/ids.db"), "{refused}");
     assert_eq!(
         code(open(&folder.0, "default", Settings::default()).await),
-        "unwritable",
+        "store_read_only",
         "a folder"
     );
     #[cfg(target_os = "linux")]
     assert_eq!(
         code(open(Path::new("/proc/ids.db"), "default", Settings::default()).await),
-        "unwritable"
+        "store_read_only"
     );
 }
 
@@ -241,11 +241,11 @@ async fn a_file_that_was_put_back_is_refused_until_it_is_moved_forward() {
     }
     std::fs::rename(&backup, folder.file()).unwrap();
     let refused = reserve_ten(&store, &orders).await.unwrap_err();
-    let ErrorKind::StoreWentBack { seen: before, found, .. } = refused.kind() else {
+    let ErrorKind::StoreRolledBack { seen: before, found, .. } = refused.kind() else {
         panic!("{refused:?}")
     };
     assert!(*before == seen.writes && *found < seen.writes);
-    assert_eq!(code(store.identity().await), "store_went_back");
+    assert_eq!(code(store.identity().await), "store_rolled_back");
     let forward =
         FastForward { segments: vec![("orders".into(), Mark::new(11))], ..FastForward::default() };
     let moved = store.fast_forward(&forward).await.unwrap();
@@ -283,8 +283,8 @@ async fn old_rows_under_a_newer_log_are_noticed() {
     std::fs::rename(&log, folder.file().with_extension("db-wal")).unwrap();
     let mixed = opened(&folder).await;
     let refused = mixed.identity().await.unwrap_err();
-    assert_eq!(refused.kind().code(), "store_went_back", "{refused:?}");
-    assert_eq!(code(reserve_ten(&mixed, &orders).await), "store_went_back");
+    assert_eq!(refused.kind().code(), "store_rolled_back", "{refused:?}");
+    assert_eq!(code(reserve_ten(&mixed, &orders).await), "store_rolled_back");
     let forward =
         FastForward { segments: vec![("orders".into(), Mark::new(11))], ..FastForward::default() };
     assert!(mixed.fast_forward(&forward).await.unwrap().writes > newest.writes);

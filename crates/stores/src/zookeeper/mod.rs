@@ -103,8 +103,8 @@ impl std::fmt::Debug for Zookeeper {
 /// Opens the store in the ensemble at `url` for one namespace.
 ///
 /// # Errors
-/// `Invalid` for an impossible URL or namespace, or a wrong password; `NoRight` without the
-/// permissions; `Unavailable` when no server responds.
+/// `Invalid` for an impossible URL or namespace, or a wrong password; `StorePermissionDenied`
+/// without the permissions; `Unavailable` when no server responds.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
     let label = crate::label("ZooKeeper", url);

@@ -181,7 +181,7 @@ async fn a_server_that_lost_what_it_acknowledged_is_refused() {
         BootTimer.sleep_ms(20).await;
         refused = take(&*store, &source, 1).await.unwrap_err();
     }
-    assert_eq!(refused.kind().code(), "store_went_back", "{refused:?}");
+    assert_eq!(refused.kind().code(), "store_rolled_back", "{refused:?}");
 }
 
 #[tokio::test]

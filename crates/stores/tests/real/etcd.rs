@@ -101,7 +101,9 @@ async fn users_log_in_and_others_are_refused() {
     let url = |user: &str| server.url().replace("://", &format!("://{user}"));
     let store = snowmint_stores::open(&url("ids:p@ss@"), "default").await.unwrap();
     assert!(store.identity().await.is_ok());
-    for (user, code) in [("", "invalid"), ("ids:wrong@", "invalid"), ("other:other@", "no_right")] {
+    for (user, code) in
+        [("", "invalid"), ("ids:wrong@", "invalid"), ("other:other@", "store_permission_denied")]
+    {
         let refused = snowmint_stores::open(&url(user), "default").await.unwrap_err();
         assert_eq!(refused.kind().code(), code, "{user}: {refused:?}");
         assert!(!format!("{refused:?}").contains("wrong"), "{refused:?}");

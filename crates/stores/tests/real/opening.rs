@@ -62,7 +62,7 @@ pub(crate) async fn makes_a_store_once(url: String, server: impl Sized) {
 }
 
 /// Checks that after `empty` removes everything, like a flush of the server, both a running process
-/// and a new one get `other_store`: this is another store.
+/// and a new one get `store_mismatch`: this is another store.
 pub(crate) async fn is_another_when_emptied(url: &str, empty: impl AsyncFnOnce()) {
     let new = |name: &str| NewDefinition {
         name: name.into(),
@@ -88,7 +88,7 @@ pub(crate) async fn is_another_when_emptied(url: &str, empty: impl AsyncFnOnce()
         running.identity().await.unwrap_err(),
         running.fast_forward(&FastForward::default()).await.unwrap_err(),
     ] {
-        assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
+        assert_eq!(refused.kind().code(), "store_mismatch", "{refused:?}");
         for part in ["has lost", "restore it", "fast-forward"] {
             assert!(refused.to_string().contains(part), "{part}: {refused}");
         }
@@ -97,14 +97,14 @@ pub(crate) async fn is_another_when_emptied(url: &str, empty: impl AsyncFnOnce()
     started.define(&new("bills")).await.unwrap();
     let after = started.identity().await.unwrap();
     let told = started.recall("the journal", &before).await.unwrap_err();
-    assert_eq!(told.kind().code(), "other_store", "{told}");
+    assert_eq!(told.kind().code(), "store_mismatch", "{told}");
     // The store is not empty any more, and still not the previous one.
     for refused in [
         renewed().await.unwrap_err(),
         running.define(&new("more")).await.unwrap_err(),
         running.identity().await.unwrap_err(),
     ] {
-        assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
+        assert_eq!(refused.kind().code(), "store_mismatch", "{refused:?}");
         for part in [before.store(), after.store()] {
             assert!(refused.to_string().contains(part.as_str()), "{part}: {refused}");
         }
@@ -155,12 +155,12 @@ pub(crate) async fn ends_minting_when_emptied(url: &str, empty: impl AsyncFnOnce
     let mut refused = source.try_mint().unwrap_err();
     until("it knows why", || {
         refused = source.try_mint().unwrap_err();
-        refused.kind().code() == "other_store"
+        refused.kind().code() == "store_mismatch"
     })
     .await;
     for _ in 0..5 {
         BootTimer.sleep_ms(100).await;
-        assert_eq!(source.try_mint().unwrap_err().kind().code(), "other_store");
+        assert_eq!(source.try_mint().unwrap_err().kind().code(), "store_mismatch");
     }
 }
 

@@ -84,7 +84,7 @@ async fn a_promoted_replica_is_another_server_until_somebody_moves_it_forward_or
     server.promote();
     let store = open(&url).await;
     let refused = define(&store, "after").await.unwrap_err();
-    assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
+    assert_eq!(refused.kind().code(), "store_mismatch", "{refused:?}");
     assert!(refused.to_string().contains("/2") && refused.to_string().contains("fast-forward"));
     assert!(store.get("before").await.is_ok(), "reading is not refused");
     store.fast_forward(&FastForward::default()).await.unwrap();
@@ -115,7 +115,7 @@ async fn a_promoted_replica_is_in_doubt_once_an_operator_accepts_it() {
         let store = &snowmint_stores::open(&url, namespace).await.unwrap();
         assert!(store.standing().await.unwrap().doubt.is_some(), "{namespace}");
         let refused = define(store, "after").await.unwrap_err();
-        assert_eq!(refused.kind().code(), "store_went_back", "{namespace}: {refused:?}");
+        assert_eq!(refused.kind().code(), "store_rolled_back", "{namespace}: {refused:?}");
         store.fast_forward(&FastForward::default()).await.unwrap();
         define(store, "after").await.unwrap();
     }
@@ -129,7 +129,7 @@ async fn tables_that_were_carried_to_another_server_are_refused() {
     for parameter in ["", "?failover=synchronous"] {
         let store = open(&format!("{}{parameter}", other.url())).await;
         let refused = define(&store, "after").await.unwrap_err();
-        assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
+        assert_eq!(refused.kind().code(), "store_mismatch", "{refused:?}");
     }
     let store = open(&other.url()).await;
     store.fast_forward(&FastForward::default()).await.unwrap();
@@ -154,7 +154,7 @@ async fn a_user_with_the_least_rights_can_use_the_store_and_without_some_it_says
 
     server.run("REVOKE UPDATE ON snowmint_store FROM least");
     let refused = define(&open(&server.url_as("least")).await, "third").await.unwrap_err();
-    assert_eq!(refused.kind().code(), "no_right", "{refused:?}");
+    assert_eq!(refused.kind().code(), "store_permission_denied", "{refused:?}");
     assert!(format!("{refused:?}").contains("permission denied for table snowmint_store"));
     server.run("GRANT UPDATE ON snowmint_store TO least");
 

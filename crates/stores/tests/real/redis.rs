@@ -92,7 +92,7 @@ async fn a_user_who_lacks_a_right_is_told_which() {
             Err(refused) => Err(refused),
         };
         let refused = refused.expect_err(right);
-        assert_eq!(refused.kind().code(), "no_right", "{right}: {refused:?}");
+        assert_eq!(refused.kind().code(), "store_permission_denied", "{right}: {refused:?}");
         assert!(refused.to_string().contains("docs/stores.md"), "{refused}");
         let said = format!("{refused:?}");
         let names_command = said.contains(&format!("the '{right}' command"));
@@ -102,7 +102,7 @@ async fn a_user_who_lacks_a_right_is_told_which() {
     tell(&server, "ACL SETUSER ids -select").await;
     let url = server.url().replacen("redis://", "redis://ids:word@", 1).replace("/0", "/1");
     let refused = snowmint_stores::open(&url, "default").await.unwrap_err();
-    assert_eq!(refused.kind().code(), "no_right", "{refused:?}");
+    assert_eq!(refused.kind().code(), "store_permission_denied", "{refused:?}");
     assert!(format!("{refused:?}").contains("select"), "{refused:?}");
 }
 
@@ -144,7 +144,7 @@ async fn a_restart_of_a_server_that_may_have_lost_something_is_another_store() {
 
     let store = snowmint_stores::open(&url, "default").await.unwrap();
     let refused = store.define(&new("bills")).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
+    assert_eq!(refused.kind().code(), "store_mismatch", "{refused:?}");
     assert!(store.get("orders").await.is_ok(), "reading is not refused");
 
     store.fast_forward(&FastForward::default()).await.unwrap();

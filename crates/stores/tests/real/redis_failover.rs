@@ -76,7 +76,7 @@ fn a_redis_replica_is_another_store_to_its_readers() {
                 at_last(async || reserve(&store, version).await.map(drop)).await,
             ] {
                 let refused = refused.unwrap_err();
-                assert_eq!(refused.kind().code(), "other_store", "{refused}");
+                assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
                 assert!(refused.to_string().contains("is a replica"), "{refused}");
             }
         }
@@ -118,23 +118,23 @@ async fn fail_over_and_back(proxy: &Proxy, first: &Server, second: &Server) {
         proxy.lead_to(promoted.port());
         if when == "after the failover" {
             let refused = at_last(async || running.list().await).await.unwrap_err();
-            assert_eq!(refused.kind().code(), "other_store", "read {when}: {refused}");
+            assert_eq!(refused.kind().code(), "store_mismatch", "read {when}: {refused}");
         }
         let started = snowmint_stores::open(&url, "default").await.unwrap();
         for store in [&running, &started] {
             for _ in 0..3 {
                 let refused = at_last(async || reserve(store, version).await).await.unwrap_err();
-                assert_eq!(refused.kind().code(), "other_store", "{when}: {refused}");
+                assert_eq!(refused.kind().code(), "store_mismatch", "{when}: {refused}");
             }
             let refused = store.set_state("orders", SourceState::Disabled).await.unwrap_err();
-            assert_eq!(refused.kind().code(), "other_store", "{when}: {refused}");
+            assert_eq!(refused.kind().code(), "store_mismatch", "{when}: {refused}");
         }
     }
     let operator = snowmint_stores::open(&url, "default").await.unwrap();
     operator.fast_forward(&FastForward::default()).await.unwrap();
     // The running handle had seen the lost writes, and gets one error for the recovery.
     let told = reserve(&running, version).await.unwrap_err();
-    assert_eq!(told.kind().code(), "store_went_back", "{told}");
+    assert_eq!(told.kind().code(), "store_rolled_back", "{told}");
     reserve(&running, version).await.unwrap();
 }
 

@@ -158,7 +158,7 @@ async fn a_file_in_the_middle_of_the_load_of_a_dump_is_another_store() {
                 store.define(&numbers()).await.unwrap_err(),
                 store.identity().await.unwrap_err(),
             ] {
-                assert_eq!(refused.kind().code(), "other_store", "{refused:?}");
+                assert_eq!(refused.kind().code(), "store_mismatch", "{refused:?}");
             }
         }
     };

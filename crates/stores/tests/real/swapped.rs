@@ -84,9 +84,9 @@ fn a_replica_that_lags(first: &str, copy: impl FnOnce() -> Server, unwritten: &s
         proxy.lead_to(replica.port());
         for _ in 0..2 {
             let refused = soon(async || store.list().await.map(drop)).await.unwrap_err();
-            assert_eq!(refused.kind().code(), "other_store", "{refused}");
+            assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
             let refused = soon(async || store.recall("it", &seen).await.map(drop)).await;
-            assert_eq!(refused.unwrap_err().kind().code(), "other_store");
+            assert_eq!(refused.unwrap_err().kind().code(), "store_mismatch");
             let refused = define("there").await.unwrap_err();
             assert_eq!(refused.kind().code(), unwritten, "{refused}");
         }
@@ -169,11 +169,11 @@ macro_rules! data_put_back {
 
 a_replica_that_lags! {
     "postgres" a_postgres_that_lags_is_another_store_to_its_readers
-        servers::Postgres::start(&[]), postgres_with_its_tables, "other_store";
+        servers::Postgres::start(&[]), postgres_with_its_tables, "store_mismatch";
     "postgres" a_postgres_standby_is_another_store_to_its_readers
-        servers::Postgres::start(&[]), servers::Postgres::standby, "unwritable";
+        servers::Postgres::start(&[]), servers::Postgres::standby, "store_read_only";
     "mysql" a_mariadb_that_lags_is_another_store_to_its_readers
-        servers::Mysql::start(&["server-id=1"]), mariadb_with_its_tables, "other_store";
+        servers::Mysql::start(&["server-id=1"]), mariadb_with_its_tables, "store_mismatch";
 }
 
 data_put_back! {

@@ -54,7 +54,7 @@ async fn users_have_nodes_of_their_own() {
     assert!(store.identity().await.is_ok());
     for user in ["", "ids:wrong@"] {
         let refused = snowmint_stores::open(&url(user), "default").await.unwrap_err();
-        assert_eq!(refused.kind().code(), "no_right", "{user}: {refused:?}");
+        assert_eq!(refused.kind().code(), "store_permission_denied", "{user}: {refused:?}");
         assert!(!format!("{refused:?}").contains("wrong"), "{refused:?}");
     }
 }

@@ -97,8 +97,8 @@ async fn only_the_newest_term_moves_a_mark(case: Case) {
 async fn a_lease_newer_than_the_store_is_a_store_that_went_back(case: Case) {
     let lease = held(&case).await;
     let newer = Lease { term: lease.term.next(), ..lease.clone() };
-    assert_eq!(code(case.extend(&newer, lease.mark, Mark::new(5)).await), "store_went_back");
-    assert_eq!(code(case.release(&newer, lease.mark).await), "store_went_back");
+    assert_eq!(code(case.extend(&newer, lease.mark, Mark::new(5)).await), "store_rolled_back");
+    assert_eq!(code(case.release(&newer, lease.mark).await), "store_rolled_back");
 }
 
 async fn a_repeat_is_recognised(case: Case) {

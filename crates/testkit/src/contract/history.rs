@@ -54,10 +54,10 @@ async fn what_was_seen_of_a_store_is_recalled(case: Case) {
     let before = lost(&History::of(&seen[seen.len() - 2].id).start, last.writes);
     let more = StoreIdentity { writes: last.writes + 1_000_000, ..last.clone() };
     for seen in [&unknown, &before, &more] {
-        assert_eq!(code(case.store.recall("it", seen).await), "store_went_back", "{seen:?}");
+        assert_eq!(code(case.store.recall("it", seen).await), "store_rolled_back", "{seen:?}");
     }
     let another = StoreIdentity { id: "0123".into(), writes: 0 };
-    assert_eq!(code(case.store.recall("it", &another).await), "other_store");
+    assert_eq!(code(case.store.recall("it", &another).await), "store_mismatch");
 
     // A process that saw lost writes learns of the recovery; the others continue.
     case.store.fast_forward(&FastForward::default()).await.unwrap();
@@ -140,16 +140,16 @@ async fn a_store_in_doubt_refuses_every_verb_that_writes(case: Case) {
                 continue;
             }
             let refused = answer.await.expect_err(verb);
-            assert_eq!(refused.kind().code(), "store_went_back", "{verb} {round}: {refused}");
+            assert_eq!(refused.kind().code(), "store_rolled_back", "{verb} {round}: {refused}");
             assert!(refused.to_string().contains("journal of somebody"), "{refused}");
         }
     }
     assert_eq!(case.store.identity().await.unwrap(), before, "it was written");
     let fresh = case.another().await;
-    assert_eq!(code(fresh.store.recall("it", &before).await), "store_went_back");
+    assert_eq!(code(fresh.store.recall("it", &before).await), "store_rolled_back");
     assert_eq!(
         code(fresh.store.define(&super::case::definition("new", "a")).await),
-        "store_went_back"
+        "store_rolled_back"
     );
     let standing = fresh.store.standing().await.unwrap();
     assert_eq!(standing.doubt, Some(doubt()));
@@ -170,7 +170,7 @@ async fn every_verb_is_refused_once_the_store_has_another_identity(case: Case) {
     for round in 0..2 {
         for (verb, answer) in holder.every_verb() {
             let refused = answer.await.expect_err(verb);
-            assert_eq!(refused.kind().code(), "other_store", "{verb} {round}: {refused}");
+            assert_eq!(refused.kind().code(), "store_mismatch", "{verb} {round}: {refused}");
         }
         nothing_is_said_of_another(&holder.store).await;
     }
@@ -191,14 +191,14 @@ pub(super) async fn nothing_is_said_of_another(store: &Arc<dyn Store>) {
         ("recall", reached(|| store.recall("the journal", &seen)).await.map(drop)),
     ] {
         let refused = answer.expect_err(verb);
-        assert_eq!(refused.kind().code(), "other_store", "{verb}: {refused}");
+        assert_eq!(refused.kind().code(), "store_mismatch", "{verb}: {refused}");
     }
 }
 
 /// Checks that no result depends on the store that a handle faces.
 fn is_believed(verb: &str, answer: snowmint_coord::Result<()>) {
     let code = answer.err().map(|error| error.kind().code());
-    assert!(!matches!(code, Some("store_went_back" | "other_store")), "{verb}: {code:?}");
+    assert!(!matches!(code, Some("store_rolled_back" | "store_mismatch")), "{verb}: {code:?}");
 }
 
 /// A handle that has seen the whole store continues, whatever count of writes an operator names.
@@ -232,7 +232,7 @@ async fn every_verb_says_once_that_what_was_seen_is_lost_and_was_recovered(case:
             handle.remember(&seen);
             let holder = holder.over(handle);
             let (verb, answer) = holder.every_verb().swap_remove(index);
-            assert_eq!(code(answer.await), "store_went_back", "{verb}");
+            assert_eq!(code(answer.await), "store_rolled_back", "{verb}");
             let (verb, answer) = holder.every_verb().swap_remove(index);
             is_believed(verb, answer.await);
         }
@@ -301,11 +301,11 @@ async fn only_this_namespace_goes_on_when_it_was_moved_forward(case: Case) {
     let identity = async |case: &Case| case.store.identity().await.unwrap().store();
     let shared = identity(&case).await == identity(&elsewhere).await;
     let refused = elsewhere.reserve(&there, 1).await.err().map(|error| error.kind().code());
-    assert_eq!(refused, shared.then_some("store_went_back"));
+    assert_eq!(refused, shared.then_some("store_rolled_back"));
     case.store.fast_forward(&FastForward::default()).await.unwrap();
     case.reserve(&here, 1).await.unwrap();
     if shared {
-        assert_eq!(code(elsewhere.reserve(&there, 1).await), "store_went_back");
+        assert_eq!(code(elsewhere.reserve(&there, 1).await), "store_rolled_back");
         elsewhere.store.fast_forward(&FastForward::default()).await.unwrap();
     }
     elsewhere.reserve(&there, 1).await.unwrap();
@@ -359,11 +359,11 @@ pub async fn every_verb_is_refused_by_an_older_state(
             fresh.reserve(&reserve).await.unwrap();
         }
     }
-    assert_eq!(code(reached(|| fresh.recall("the journal", &seen)).await), "store_went_back");
+    assert_eq!(code(reached(|| fresh.recall("the journal", &seen)).await), "store_rolled_back");
     for round in 0..2 {
         for (verb, answer) in holder.every_verb() {
             let refused = answer.await.expect_err(verb);
-            assert_eq!(refused.kind().code(), "store_went_back", "{verb} {round}: {refused}");
+            assert_eq!(refused.kind().code(), "store_rolled_back", "{verb} {round}: {refused}");
         }
     }
     let remembers = holder.store.seen();
@@ -378,7 +378,7 @@ pub async fn every_verb_is_refused_by_an_older_state(
         if READS.contains(&verb) {
             answer.expect(verb);
         } else {
-            assert_eq!(code(answer), "store_went_back", "{verb}");
+            assert_eq!(code(answer), "store_rolled_back", "{verb}");
         }
     }
     assert_eq!(holder.store.seen(), remembers, "it has forgotten what is missing");

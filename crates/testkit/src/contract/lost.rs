@@ -51,7 +51,7 @@ pub async fn every_verb_is_refused_by_another_store(
     for round in 0..2 {
         for (verb, answer) in ours.every_verb() {
             let refused = answer.await.expect_err(verb);
-            assert_eq!(refused.kind().code(), "other_store", "{verb}, round {round}: {refused}");
+            assert_eq!(refused.kind().code(), "store_mismatch", "{verb}, round {round}: {refused}");
         }
         super::history::nothing_is_said_of_another(&ours.store).await;
     }

@@ -106,7 +106,7 @@ impl Door {
     /// what the replica lacks, so this is not a store rollback.
     fn on_server<T>(&self, answer: Result<T>) -> Result<T> {
         if let Err(error) = &answer
-            && matches!(error.kind(), ErrorKind::StoreWentBack { .. })
+            && matches!(error.kind(), ErrorKind::StoreRolledBack { .. })
         {
             self.compares_server()?;
         }

@@ -178,7 +178,7 @@ impl World {
         self.tell_reached();
         let Some(source) = self.rising_source(index, Asked::Order) else { return };
         let Err(error) = source.try_mint() else { return };
-        let ErrorKind::Elsewhere { address, .. } = error.kind() else { return };
+        let ErrorKind::NotOwner { address, .. } = error.kind() else { return };
         for _ in 0..self.chance.between(1, 4) {
             let Some(relay) = self.machines[index].relay.clone() else { return };
             let address = address.clone();

@@ -97,7 +97,12 @@ impl Asked {
     /// Starts a program that calls the store itself.
     async fn program(&self, who: &Made) -> Program {
         let mut client = StoreClient::new(self.channel().await);
-        let described = client.describe(shown(store::DescribeRequest::default(), who)).await;
+        let described = client
+            .describe(shown(
+                store::DescribeRequest { version: store::VERSION, ..Default::default() },
+                who,
+            ))
+            .await;
         Program { client, token: who.token.clone(), door: described.unwrap().into_inner().door }
     }
 }

@@ -31,7 +31,9 @@ pub(crate) const IN_ANOTHER_STATE: &str = "paused";
 /// Version of the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Form {
-    /// Lacks verbs and fields.
+    /// Speaks version 1, whose codes of errors had other names.
+    First,
+    /// Speaks the oldest version that is understood; lacks verbs and fields.
     Older,
     /// Has more fields, states, codes and a higher version.
     Newer,
@@ -39,7 +41,7 @@ pub(crate) enum Form {
     CutOff,
 }
 
-/// The description before it had versions.
+/// The description with few fields.
 #[derive(Clone, PartialEq, Message)]
 struct OldDescription {
     #[prost(message, optional, tag = "1")]
@@ -54,6 +56,8 @@ struct OldDescription {
     has_clock: bool,
     #[prost(uint32, tag = "9")]
     group_max: u32,
+    #[prost(uint32, tag = "11")]
+    version: u32,
 }
 
 /// Fields that the newer server adds to every message.
@@ -80,8 +84,12 @@ impl Form {
 
     fn asked(self, path: &str, message: Bytes) -> Bytes {
         match self {
-            // An older server knew no field of this message.
-            Self::Older if path.ends_with("/Describe") => Bytes::new(),
+            // An older server knew no other field of this message.
+            Self::Older if path.ends_with("/Describe") => {
+                let version = said::VERSION_MIN;
+                let asked = said::DescribeRequest { version, ..said::DescribeRequest::default() };
+                asked.encode_to_vec().into()
+            }
             _ => message,
         }
     }
@@ -90,9 +98,15 @@ impl Form {
         let verb = path.rsplit('/').next().unwrap();
         match (self, verb) {
             (Self::Older, "Describe") => {
-                OldDescription::decode(message).unwrap().encode_to_vec().into()
+                let version = said::VERSION_MIN;
+                let described = OldDescription::decode(message).unwrap();
+                OldDescription { version, ..described }.encode_to_vec().into()
             }
-            (Self::Older | Self::CutOff, _) => message,
+            (Self::First, "Describe") => {
+                let described = said::DescribeResponse::decode(message).unwrap();
+                said::DescribeResponse { version: 1, ..described }.encode_to_vec().into()
+            }
+            (Self::First | Self::Older | Self::CutOff, _) => message,
             (Self::Newer, verb) => {
                 // A later field replaces an earlier one, and lists grow: so messages are
                 // concatenated.

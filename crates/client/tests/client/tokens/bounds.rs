@@ -199,7 +199,7 @@ async fn programs_are_lent_no_more_numbers_than_there_may_be() {
     let next = Wish::Exactly((first.slot + 1) % 1_024);
     for (width, wish) in [(10, Wish::Any), (10, next), (12, Wish::Any)] {
         let refused = lend("shop", width, wish).await;
-        assert_eq!(code(refused.clone()), "too_many", "{wish:?}");
+        assert_eq!(code(refused.clone()), "limit_exceeded", "{wish:?}");
         said(refused, &["shop", "compat.cosid.machines_max"]);
     }
     // An existing lease continues, and its number is leased again when it is free.
@@ -210,7 +210,7 @@ async fn programs_are_lent_no_more_numbers_than_there_may_be() {
     // The limit covers all scopes of the token together: a pattern matches any number of them.
     // Another token has a limit of its own.
     let refused = lend("bills", 10, Wish::Any).await;
-    assert_eq!(code(refused.clone()), "too_many");
+    assert_eq!(code(refused.clone()), "limit_exceeded");
     said(refused, &["bills", "compat.cosid.machines_max"]);
     let bills = remote(BILLS, &[&server]).await;
     let other = joined(&*bills, 2).await;
@@ -241,7 +241,7 @@ async fn the_programs_of_a_token_hold_so_many_numbers_over_all_servers() {
         ..claim(workers(), more)
     };
     held[5] = programs[1].claim(&again, now()).await.unwrap().remove(0);
-    assert_eq!(code(claimed(&*programs[0], more).await), "too_many");
+    assert_eq!(code(claimed(&*programs[0], more).await), "limit_exceeded");
     // Another token has a count of its own, and a token that may administer all sources has none.
     let orders = remote(ORDERS, &[&one]).await;
     let other = joined(&*orders, 100).await;
@@ -256,7 +256,7 @@ async fn the_programs_of_a_token_hold_so_many_numbers_over_all_servers() {
     }
     let many = ClaimRequest { count: 64, ..claim(workers(), more) };
     assert_eq!(programs[1].claim(&many, now()).await.unwrap().len(), 3);
-    assert_eq!(code(claimed(&*programs[0], more).await), "too_many");
+    assert_eq!(code(claimed(&*programs[0], more).await), "limit_exceeded");
     let limits = one.service().limits();
     one.service().set_limits(Limits { workers_max: 17, ..(*limits).clone() });
     claimed(&*programs[0], more).await.unwrap();

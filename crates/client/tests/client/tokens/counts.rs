@@ -27,7 +27,7 @@ async fn token_has_few_members() {
         join(&bills, number).await.unwrap();
     }
     let refused = join(&bills, 17).await;
-    assert_eq!(code(refused.clone()), "too_many");
+    assert_eq!(code(refused.clone()), "limit_exceeded");
     said(refused, &["bills", "16", "limits.workers_max"]);
     // A member that the store knows joins again, and another token has a count of its own.
     join(&bills, 16).await.unwrap();
@@ -35,7 +35,7 @@ async fn token_has_few_members() {
     join(&orders, 17).await.unwrap();
     bills.leave(Incarnation::new(3), now()).await.unwrap();
     join(&bills, 17).await.unwrap();
-    assert_eq!(code(join(&bills, 18).await), "too_many");
+    assert_eq!(code(join(&bills, 18).await), "limit_exceeded");
     // A token that may move the whole store is not limited.
     let admin = remote(ADMIN, &[&server]).await;
     for number in 1..=17 {
@@ -69,7 +69,7 @@ async fn program_names_few_numbers_in_a_call() {
     // Four times `limits.workers_max`; a number of the second pool has eight slots.
     for (pool, most) in [("workers-10", 64), ("workers-7-clock-3", 512)] {
         let refused = extend(&bills, pool, most + 1).await;
-        assert_eq!(code(refused.clone()), "too_many", "{pool}");
+        assert_eq!(code(refused.clone()), "limit_exceeded", "{pool}");
         said(refused, &["65", "limits.workers_max"]);
         let results = extend(&bills, pool, most).await.unwrap();
         assert!(results.iter().all(Result::is_err), "no number was claimed");
@@ -81,7 +81,7 @@ async fn program_names_few_numbers_in_a_call() {
         let pool = lent_pool("shop", 10).unwrap().name;
         orders.let_go(&LetGo { pool, member: lender, slots }, now()).await
     };
-    assert_eq!(code(let_go(65).await), "too_many");
+    assert_eq!(code(let_go(65).await), "limit_exceeded");
     let_go(64).await.unwrap();
     // A token that may move the whole store is not limited.
     let admin = remote(ADMIN, &[&server]).await;

@@ -104,7 +104,7 @@ async fn a_program_within_its_rate_gets_what_it_asks_for_whatever_is_fetched_at_
         }
         // Fewer numbers would not be the requested range.
         let refused = bills.row(3_000, 60_000).await.unwrap_err();
-        assert_eq!(refused.kind().code(), "too_many", "{refused}");
+        assert_eq!(refused.kind().code(), "limit_exceeded", "{refused}");
         assert!(refused.to_string().contains("200"), "{refused}");
         program.close().await.unwrap();
     }

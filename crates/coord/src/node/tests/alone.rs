@@ -159,7 +159,7 @@ async fn a_store_that_went_back_meanwhile_ends_it() {
     away.up.store(true, Ordering::SeqCst);
     away.until(|| !alone(&node)).await;
     let error = source.try_mint().unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::StoreWentBack { .. }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::StoreRolledBack { .. }), "{error}");
     assert!(!node.readiness().ready);
     // The journal also records the end of the window.
     drop((node, source));

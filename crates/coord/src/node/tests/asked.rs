@@ -202,7 +202,7 @@ async fn another_definition_is_followed_and_a_store_that_went_back_is_refused() 
     numbers(source.mint(3, None, 0).await.unwrap());
     world.store.restore(backup);
     let refused = source.mint(1, None, 0).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
+    assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
     assert_ne!(mark(&world, "bills").await, Mark::ZERO.get());
 }
 

@@ -70,7 +70,7 @@ async fn nothing_is_minted_once_a_store_is_another_until_it_was_joined_anew() {
         match first {
             "reserve" => {
                 let refused = some(&world, &sources[1]).await.unwrap_err();
-                assert_eq!(refused.kind().code(), "other_store", "{refused}");
+                assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
             }
             _ => world.pass(4_000).await,
         }
@@ -178,7 +178,7 @@ async fn a_source_that_went_back_stops_all_until_the_store_was_moved_forward() {
         other.define(&format!("another-{number}"), &spec(FIXED)).await.unwrap();
     }
     let refused = some(&world, one).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
+    assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
     for _ in 0..3 {
         world.pass(3_000).await;
         for source in &sources {
@@ -237,7 +237,7 @@ async fn a_source_of_the_store_that_went_back_stops_all_until_the_store_was_move
         other.define(&another(number)).await.unwrap();
     }
     let refused = some_in_one_tick(&world, by_store).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
+    assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
     for _ in 0..3 {
         world.pass(3_000).await;
         for source in &sources {
@@ -349,7 +349,7 @@ async fn a_process_whose_journal_knows_its_store_takes_no_other_for_it() {
     *lacks.lock().unwrap() = Some("recall");
     let node = Node::open(Arc::new(store), with_journal(&dir), world.parts()).await.unwrap();
     let refused = node.workers().await.unwrap_err();
-    assert_eq!(refused.kind().code(), "other_store", "{refused}");
+    assert_eq!(refused.kind().code(), "store_mismatch", "{refused}");
     *lacks.lock().unwrap() = None;
     world.pass(1_000).await;
     assert!(!node.readiness().ready);

@@ -56,7 +56,7 @@ async fn a_store_put_back_to_before_a_delete_is_moved_past_all_numbers() {
 
     world.store.restore(before);
     let refused = try_open(&world, &dir).await.unwrap_err();
-    assert!(matches!(refused.kind(), ErrorKind::StoreWentBack { .. }), "{refused}");
+    assert!(matches!(refused.kind(), ErrorKind::StoreRolledBack { .. }), "{refused}");
     settle().await;
     // As `worker fast-forward` does.
     let Record { segments, writes, .. } = record(&dir);

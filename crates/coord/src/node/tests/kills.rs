@@ -287,7 +287,7 @@ async fn another_store_and_an_older_state_of_the_store_are_refused() {
     let other = World::new();
     let refused = Node::open(other.handle(), settings(Some(&dir)), other.parts()).await;
     let error = refused.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::OtherStore), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::StoreMismatch), "{error}");
     assert!(error.to_string().contains("but the journal belongs to"), "{error}");
     let remembered = Keeper::none().witness();
     let identity = |writes| StoreIdentity { id: "s".into(), writes };
@@ -295,7 +295,7 @@ async fn another_store_and_an_older_state_of_the_store_are_refused() {
         |found| recall(&remembered.who, &identity(10), &identity(found), &Starts::default());
     assert_eq!(recall(10).unwrap(), Recalled::Same);
     let error = recall(9).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::StoreWentBack { .. }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::StoreRolledBack { .. }), "{error}");
     assert!(error.to_string().contains("seen by this process"), "there is no journal: {error}");
 }
 

@@ -175,7 +175,7 @@ async fn spaces_that_count_together_take_no_more_room_than_one_may() {
         assert_eq!(lend(space).await.unwrap().number, 0);
     }
     let refused = lend("tmp-4").await.unwrap_err();
-    assert_eq!(refused.kind().code(), "too_many", "{refused}");
+    assert_eq!(refused.kind().code(), "limit_exceeded", "{refused}");
     for part in ["scope \"tmp-4\" makes 4, limit 3", "compat.cosid.machines_max"] {
         assert!(refused.to_string().contains(part), "{part}: {refused}");
     }
@@ -200,7 +200,7 @@ async fn a_space_takes_no_more_room_than_it_may_and_serves_on() {
     // The limit is for all widths together, on any server; other scopes have their own.
     for (node, width) in [(&one, 10), (&two, 10), (&one, 20)] {
         let refused = lend(node, "d", width).await.unwrap_err();
-        assert_eq!(refused.kind().code(), "too_many", "{refused}");
+        assert_eq!(refused.kind().code(), "limit_exceeded", "{refused}");
         for part in ["scope \"shop\" makes 4, limit 3", "compat.cosid.machines_max"] {
             assert!(refused.to_string().contains(part), "{part}: {refused}");
         }
@@ -215,7 +215,7 @@ async fn a_space_takes_no_more_room_than_it_may_and_serves_on() {
     world.pass(APART_MS).await;
     assert_eq!((keep(&one, "a").await, keep(&one, "b").await), (Loan::Held, Loan::Held));
     assert_eq!(lend(&one, "d", 10).await.unwrap().number, 2);
-    assert_eq!(lend(&two, "e", 10).await.unwrap_err().kind().code(), "too_many");
+    assert_eq!(lend(&two, "e", 10).await.unwrap_err().kind().code(), "limit_exceeded");
     world.pass(2 * KEPT_MS).await;
     for number in 0..20_u64 {
         lend(&one, &format!("new-{number}"), 10).await.unwrap();
@@ -414,6 +414,6 @@ async fn a_store_that_went_back_below_what_is_lent_is_a_doubt() {
     in_time(&world, lend(&node, "a", 10)).await.unwrap();
     outlived.store(true, Ordering::SeqCst);
     let refused = node.keep_lent(&called("a"), 10 * KEEP_MS).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
+    assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
     assert!(node.core().around.doubts.went_back().is_some(), "nobody else is told");
 }

@@ -32,7 +32,7 @@ async fn an_end_in_a_journal_that_was_put_back_is_reported_of_a_store_that_went_
     world.store.restore(backup);
     let parts = Parts { disk: Arc::new(Failing::touched()), ..world.parts() };
     let refused = Node::open(world.handle(), with_journal(&dir), parts).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
+    assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
     let known = world.handle().standing().await.unwrap().known;
     assert_eq!(known.ends.get("bills"), Some(&101), "{known:?}");
 }
@@ -53,7 +53,7 @@ async fn a_source_below_an_end_that_the_journal_surely_knows_puts_the_store_in_d
     assert_eq!(world.handle().get("bills").await.unwrap().segment.mark, Mark::new(4));
 
     let refused = Node::open(world.handle(), with_journal(&dir), world.parts()).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "store_went_back", "{refused}");
+    assert_eq!(refused.kind().code(), "store_rolled_back", "{refused}");
     let doubt = world.handle().standing().await.unwrap().doubt.unwrap();
     let named = r#"next number of source "bills" seen by the journal"#;
     assert!(doubt.witness.starts_with(named), "{doubt:?}");
@@ -91,7 +91,7 @@ async fn a_definition_that_was_asked_for_before_a_recovery_is_not_taken_up_after
     let forward = FastForward { writes_at_least: 1_000, ..FastForward::default() };
     world.handle().fast_forward(&forward).await.unwrap();
     let told = node.store().list().await.unwrap_err();
-    assert_eq!(told.kind().code(), "store_went_back", "{told}");
+    assert_eq!(told.kind().code(), "store_rolled_back", "{told}");
     in_time(&world, async {
         while node.core().history() == before {
             tokio::task::yield_now().await;

@@ -40,7 +40,7 @@ async fn mint(source: &Source) -> Result<u64> {
 }
 
 fn is_elsewhere(answer: &Result<u64>) -> bool {
-    matches!(answer, Err(error) if matches!(error.kind(), ErrorKind::Elsewhere { .. }))
+    matches!(answer, Err(error) if matches!(error.kind(), ErrorKind::NotOwner { .. }))
 }
 
 /// Last ID: every ID must be greater than all before, whichever server minted it.

@@ -121,7 +121,7 @@ async fn what_programs_have_reserved_is_reported_by_the_process_that_they_asked(
     })
     .await;
     let refused = in_time(&world, for_program(&node, &wanted)).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "store_went_back");
+    assert_eq!(refused.kind().code(), "store_rolled_back");
     let recovery = node.recovery(&BTreeMap::new(), &[]).await.unwrap();
     assert_eq!(recovery.known().ends["bills"], 501);
     let forward = recovery.plan(&crate::recovery::RecoveryRequest::default()).unwrap();
@@ -304,7 +304,7 @@ async fn a_late_answer_from_before_a_recovery_is_no_doubt_about_the_store() {
     world.handle().fast_forward(&forward).await.unwrap();
     joined(&world, &node).await;
     answer.send(Error::store_rolled_back("write count", 2, 1)).unwrap();
-    assert_eq!(late.await.unwrap_err().kind().code(), "store_went_back");
+    assert_eq!(late.await.unwrap_err().kind().code(), "store_rolled_back");
     assert_eq!(drawn(&world, &node, 1).await, [1_000]);
     in_time(&world, node.close()).await.unwrap();
 }

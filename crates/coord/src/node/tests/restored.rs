@@ -234,7 +234,7 @@ async fn a_node_finds_by_itself_that_its_store_was_recovered() {
     world.handle().fast_forward(&forward).await.unwrap();
     // Its member is in the restored state, so nothing else would show it.
     let told = node.store().get("bills").await.unwrap_err();
-    assert_eq!(told.kind().code(), "store_went_back");
+    assert_eq!(told.kind().code(), "store_rolled_back");
     node.store().get("bills").await.expect("it is told once");
     in_time(&world, async {
         while node.incarnation() == before || node.incarnation().is_none() {
@@ -260,9 +260,9 @@ async fn a_refusal_that_a_program_gets_is_the_nodes_doubt() {
     let forward = FastForward { writes_at_least: 1_000, ..FastForward::default() };
     world.handle().fast_forward(&forward).await.unwrap();
     let refused = for_program(&node, &wanted).await.unwrap_err();
-    assert_eq!(refused.kind().code(), "store_went_back");
+    assert_eq!(refused.kind().code(), "store_rolled_back");
     let doubted = node.core().around.doubts.check().unwrap_err();
-    assert_eq!(doubted.kind().code(), "store_went_back");
+    assert_eq!(doubted.kind().code(), "store_rolled_back");
     in_time(&world, async {
         while node.core().around.doubts.recoveries() == 0 {
             tokio::task::yield_now().await;

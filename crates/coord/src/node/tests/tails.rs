@@ -312,7 +312,7 @@ async fn a_store_that_went_back_is_refused_whatever_was_kept() {
     let (dir, ..) = kept(&world).await;
     world.store.restore(before);
     let refused = try_open(&world, &dir, &Failing::never()).await.unwrap_err();
-    assert!(matches!(refused.kind(), ErrorKind::StoreWentBack { .. }), "{refused}");
+    assert!(matches!(refused.kind(), ErrorKind::StoreRolledBack { .. }), "{refused}");
     assert_eq!(dir.kept(), [(11, 100)]);
 }
 

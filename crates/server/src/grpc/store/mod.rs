@@ -374,7 +374,7 @@ impl store_server::Store for Relay {
             Ok(Standing { doubt: Some(_), .. }) => {
                 let message = "store is in doubt; recover it with the reports of all journals \
                                (POST /v1/recovery, snowmint worker recover --server URL)";
-                return Err(Error::new(Code::StoreWentBack, message).into());
+                return Err(Error::new(Code::StoreRolledBack, message).into());
             }
             // A doubt may begin before the store is moved.
             Ok(standing) => Some(standing),

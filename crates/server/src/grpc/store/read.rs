@@ -37,7 +37,7 @@ pub(super) fn few<T, U>(items: Vec<T>, read: impl Fn(T) -> Read<U>) -> Read<Vec<
     if items.len() > limit {
         let asked = items.len();
         let message = format!("message has {asked} items, limit {limit}; send fewer");
-        return Err(Error::new(Code::TooMany, message));
+        return Err(Error::new(Code::LimitExceeded, message));
     }
     items.into_iter().map(read).collect()
 }

@@ -161,7 +161,7 @@ fn queue(session: &mut Session, command: &Command<'_>, output: &mut Vec<u8>) -> 
             error(&refused, session, output);
         }
         Err(NotKept::TooLong(length)) => {
-            session.refused(Code::TooMany, None);
+            session.refused(Code::LimitExceeded, None);
             let message = format!(
                 "commands since MULTI have {length} bytes, maximum {TRANSACTION_BYTES_MAX}; send \
                  EXEC more often, or ask for many IDs by one MINT"

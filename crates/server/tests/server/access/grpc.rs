@@ -13,7 +13,7 @@ use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
 use super::{ADMIN, DEFINER, JOINER, MINTER, READER, bearer, guarded};
-use crate::common::{in_time, soon};
+use crate::common::{describe_request, in_time, soon};
 use crate::grpc::{many, reason, wish};
 
 pub(crate) fn named<T>(message: T, token: &str) -> Request<T> {
@@ -76,7 +76,7 @@ async fn the_store_is_for_those_who_may_join() {
     ] {
         let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", server.http));
         let mut client = StoreClient::new(channel.unwrap().connect().await.unwrap());
-        let described = client.describe(named(store::DescribeRequest::default(), token)).await;
+        let described = client.describe(named(describe_request(), token)).await;
         assert_eq!(described.as_ref().err().map(Status::code), join, "{token}");
         let door = described.map(|answer| answer.into_inner().door).unwrap_or_default();
         macro_rules! told {
@@ -117,7 +117,7 @@ async fn unknown_pools_are_looked_for_once_a_second() {
     assert_eq!(server.send("GET", "/v1/ids/default", &bearer(ADMIN), "").await.status, 200);
     let channel = server.channel().await;
     let mut client = StoreClient::new(channel.clone());
-    let described = client.describe(named(store::DescribeRequest::default(), JOINER)).await;
+    let described = client.describe(named(describe_request(), JOINER)).await;
     let door = described.unwrap().into_inner().door;
     let claim = async || {
         let reuse = store::Reuse::Recycle.into();

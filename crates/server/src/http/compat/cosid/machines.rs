@@ -40,7 +40,7 @@ async fn distribute(cosid: Asked<CosId>, namespace: Name, request: Request) -> A
     let keep_ms = instance.keep_ms()?;
     let lent = cosid.service.lend(&instance.borrower, bits, keep_ms, cosid.machines_max).await;
     let Lent { number, after } = lent.map_err(|error| match error.code() {
-        Code::PoolFull | Code::TooMany => Refusal { error, code: Some(COSID_OVERFLOW) },
+        Code::PoolFull | Code::LimitExceeded => Refusal { error, code: Some(COSID_OVERFLOW) },
         _ => error.into(),
     })?;
     let body = CosIdMachineBody { machine_id: number, last_time_stamp: after.get() };
