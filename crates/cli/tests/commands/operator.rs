@@ -271,7 +271,7 @@ fn a_directory_in_use_is_refused() {
     let _lock = snowmint_coord::journal::DataDir::lock(directory.path()).unwrap();
     let ran = run(&["worker", "fast-forward", "--data-dir", directory.path().to_str().unwrap()]);
     assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
-    assert!(ran.err.contains("locked"), "{}", ran.err);
+    assert!(ran.err.contains("is used by another process"), "{}", ran.err);
 }
 
 #[test]

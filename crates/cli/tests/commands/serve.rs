@@ -152,7 +152,7 @@ fn kill_9_and_a_clock_that_goes_back_repeat_nothing() {
         let server = Server::start(command);
         let ran = server.mint(&["-n", "20000"]);
         assert_eq!(ran.code, code, "{offset_ms}: {}", ran.err);
-        let why = if code == 0 { "" } else { "behind the epoch of default" };
+        let why = if code == 0 { "" } else { "before the epoch of source \"default\"" };
         assert!(ran.err.contains(why), "{offset_ms}: {}", ran.err);
         all.push_str(&ran.out);
         server.kill();

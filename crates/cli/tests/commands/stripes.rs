@@ -124,8 +124,8 @@ fn when_one_installation_cannot_be_reached_nothing_changes() {
     let after = run(&["source", "show", "orders", "--server", &one.http]).ok();
     assert_eq!(shown(&after), shown(&before));
     for (stripes, word) in [
-        (&[(0, one.http.as_str())][..], "take 1 to 3"),
-        (&[(4, &one.http)], "take 1 to 3"),
+        (&[(0, one.http.as_str())][..], "outside 1 to 3"),
+        (&[(4, &one.http)], "outside 1 to 3"),
         (&[(1, &one.http), (1, nobody)], "given twice"),
         (&[(1, &one.http), (2, &one.http)], "given twice"),
     ] {
@@ -273,7 +273,7 @@ fn several_installations_begin_where_they_are_told_to() {
     };
     let low = from("2", "900");
     assert_eq!(low.code, 2, "{low:?}");
-    for part in ["first = 900 is not possible", "nothing was changed"] {
+    for part in ["--first 900 is too low", "nothing was changed"] {
         assert!(low.err.contains(part), "{part}: {low:?}");
     }
     for server in [&one, &two] {

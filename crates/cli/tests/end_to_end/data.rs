@@ -44,7 +44,7 @@ fn a_folder_in_use_is_refused() {
     let server = serve(folder.path());
     let output = refused(folder.path());
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-    assert!(said(&output).contains("lock"), "{}", said(&output));
+    assert!(said(&output).contains("is used by another process"), "{}", said(&output));
     mint(&server, "default", 10);
 }
 

@@ -390,7 +390,7 @@ mod tests {
         assert!(matches!(of(cuts, at(2000)), Action::CutOver { highest: 2000, .. }));
         let back = of(cuts, at(698));
         let Action::Refuse { reason } = back else { panic!("{back:?}") };
-        assert!(reason.contains("has drawn 699"), "{reason}");
+        assert!(reason.contains("allocated up to 699"), "{reason}");
         assert!(matches!(of(cuts, at(699)), Action::CutOver { highest: 699, .. }));
         let other = How { draw: Some("other"), ..HOW };
         assert!(matches!(of(other, at(2000)), Action::Refuse { .. }));

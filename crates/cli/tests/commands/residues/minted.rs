@@ -138,7 +138,7 @@ fn two_stores_with_one_worker_number_are_refused_with_both_shown() {
         ("a=3,b=3", "a and b both have worker number 3"),
         ("a,b", "write a=3,b=4"),
         ("a=3,b=4096", "workers 0 to 4095"),
-        ("a=3,nobody=4", "is not named under [stores]"),
+        ("a=3,nobody=4", "is not in [stores]"),
     ] {
         let config = config(numbers);
         let refused: Ran =

@@ -127,7 +127,7 @@ fn stores_that_are_not_known_or_make_no_sense_are_refused_at_the_start() {
         serve(&place.path("data"), &["--config", &file]).output().unwrap().into()
     };
     for (text, said) in [
-        ("[sources.orders]\nkind = \"segment\"\nstores = \"a,b\"\n", "is not named under [stores]"),
+        ("[sources.orders]\nkind = \"segment\"\nstores = \"a,b\"\n", "is not in [stores]"),
         ("[sources.orders]\nkind = \"segment\"\nstores = \"a\"\n", "2 to 64 stores"),
         ("[sources.orders]\nkind = \"segment\"\nstores = \"a,a\"\n", "named twice"),
         (
