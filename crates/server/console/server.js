@@ -147,7 +147,7 @@ function processFacts(samples) {
     ["Started", started && when(new Date(started * 1_000).toISOString())],
     ["Memory", memory && `${grouped(Math.round(memory / 1_048_576))} MiB`],
     ["Connections", grouped(sum("snowmint_connections"))],
-    ["Request errors", grouped(sum("snowmint_refusals_total"))],
+    ["Request errors", grouped(sum("snowmint_request_errors_total"))],
     ["Clock ahead by", offset !== undefined && (offset < 0 ? `−${span(-offset * 1_000)}` : span(offset * 1_000))],
     ["Clock steps", grouped(steps.reduce((a, b) => a + b, 0))],
     ["Rejoins", grouped(value("snowmint_rights_lost_total") ?? 0)],

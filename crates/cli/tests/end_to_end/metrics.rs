@@ -126,7 +126,8 @@ fn metrics_follow_what_was_minted_and_refused() {
         assert_eq!(page.value(&issued(source, protocol)), count, "{source} over {protocol}");
     }
     let refused = |protocol: &str, code: &str| {
-        page.find(&format!("snowmint_refusals_total{{protocol=\"{protocol}\",code=\"{code}\"}}"))
+        let name = "snowmint_request_errors_total";
+        page.find(&format!("{name}{{protocol=\"{protocol}\",code=\"{code}\"}}"))
     };
     assert_eq!(refused("http", "unknown_source"), Some(1.0));
     assert_eq!(refused("http", "bad_request"), Some(1.0));

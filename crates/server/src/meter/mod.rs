@@ -46,7 +46,7 @@ pub(crate) struct Tally {
     /// IDs issued, by protocol.
     issued: [AtomicU64; Protocol::ALL.len()],
     /// Failed requests that were valid in themselves.
-    refused: AtomicU64,
+    errors: AtomicU64,
 }
 
 impl Tally {
@@ -65,16 +65,16 @@ impl Tally {
 
     /// Counts a request that failed with this code. Skips mistakes of the caller, and redirects and
     /// short delays, which are normal under load.
-    pub(crate) fn refuse(&self, code: Code) {
+    pub(crate) fn add_error(&self, code: Code) {
         let is_ours = code.row().http >= 500
             && !matches!(code, Code::TickFull | Code::NotOwner | Code::Overloaded);
         if is_ours {
-            self.refused.fetch_add(1, Ordering::Relaxed);
+            self.errors.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
+    fn errors(&self) -> u64 {
+        self.errors.load(Ordering::Relaxed)
     }
 }
 
@@ -83,15 +83,15 @@ impl Tally {
 #[repr(align(128))]
 struct Door {
     /// Errors, in the order of [`Code::ALL`].
-    refusals: [AtomicU64; Code::ALL.len()],
+    errors: [AtomicU64; Code::ALL.len()],
     times: Times,
     roster: OnceLock<Arc<Roster>>,
 }
 
 impl Default for Door {
     fn default() -> Self {
-        let refusals = std::array::from_fn(|_| AtomicU64::new(0));
-        Self { refusals, times: Times::default(), roster: OnceLock::new() }
+        let errors = std::array::from_fn(|_| AtomicU64::new(0));
+        Self { errors, times: Times::default(), roster: OnceLock::new() }
     }
 }
 
@@ -123,10 +123,10 @@ impl Meter {
     }
 
     /// Counts a failed request.
-    pub(crate) fn refused(&self, protocol: Protocol, code: Code) {
-        let refused = self.door(protocol).and_then(|door| door.refusals.get(code as usize));
-        if let Some(refused) = refused {
-            refused.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn add_error(&self, protocol: Protocol, code: Code) {
+        let errors = self.door(protocol).and_then(|door| door.errors.get(code as usize));
+        if let Some(errors) = errors {
+            errors.fetch_add(1, Ordering::Relaxed);
         }
     }
 

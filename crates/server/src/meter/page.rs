@@ -57,7 +57,7 @@ impl Meter {
             node: node.stats(),
             sources: running.iter().map(source).collect(),
             issued: issued.collect(),
-            refused: tallies.iter().map(|(name, tally)| (name.clone(), tally.refused())).collect(),
+            errors: tallies.iter().map(|(name, tally)| (name.clone(), tally.errors())).collect(),
             doors: Protocol::ALL.iter().filter_map(|protocol| self.one_door(*protocol)).collect(),
             forecasts,
             process: process::look(),
@@ -66,13 +66,12 @@ impl Meter {
 
     fn one_door(&self, protocol: Protocol) -> Option<OneDoor> {
         let door = self.door(protocol)?;
-        let refusals = Code::ALL.iter().zip(&door.refusals);
-        let refusals =
-            refusals.map(|(code, count)| (code.row().name, count.load(Ordering::Relaxed)));
+        let errors = Code::ALL.iter().zip(&door.errors);
+        let errors = errors.map(|(code, count)| (code.row().name, count.load(Ordering::Relaxed)));
         let connections = door.roster.get().map(|roster| roster.counts());
         Some(OneDoor {
             name: protocol.name(),
-            refusals: refusals.filter(|(_, count)| *count > 0).collect(),
+            errors: errors.filter(|(_, count)| *count > 0).collect(),
             times: door.times.seen(),
             connected: connections.map_or(0, |counts| counts.connected),
             turned_away: connections.map_or(0, |counts| counts.refused),
@@ -88,7 +87,7 @@ struct Seen {
     node: NodeStats,
     sources: Vec<OneSource>,
     issued: Vec<(String, Protocol, u64)>,
-    refused: Vec<(String, u64)>,
+    errors: Vec<(String, u64)>,
     doors: Vec<OneDoor>,
     forecasts: Arc<[Forecast]>,
     process: Option<Process>,
@@ -104,7 +103,7 @@ struct OneSource {
 #[derive(Debug)]
 struct OneDoor {
     name: &'static str,
-    refusals: Vec<(&'static str, u64)>,
+    errors: Vec<(&'static str, u64)>,
     times: TimesSeen,
     connected: usize,
     turned_away: u64,
@@ -142,16 +141,16 @@ impl Seen {
             }),
         )?;
         to.counters(
-            "snowmint_source_refusals",
-            "Requests for a source that failed with 500 or 503; full ticks, other owners and overload do not count.",
-            self.refused.iter().map(|(source, count)| ([("source", source.as_str())], *count)),
+            "snowmint_source_errors",
+            "Requests for a source that failed with 500 or 503, except tick_full, not_owner and overloaded.",
+            self.errors.iter().map(|(source, count)| ([("source", source.as_str())], *count)),
         )?;
         to.counters(
-            "snowmint_refusals",
-            "Requests that failed with an error of the service, by its code.",
+            "snowmint_request_errors",
+            "Requests that ended in an error; absent for a code until its first error.",
             self.doors.iter().flat_map(|door| {
                 let labels = |code| [("protocol", door.name), ("code", code)];
-                door.refusals.iter().map(move |(code, count)| (labels(*code), *count))
+                door.errors.iter().map(move |(code, count)| (labels(*code), *count))
             }),
         )?;
         to.times(

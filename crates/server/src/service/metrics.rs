@@ -45,7 +45,7 @@ impl Service {
 
     /// Counts and logs a failed request.
     pub(crate) fn refused(&self, code: Code, cause: Option<&Cause>) {
-        self.meter.refused(self.protocol, code);
+        self.meter.add_error(self.protocol, code);
         if let Some(cause) = cause {
             self.complaints.tell(code, cause, self.begun_us() / 1_000);
         }

@@ -210,7 +210,7 @@ impl Service {
             let is_configured = || self.configured.load().contains_key(name);
             let tally = tally.or_else(|| is_configured().then(|| self.meter.tally(name)));
             if let Some(tally) = tally {
-                tally.refuse(error.code());
+                tally.add_error(error.code());
             }
         })
     }

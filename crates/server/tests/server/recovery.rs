@@ -99,7 +99,7 @@ async fn a_store_in_doubt_is_recovered_over_http_once_no_journal_is_missing() {
     let page = server.get("/metrics").await.body;
     let refused = page
         .lines()
-        .find(|line| line.starts_with("snowmint_source_refusals_total{source=\"numbers\"}"));
+        .find(|line| line.starts_with("snowmint_source_errors_total{source=\"numbers\"}"));
     assert!(refused.is_some_and(|line| !line.ends_with(" 0")), "{page}");
     let again = server.post("/v1/recovery", "{}").await.json();
     assert!(again["doubt"].is_null() && again["done"] == false, "{again}");

@@ -45,7 +45,7 @@ async fn the_doors_of_other_systems_ask_as_well() {
     // They are counted like all others, those with status 200 too.
     let page = server.send("GET", "/metrics", &bearer(ADMIN), "").await.body;
     for refused in ["code=\"unauthenticated\"} 16\n", "code=\"forbidden\"} 2\n"] {
-        let line = format!("snowmint_refusals_total{{protocol=\"http\",{refused}");
+        let line = format!("snowmint_request_errors_total{{protocol=\"http\",{refused}");
         assert!(page.contains(&line), "{line}{page}");
     }
 }

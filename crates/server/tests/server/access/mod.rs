@@ -424,7 +424,7 @@ async fn resp_asks_for_a_name_and_a_token() {
     }
     // Each is counted, also an unknown command: so attempts are visible.
     let page = server.send("GET", "/metrics", &bearer(ADMIN), "").await.body;
-    let refused = "snowmint_refusals_total{protocol=\"resp\",code=\"unauthenticated\"} 5\n";
+    let refused = "snowmint_request_errors_total{protocol=\"resp\",code=\"unauthenticated\"} 5\n";
     assert!(page.contains(refused), "{page}");
     assert!(client.ask(&["HELLO", "3"]).await.starts_with("-NOAUTH"));
     for wrong in [
