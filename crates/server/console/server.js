@@ -150,7 +150,7 @@ function processFacts(samples) {
     ["Request errors", grouped(sum("snowmint_request_errors_total"))],
     ["Clock ahead by", offset !== undefined && (offset < 0 ? `−${span(-offset * 1_000)}` : span(offset * 1_000))],
     ["Clock steps", grouped(steps.reduce((a, b) => a + b, 0))],
-    ["Rejoins", grouped(value("snowmint_rights_lost_total") ?? 0)],
+    ["Rejoins", grouped(value("snowmint_rejoins_total") ?? 0)],
     ["Presence expires in", presence !== undefined && span(presence * 1_000)],
   ];
 }

@@ -175,7 +175,7 @@ fn metrics_say_how_the_server_stands() {
     for one in [version.as_str(), "snowmint_ready", "snowmint_member_joined"] {
         within(one, 1.0, 1.0);
     }
-    for none in ["snowmint_rights_lost_total", "snowmint_journal_write_errors_total"] {
+    for none in ["snowmint_rejoins_total", "snowmint_journal_write_errors_total"] {
         within(none, 0.0, 0.0);
     }
     // Bound: counters.lease.

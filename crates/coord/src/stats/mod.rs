@@ -27,8 +27,8 @@ pub struct NodeStats {
     pub without_store: bool,
     /// Milliseconds for which other members must still see it as live.
     pub presence_ms: u64,
-    /// Rejoins after its right to mint was lost or came into doubt.
-    pub rights_lost: u64,
+    /// Number of times that it lost its membership and rejoined.
+    pub rejoins: u64,
     /// Journal writes that failed.
     pub journal_errors: u64,
     /// Milliseconds by which its clock was ahead of its last time reference; `None` without one.
@@ -86,7 +86,7 @@ pub(crate) struct Watch {
     clock_offset_ms: Mutex<Option<i64>>,
     /// Elapsed time.
     live_until: AtomicU64,
-    rights_lost: AtomicU64,
+    rejoins: AtomicU64,
     journal_errors: AtomicU64,
 }
 
@@ -115,8 +115,8 @@ impl Watch {
         self.live_until.store(until.get(), Ordering::Relaxed);
     }
 
-    pub(crate) fn right_lost(&self) {
-        self.rights_lost.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn add_rejoin(&self) {
+        self.rejoins.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn journal_failed(&self) {
@@ -174,7 +174,7 @@ impl Watch {
             joined: false,
             without_store: false,
             presence_ms: live_until.since(now),
-            rights_lost: self.rights_lost.load(Ordering::Relaxed),
+            rejoins: self.rejoins.load(Ordering::Relaxed),
             journal_errors: self.journal_errors.load(Ordering::Relaxed),
             clock_offset_ms: *lock(&self.clock_offset_ms),
             clock_steps: self.steps(policies),

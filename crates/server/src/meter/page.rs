@@ -193,9 +193,9 @@ impl Seen {
             seconds(node.presence_ms),
         )?;
         to.counters(
-            "snowmint_rights_lost",
-            "Rejoins of this server after its right to mint was lost or in doubt.",
-            [([], node.rights_lost)],
+            "snowmint_rejoins",
+            "Rejoins of this server, each after it lost its membership.",
+            [([], node.rejoins)],
         )?;
         to.counters(
             "snowmint_journal_write_errors",

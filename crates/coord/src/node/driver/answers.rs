@@ -274,7 +274,7 @@ impl Driver {
     /// good, and the node joins again as a new member.
     fn lose(&mut self, error: &Error) {
         tracing::error!(error = %chain(error), "the right to mint was lost: joining anew");
-        self.core.around.watch.right_lost();
+        self.core.around.watch.add_rejoin();
         self.end_sections();
         let why = Error::unavailable("worker number was lost, another is being claimed; retry")
             .with_source(error.clone());

@@ -89,6 +89,6 @@ async fn who_has_extended_beside_a_process_that_began_later_joins_again() {
     world.pass(100).await;
     other.leave(node.incarnation().unwrap(), world.clock.unix_ms()).await.unwrap();
     world.pass(30_000).await;
-    assert_ne!(node.stats().rights_lost, 0, "it was forgotten");
+    assert_ne!(node.stats().rejoins, 0, "it was forgotten");
     goes_on(&world, &node, &sources).await;
 }

@@ -37,7 +37,7 @@ async fn a_node_says_how_it_stands() {
     let stats = node.stats();
     assert!(stats.joined);
     assert_eq!(stats.clock_offset_ms, Some(-700));
-    assert_eq!((stats.rights_lost, stats.journal_errors, stats.sections), (0, 0, 0));
+    assert_eq!((stats.rejoins, stats.journal_errors, stats.sections), (0, 0, 0));
     assert_eq!((calls(&stats, "join"), calls(&stats, "claim")), ((1, 0), (1, 0)));
     assert!(stats.presence_ms > 9_000 && stats.presence_ms <= 10_000, "{}", stats.presence_ms);
     assert_eq!(node.running().iter().map(Source::name).collect::<Vec<_>>(), ["orders"]);
@@ -84,7 +84,7 @@ async fn a_right_that_is_lost_is_counted() {
         }
     }
     let stats = node.stats();
-    assert_eq!((stats.rights_lost, stats.joined, calls(&stats, "join")), (1, true, (2, 0)));
+    assert_eq!((stats.rejoins, stats.joined, calls(&stats, "join")), (1, true, (2, 0)));
     node.close().await.unwrap();
 }
 
