@@ -91,10 +91,10 @@ function minted(samples) {
   const before = counted;
   counted = { issued, atMs };
   const by = (name) => sums(samples, name, "source");
-  const [runway, lead, stock, lasts, lost] = [
+  const [runway, lead, prefetched, lasts, lost] = [
     "snowmint_window_runway_seconds",
     "snowmint_lead_seconds",
-    "snowmint_segment_stock",
+    "snowmint_segment_prefetched",
     "snowmint_segment_runway_seconds",
     "snowmint_segment_lost_total",
   ].map(by);
@@ -107,7 +107,7 @@ function minted(samples) {
     { title: "IDs/s", numeric: true, cell: (name) => (rate(name) === undefined ? "" : pace(rate(name))) },
     { title: "Window runway", numeric: true, cell: (name) => seconds(runway.get(name)) },
     { title: "Clock lead", numeric: true, cell: (name) => (lead.get(name) ? seconds(lead.get(name)) : "") },
-    { title: "Prefetched", numeric: true, cell: (name) => number(stock.get(name)) },
+    { title: "Prefetched", numeric: true, cell: (name) => number(prefetched.get(name)) },
     { title: "Prefetch runway", numeric: true, cell: (name) => seconds(lasts.get(name)) },
     { title: "Lost numbers", numeric: true, cell: (name) => number(lost.get(name)) },
   ];

@@ -143,7 +143,7 @@ fn metrics_follow_what_was_minted_and_refused() {
     // store.
     let of_numbers =
         |name: &str| page.value(&format!("snowmint_segment_{name}{{source=\"numbers\"}}"));
-    let taken = of_numbers("fetched_total") - of_numbers("stock") - of_numbers("lost_total");
+    let taken = of_numbers("fetched_total") - of_numbers("prefetched") - of_numbers("lost_total");
     assert!((50.0..=357.0).contains(&taken), "{taken}");
     assert_eq!(page.value("snowmint_counter_keys{source=\"counters\"}"), 2.0);
     assert!(page.value("snowmint_counter_keys_bytes{source=\"counters\"}") > 0.0);

@@ -23,7 +23,7 @@ pub(crate) struct Drawn {
 /// A server's metrics of its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
-    pub(crate) stock: u64,
+    pub(crate) prefetched: u64,
     pub(crate) lost: u64,
     /// Number of reserves with unknown outcome.
     unheard: u64,
@@ -76,7 +76,7 @@ impl Drawn {
         let source = format!("source=\"{}\"", self.name);
         let unheard = "verb=\"reserve\",code=\"unavailable\"";
         Kept {
-            stock: value("snowmint_segment_stock", &source),
+            prefetched: value("snowmint_segment_prefetched", &source),
             lost: value("snowmint_segment_lost_total", &source),
             unheard: value("snowmint_store_errors_total", unheard),
         }
@@ -106,7 +106,7 @@ impl Drawn {
         let until = Instant::now() + Duration::from_secs(30);
         loop {
             let kept: Vec<_> = servers.iter().map(|server| self.kept(http, server)).collect();
-            let lost: u64 = kept.iter().map(|kept| kept.stock + kept.lost).sum();
+            let lost: u64 = kept.iter().map(|kept| kept.prefetched + kept.lost).sum();
             let unheard: u64 = kept.iter().map(|kept| kept.unheard * step).sum();
             match self.numbers.lock().unwrap().accounted(self.mark(), lost, unheard) {
                 Ok(()) => return,

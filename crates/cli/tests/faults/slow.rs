@@ -88,15 +88,15 @@ impl Slow {
 
     /// Returns the prefetched numbers of a source when no fetch is in flight.
     fn rests(&self, drawn: &Drawn) -> u64 {
-        let stock = || drawn.kept(&self.http, &self.server).stock;
-        let (until, mut before) = (Instant::now() + PATIENCE, stock());
+        let prefetched = || drawn.kept(&self.http, &self.server).prefetched;
+        let (until, mut before) = (Instant::now() + PATIENCE, prefetched());
         loop {
             sleep_ms(300);
-            let now = stock();
+            let now = prefetched();
             if now == before && now > 0 {
                 return now;
             }
-            assert!(Instant::now() < until, "{}: {now} in stock after {before}", self.name);
+            assert!(Instant::now() < until, "{}: {now} prefetched after {before}", self.name);
             before = now;
         }
     }
@@ -155,7 +155,7 @@ impl Slow {
         }
         self.goes_on();
         let kept = drawn.kept(&self.http, &self.server);
-        let checked = drawn.wasted_at_most(kept.stock + kept.lost);
+        let checked = drawn.wasted_at_most(kept.prefetched + kept.lost);
         checked.unwrap_or_else(|violation| panic!("{}: {violation}", self.name));
         assert!(drawn.missing() >= unheard * step, "{}: given out again?", self.name);
         unheard

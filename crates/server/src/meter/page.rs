@@ -284,9 +284,9 @@ impl Seen {
             each().filter_map(|(source, stats)| Some((source, runway(stats)?))),
         )?;
         to.gauges(
-            "snowmint_segment_stock",
-            "Prefetched numbers.",
-            each().map(|(source, stats)| (source, stats.stock as f64)),
+            "snowmint_segment_prefetched",
+            "Numbers fetched from the store and not issued yet.",
+            each().map(|(source, stats)| (source, stats.prefetched as f64)),
         )?;
         to.counters(
             "snowmint_segment_fetched",

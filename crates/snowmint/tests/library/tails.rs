@@ -24,7 +24,7 @@ async fn accounted(mint: &Mint, segments: &[&Segment], gone: u64, rest: u64) {
     loop {
         let numbers = segments.iter().map(|segment| segment.stats().numbers.unwrap());
         let numbers: Vec<_> = numbers.collect();
-        let known: u64 = numbers.iter().map(|numbers| numbers.stock + numbers.lost).sum();
+        let known: u64 = numbers.iter().map(|numbers| numbers.prefetched + numbers.lost).sum();
         let reserved = reserved(mint).await;
         if reserved <= gone + known + rest {
             return;

@@ -31,12 +31,12 @@ impl World {
     pub(super) fn accounts(&self, index: usize, said: NumberStats) -> Checked {
         let life = (index, self.machines[index].life);
         let used = self.used.get(&life).copied().unwrap_or(0);
-        let accounted = used + said.stock + said.lost;
+        let accounted = used + said.prefetched + said.lost;
         if said.fetched != accounted {
             let what = format!("machine {index} answered {used} numbers, and says {said:?}");
             self.truth.fail(Check::Account.broken(what));
         }
-        if said.stock > said.fetched / 2 + 2 * (BATCH_MAX + STEP_MIN) {
+        if said.prefetched > said.fetched / 2 + 2 * (BATCH_MAX + STEP_MIN) {
             let what = format!("machine {index} holds too many numbers: {said:?}");
             self.truth.fail(Check::Waste.broken(what));
         }

@@ -399,15 +399,15 @@ async fn totals_of_numbers_do_not_fall_when_the_stock_is_dropped() {
     assert_eq!((now().fetched, now().lost), (100, 0));
     *astray.lock().unwrap() = vec![Faults::EVERY_VERB];
     world.pass(5_000).await;
-    let NumberStats { stock, fetched, lost, .. } = now();
-    assert_eq!((stock, fetched - lost), (0, 3), "{:?}", now());
+    let NumberStats { prefetched, fetched, lost, .. } = now();
+    assert_eq!((prefetched, fetched - lost), (0, 3), "{:?}", now());
     assert!(fetched >= 100, "{:?}", now());
     astray.lock().unwrap().clear();
     world.pass(5_000).await;
     some(&world, source).await.unwrap();
     let before = now();
     assert!(before.fetched >= fetched + 100 && before.lost >= lost, "{before:?}");
-    assert_eq!(before.fetched, before.lost + before.stock + 6);
+    assert_eq!(before.fetched, before.lost + before.prefetched + 6);
 
     // The same holds when the source continues per-request.
     node.alter("segment", &spec(ONE), None).await.unwrap();

@@ -65,7 +65,7 @@ async fn waste_is_counted() {
     let (here, there) = (one.source("bills").await.unwrap(), other.source("bills").await.unwrap());
     drawn(&world, &here, 10).await;
     settle().await;
-    let now = |stats: NumberStats| (stats.stock, stats.fetched, stats.lost);
+    let now = |stats: NumberStats| (stats.prefetched, stats.fetched, stats.lost);
     assert_eq!(now(stats(&here)), (90, 100, 0));
     drawn(&world, &there, 10).await;
     settle().await;
@@ -86,9 +86,12 @@ async fn after_a_burst_no_more_is_in_stock_than_was_taken() {
         drawn(&world, &source, 500).await;
         world.timer.advance_ms(1);
         settle().await;
-        let NumberStats { stock, fetched, lost, .. } = stats(&source);
+        let NumberStats { prefetched, fetched, lost, .. } = stats(&source);
         // Twice the size of a request is needed in any case.
-        assert!(stock <= Ord::max(fetched / 2, 1_000) && lost == 0, "{stock} of {fetched}");
+        assert!(
+            prefetched <= Ord::max(fetched / 2, 1_000) && lost == 0,
+            "{prefetched} of {fetched}"
+        );
     }
 }
 
@@ -134,7 +137,7 @@ async fn a_standstill_is_not_taken_for_idleness() {
     assert!(steady > 20_000, "{steady}");
     // No more numbers arrive, and after the prefetched ones all callers wait.
     tap.flows.send_replace(false);
-    while stats(&source).stock >= BATCH.into() {
+    while stats(&source).prefetched >= BATCH.into() {
         drawn(&world, &source, BATCH).await;
         world.pass(100).await;
     }
@@ -153,7 +156,7 @@ async fn a_standstill_is_not_taken_for_idleness() {
     let first = tap.drawn.lock().unwrap()[before];
     assert!(first >= steady / 2, "{first} after a standstill, {steady} before");
     // Unwanted numbers are not prefetched: the next caller fetches only enough for itself.
-    while stats(&source).stock >= BATCH.into() {
+    while stats(&source).prefetched >= BATCH.into() {
         drawn(&world, &source, BATCH).await;
     }
     world.pass(600_000).await;
@@ -161,7 +164,7 @@ async fn a_standstill_is_not_taken_for_idleness() {
         drawn(&world, &source, 1).await;
         world.pass(60_000).await;
     }
-    assert!(stats(&source).stock < steady, "after a burst it comes down again");
+    assert!(stats(&source).prefetched < steady, "after a burst it comes down again");
 }
 
 /// Returns the result of a call that may have to wait, while time passes.

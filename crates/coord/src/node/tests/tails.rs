@@ -55,8 +55,8 @@ async fn drawn(source: &Source, count: u32) -> Vec<u64> {
 }
 
 fn counted(source: &Source) -> (u64, u64, u64) {
-    let NumberStats { stock, fetched, lost, .. } = source.stats().numbers.unwrap();
-    (stock, fetched, lost)
+    let NumberStats { prefetched, fetched, lost, .. } = source.stats().numbers.unwrap();
+    (prefetched, fetched, lost)
 }
 
 /// Returns a directory with a journal that keeps 11 to 100; another node has 101 to 200, and

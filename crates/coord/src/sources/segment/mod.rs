@@ -60,7 +60,7 @@ pub(crate) struct SegmentSource {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NumberStats {
     /// Prefetched numbers.
-    pub stock: u64,
+    pub prefetched: u64,
     /// Numbers taken from the store, including those of lost results, without those given back.
     pub fetched: u64,
     /// Numbers never issued: those of lost results, of ranges with a gap, and those prefetched at
@@ -400,7 +400,7 @@ impl SegmentSource {
         let (fetched, lost) = refill.totals();
         let lasts_ms = refill.lasts_ms(left, self.around.timer.elapsed());
         let lost = lost.saturating_add(self.cursor.strayed());
-        NumberStats { stock: left, fetched, lost, lasts_ms }
+        NumberStats { prefetched: left, fetched, lost, lasts_ms }
     }
 }
 

@@ -263,7 +263,7 @@ impl Several {
             sum.clock_steps.0 = sum.clock_steps.0.saturating_add(one.clock_steps.0);
             sum.clock_steps.1 = sum.clock_steps.1.saturating_add(one.clock_steps.1);
             if let (Some(sum), Some(one)) = (&mut sum.numbers, one.numbers) {
-                sum.stock = sum.stock.saturating_add(one.stock);
+                sum.prefetched = sum.prefetched.saturating_add(one.prefetched);
                 sum.fetched = sum.fetched.saturating_add(one.fetched);
                 sum.lost = sum.lost.saturating_add(one.lost);
                 sum.lasts_ms = sum.lasts_ms.max(one.lasts_ms);

@@ -102,7 +102,7 @@ impl Share {
         let spec = source.as_ref().map(|source| source.spec()).unwrap_or_default();
         ShareStats {
             store: self.store.clone(),
-            serves: source.is_some() && (trouble.is_none() || stock.stock > 0),
+            serves: source.is_some() && (trouble.is_none() || stock.prefetched > 0),
             stripe: spec.offset.zip(spec.increment),
             worker: spec.worker,
             trouble: trouble.map(|error| error.message().into_owned()),
