@@ -305,8 +305,8 @@ impl Seen {
             })
         });
         to.gauges(
-            "snowmint_source_store_serves",
-            "1 while a store hands out numbers of a source with several stores, otherwise 0.",
+            "snowmint_source_store_up",
+            "1 while a store serves a source with several stores, otherwise 0; absent for other sources.",
             stores,
         )?;
         let keys = || {

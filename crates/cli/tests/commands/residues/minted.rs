@@ -66,7 +66,7 @@ fn any_redis_mints_and_one_that_was_emptied_does_not_and_one_more_does() {
     pass(500);
     a.kill();
     wait_until("the store that is away is named", || share(&server, "a")["serves"] == false);
-    let line = "snowmint_source_store_serves{source=\"orders\",store=\"a\"} 0";
+    let line = "snowmint_source_store_up{source=\"orders\",store=\"a\"} 0";
     assert!(page(&server, "/metrics").lines().any(|said| said.starts_with(line)));
     pass(300);
     assert_eq!(drawn_by(&server), HashSet::from([4]));

@@ -51,7 +51,7 @@ fn a_store_is_killed_under_load_and_comes_back_and_nobody_waits() {
     let metrics = page(&server, "/metrics");
     for (store, serves) in [("a", "1"), ("b", "0")] {
         let line =
-            format!("snowmint_source_store_serves{{source=\"orders\",store=\"{store}\"}} {serves}");
+            format!("snowmint_source_store_up{{source=\"orders\",store=\"{store}\"}} {serves}");
         assert!(metrics.lines().any(|said| said.starts_with(&line)), "{line}: {metrics}");
     }
     let shown = run(&["source", "show", "orders", "--server", &server.http]).ok();
