@@ -222,7 +222,7 @@ fn nobody_leaves_while_the_stripes_of_the_others_stay() {
     let stripe = format!("1={}", one.http);
     let leave = |increment: &str| {
         let args = ["source", "restripe", "orders", "--increment", increment, "--stripe", &stripe];
-        run(&[&args[..], &["--leaves", &two.http]].concat())
+        run(&[&args[..], &["--remove", &two.http]].concat())
     };
     let refused = leave("2");
     assert_eq!(refused.code, 3, "{refused:?}");

@@ -190,7 +190,7 @@ fn two_stores_become_three_and_two_again_while_all_draw() {
     assert!(ids.iter().all(|id| plain(id) >= lowest));
     seen.add(ids);
     drop(server);
-    let leave = ["--stripe", "1=a", "--stripe", "2=b", "--leaves", "c"];
+    let leave = ["--stripe", "1=a", "--stripe", "2=b", "--remove", "c"];
     restripe(&config, "2", &leave).ok();
     let server = place.start(&[("a", &a), ("b", &b)]);
     add(&mut seen, drawn(&server, 1_000));

@@ -41,11 +41,11 @@ impl Beside {
         Err(away.unwrap_or_else(|| {
             Error::conflict(format!(
                 "stores {} cannot leave source {source:?} ({} to {}) before the others issued a \
-                 number; remove their stripes first (source restripe --leaves {})",
+                 number; remove their stripes first (source restripe --remove {})",
                 leaves.join(", "),
                 before.join(","),
                 after.join(","),
-                leaves.join(" --leaves ")
+                leaves.join(" --remove ")
             ))
         }))
     }

@@ -207,7 +207,7 @@ async fn a_store_leaves_only_where_its_numbers_are_given_to_nobody() {
         error.to_string()
     };
     let said = refused("a,c").await;
-    assert!(said.contains("--leaves b") && said.contains("a,b") && said.contains("a,c"), "{said}");
+    assert!(said.contains("--remove b") && said.contains("a,b") && said.contains("a,c"), "{said}");
     node.alter("orders", &numbers("a,b,c"), None).await.unwrap();
     refused("a,b").await;
     // The rule also holds after the source was deleted in between.

@@ -65,10 +65,10 @@ pub(crate) struct Restripe {
     /// (its URL, or its name in `stores`); given once for each.
     #[arg(long, value_name = "J=URL", value_parser = stripe)]
     stripe: Vec<(u64, String)>,
-    /// Holder of a stripe that gets none any more: its stripe ends where the new ones begin; given
-    /// once for each.
+    /// Holder whose stripe is removed: the stripe ends where the new ones begin; given once for
+    /// each.
     #[arg(long, value_name = "URL", requires = "stripe")]
-    leaves: Vec<String>,
+    remove: Vec<String>,
     /// Configuration file with the names of `stores`.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -156,7 +156,7 @@ impl Restripe {
         }
         let config = self.configuration()?;
         let look = |(offset, url): (Option<u64>, String)| {
-            let option = if offset.is_some() { "--stripe" } else { "--leaves" };
+            let option = if offset.is_some() { "--stripe" } else { "--remove" };
             let instead =
                 "name it under [stores], which takes env:NAME and file:PATH, and say that name";
             warn_of_secret(&url, option, instead);
@@ -174,8 +174,8 @@ impl Restripe {
             Ok(Installation { offset, url, place, body })
         };
         let stay = stripes.into_iter().map(|(offset, url)| (Some(offset), url));
-        let leave = self.leaves.iter().map(|url| (None, url.clone()));
-        let all: Vec<_> = stay.chain(leave).map(look).collect::<Outcome<_>>()?;
+        let removed = self.remove.iter().map(|url| (None, url.clone()));
+        let all: Vec<_> = stay.chain(removed).map(look).collect::<Outcome<_>>()?;
         if let Some(lost) = all.iter().find(|one| one.body.is_none() && one.offset.is_none()) {
             let (name, url) = (&self.name, &lost.url);
             let why = format!("source {name:?} is not defined in {url}; leave it out");
