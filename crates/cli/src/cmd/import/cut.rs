@@ -17,18 +17,18 @@ use crate::origins;
 pub(super) struct Cuts(BTreeMap<String, Shared>);
 
 impl Cuts {
-    /// Opens the tables of the items that allocate from `draw` or are cut over. With a copy of the
-    /// table, both systems would issue the same numbers. So each table is opened where the
+    /// Opens the tables of the items that allocate from this upstream or are cut over. With a copy
+    /// of the table, both systems would issue the same numbers. So each table is opened where the
     /// configuration's upstream is, and the plan must have been read there.
     pub(super) fn of(
         items: &[Item],
         peer: Peer,
-        (common, draw): (&Common, Option<&str>),
+        (common, allocate_from): (&Common, Option<&str>),
         config: &Config,
     ) -> Outcome<Self> {
         let mut tables = BTreeMap::new();
         for item in items {
-            let Some(origin) = origin_of(&item.action, draw) else { continue };
+            let Some(origin) = origin_of(&item.action, allocate_from) else { continue };
             if !tables.contains_key(origin) {
                 tables.insert(origin.to_owned(), table(origin, &item.source, config)?);
             }
@@ -74,10 +74,10 @@ impl Cuts {
 }
 
 /// Returns the upstream of an item that concerns a table which sources allocate from.
-fn origin_of<'a>(action: &'a Action, draw: Option<&'a str>) -> Option<&'a str> {
+fn origin_of<'a>(action: &'a Action, allocate_from: Option<&'a str>) -> Option<&'a str> {
     match action {
         Action::CutOver { origin, .. } | Action::Finish { origin, .. } => Some(origin),
-        Action::Define { .. } | Action::Keep { .. } => draw,
+        Action::Define { .. } | Action::Keep { .. } => allocate_from,
         Action::Raise { .. } | Action::Refuse { .. } => None,
     }
 }

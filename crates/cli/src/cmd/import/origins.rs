@@ -30,7 +30,10 @@ pub(super) struct Tinyid {
     keys: Keys,
     /// Only print [compat.tinyid.tokens] for the configuration, from the table `tiny_id_token`: the
     /// hash of each token, and its business types. Changes nothing.
-    #[arg(long, conflicts_with_all = ["only", "except", "name", "draw", "cut_over", "dry_run"])]
+    #[arg(
+        long,
+        conflicts_with_all = ["only", "except", "name", "allocate_from", "cut_over", "dry_run"]
+    )]
     tokens: bool,
 }
 
@@ -84,7 +87,7 @@ fn keys_of(keys: &Keys, peer: Peer, step: StepRule, table: &str) -> Outcome {
 fn cuts(items: &[Item], peer: Peer, keys: &Keys, around: &Around) -> Outcome<Cuts> {
     // Connections belong to a runtime.
     let _entered = around.runtime.enter();
-    Cuts::of(items, peer, (&keys.common, keys.draw.as_deref()), &around.config)
+    Cuts::of(items, peer, (&keys.common, keys.allocate_from.as_deref()), &around.config)
 }
 
 impl Leaf {

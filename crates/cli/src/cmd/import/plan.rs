@@ -88,7 +88,7 @@ pub(super) struct How<'a> {
     /// Rule by which a new source sizes its segments.
     pub(super) step: StepRule,
     /// Upstream from which the source allocates.
-    pub(super) draw: Option<&'a str>,
+    pub(super) allocate_from: Option<&'a str>,
     /// Whether allocation from the other system is to end.
     pub(super) cut_over: bool,
 }
@@ -103,8 +103,8 @@ pub(super) fn item(
     let Merged { sequence: Sequence { key, standing }, parts } = merged;
     let worked_out = match standing {
         Standing::At(numbers) => match origin(stored) {
-            Some((stored, origin)) => drawing(stored, &origin, &key, numbers, how),
-            None if how.cut_over => Err(format!("source {source} does not draw from it")),
+            Some((stored, origin)) => allocating(stored, &origin, &key, numbers, how),
+            None if how.cut_over => Err(format!("source {source} does not allocate from it")),
             None => decide(&key, &source, numbers, how, stored),
         },
         Standing::Moved => moved(&key, &source, stored, how),
@@ -130,19 +130,19 @@ fn decide(
         .map_err(|error| error.to_string())?;
     let first = stripe.next(1).ok_or("it has no number left")?;
     let Some(stored) = stored else {
-        let spec = match how.draw {
+        let spec = match how.allocate_from {
             Some(name) => {
                 check_ends(key, how)?;
-                drawn(numbers, &format!("{name}:{key}"), how.step)
+                allocated(numbers, &format!("{name}:{key}"), how.step)
             }
             None => new(numbers, first, how.step),
         };
         spec.check().map_err(|error| error.to_string())?;
         return Ok((Action::Define { first, spec: Box::new(spec) }, None));
     };
-    if how.draw.is_some() {
+    if how.allocate_from.is_some() {
         return Err(format!(
-            "source {source} has numbers of its own already, and cannot draw others"
+            "source {source} has numbers of its own already, and cannot allocate others"
         ));
     }
     let (theirs, spec) = segment(source, stored)?;
@@ -175,7 +175,7 @@ fn origin(stored: Option<&Definition>) -> Option<(&Definition, OriginPlan)> {
 }
 
 /// Plans the key of a source that allocates from an upstream.
-fn drawing(
+fn allocating(
     stored: &Definition,
     origin: &OriginPlan,
     key: &str,
@@ -183,18 +183,18 @@ fn drawing(
     how: How<'_>,
 ) -> Decided {
     let source = &stored.name;
-    if origin.key != key || how.draw.is_some_and(|name| origin.name != name) {
-        return Err(format!("source {source} draws from {origin}"));
+    if origin.key != key || how.allocate_from.is_some_and(|name| origin.name != name) {
+        return Err(format!("source {source} allocates from {origin}"));
     }
-    match (how.draw, how.cut_over) {
+    match (how.allocate_from, how.cut_over) {
         (_, true) => {
-            check_drawn(stored, highest)?;
+            check_allocated(stored, highest)?;
             check_ends(key, how)?;
             Ok((Action::CutOver { highest, origin: origin.name.clone() }, None))
         }
         (Some(_), false) => Ok((Action::Keep { next: highest.saturating_add(1) }, None)),
         (None, false) => {
-            Err(format!("source {source} draws from {origin}: end that by --cut-over"))
+            Err(format!("source {source} allocates from {origin}: end that by --cut-over"))
         }
     }
 }
@@ -205,7 +205,8 @@ fn check_ends(key: &str, how: How<'_>) -> Result<(), String> {
     match how.peer.key_chars_max() {
         Some(max) if length > max => Err(format!(
             "it has {length} characters, and the name that it would get when it is cut over has no room in the table \
-             beyond {max}: stop the other system, and import it without --draw and --cut-over"
+             beyond {max}: stop the other system, and import it without --allocate-from and \
+             --cut-over"
         )),
         _ => Ok(()),
     }
@@ -213,7 +214,7 @@ fn check_ends(key: &str, how: How<'_>) -> Result<(), String> {
 
 /// Rejects a row that is behind the numbers allocated from it. An interrupted cut-over may be a
 /// little ahead of the row.
-fn check_drawn(stored: &Definition, highest: u64) -> Result<(), String> {
+fn check_allocated(stored: &Definition, highest: u64) -> Result<(), String> {
     let mark = stored.segment.mark.get();
     let begun = SourceSpec::from_json(&stored.spec).ok().and_then(|spec| spec.first_at);
     if mark <= highest.saturating_add(1) || begun.is_some_and(|begun| mark <= begun) {
@@ -229,8 +230,8 @@ fn check_drawn(stored: &Definition, highest: u64) -> Result<(), String> {
 
 /// Plans a key from which no numbers can be allocated any more.
 fn moved(key: &str, source: &str, stored: Option<&Definition>, how: How<'_>) -> Decided {
-    if how.draw.is_some() {
-        return Err("it was cut over: there is nothing to draw from".into());
+    if how.allocate_from.is_some() {
+        return Err("it was cut over: there is nothing to allocate from".into());
     }
     let Some(stored) = stored else {
         return Err(format!(
@@ -243,23 +244,23 @@ fn moved(key: &str, source: &str, stored: Option<&Definition>, how: How<'_>) -> 
     match origin(Some(stored)) {
         None => Ok((Action::Keep { next }, None)),
         Some((_, origin)) if origin.key != key => {
-            Err(format!("source {source} draws from {origin}"))
+            Err(format!("source {source} allocates from {origin}"))
         }
         // Without `first_at`, the row was ended outside of this command, at a number unknown here.
-        Some(_) if spec.first_at.is_none() => {
-            Err(format!("it was ended there by others, and source {source} draws from it still"))
-        }
+        Some(_) if spec.first_at.is_none() => Err(format!(
+            "it was ended there by others, and source {source} allocates from it still"
+        )),
         Some((_, origin)) if how.cut_over => {
             Ok((Action::Finish { next, origin: origin.name }, None))
         }
         Some(_) => Err(format!(
-            "it was ended there, and source {source} draws from it still: give --cut-over again"
+            "it was ended there, and source {source} allocates from it still: give --cut-over again"
         )),
     }
 }
 
 /// Returns the definition of a source that allocates from the other system.
-fn drawn(numbers: Numbers, origin: &str, rule: StepRule) -> SourceSpec {
+fn allocated(numbers: Numbers, origin: &str, rule: StepRule) -> SourceSpec {
     let spec = new(numbers, 1, rule);
     SourceSpec { first: None, origin: Some(origin.to_owned()), ..spec }
 }
@@ -323,7 +324,7 @@ mod tests {
     }
 
     const HOW: How<'_> =
-        How { peer: Peer::Leaf, step: StepRule::Leaf, draw: None, cut_over: false };
+        How { peer: Peer::Leaf, step: StepRule::Leaf, allocate_from: None, cut_over: false };
 
     fn of(sequence: Merged, stored: Option<&Definition>) -> Item {
         item(sequence, "orders".into(), HOW, stored)
@@ -377,14 +378,14 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_draws_is_cut_over_once_and_is_nothing_else() {
-        let draws = How { draw: Some("old"), ..HOW };
-        let new = item(at(2000), "orders".into(), draws, None);
+    fn source_that_allocates_is_cut_over_once() {
+        let allocates = How { allocate_from: Some("old"), ..HOW };
+        let new = item(at(2000), "orders".into(), allocates, None);
         let Action::Define { spec, .. } = new.action else { panic!("{new:?}") };
         assert_eq!((spec.origin.as_deref(), spec.first), (Some("old:old"), None));
         let definition = stored(&spec.canonical().unwrap(), 700);
         let of = |how, sequence| item(sequence, "orders".into(), how, Some(&definition)).action;
-        assert!(matches!(of(draws, at(2000)), Action::Keep { .. }));
+        assert!(matches!(of(allocates, at(2000)), Action::Keep { .. }));
         assert!(matches!(of(HOW, at(2000)), Action::Refuse { .. }));
         let cuts = How { cut_over: true, ..HOW };
         assert!(matches!(of(cuts, at(2000)), Action::CutOver { highest: 2000, .. }));
@@ -392,12 +393,12 @@ mod tests {
         let Action::Refuse { reason } = back else { panic!("{back:?}") };
         assert!(reason.contains("allocated up to 699"), "{reason}");
         assert!(matches!(of(cuts, at(699)), Action::CutOver { highest: 699, .. }));
-        let other = How { draw: Some("other"), ..HOW };
+        let other = How { allocate_from: Some("other"), ..HOW };
         assert!(matches!(of(other, at(2000)), Action::Refuse { .. }));
         let own = stored(&from(2001), 1);
         let of_own = |how, sequence| item(sequence, "orders".into(), how, Some(&own)).action;
         assert!(matches!(of_own(cuts, at(2000)), Action::Refuse { .. }));
-        assert!(matches!(of_own(draws, at(2000)), Action::Refuse { .. }));
+        assert!(matches!(of_own(allocates, at(2000)), Action::Refuse { .. }));
         let moved = || read(Standing::Moved);
         assert!(matches!(of_own(cuts, moved()), Action::Keep { next: 2001 }));
         assert!(matches!(of(cuts, moved()), Action::Refuse { .. }), "ended by others");
@@ -418,12 +419,12 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_has_no_room_for_its_end_is_neither_drawn_from_nor_cut_over() {
+    fn key_without_room_for_its_end_is_rejected() {
         let named = |length: usize, how| {
             let sequence = Sequence { key: "é".repeat(length), ..at(2000).sequence };
             item(Merged { sequence, parts: Vec::new() }, "orders".into(), how, None).action
         };
-        let how = |peer| How { peer, draw: Some("old"), ..HOW };
+        let how = |peer| How { peer, allocate_from: Some("old"), ..HOW };
         assert!(matches!(named(57, how(Peer::Tinyid)), Action::Define { .. }));
         let Action::Refuse { reason } = named(58, how(Peer::Tinyid)) else { panic!("defined") };
         assert!(reason.contains("58 characters"), "{reason}");
@@ -431,7 +432,7 @@ mod tests {
         // Without a cut-over no space for a longer name is needed.
         assert!(matches!(named(63, How { peer: Peer::Tinyid, ..HOW }), Action::Define { .. }));
         let long = "k".repeat(58);
-        let spec = drawn(NUMBERS, &format!("old:{long}"), StepRule::Fixed);
+        let spec = allocated(NUMBERS, &format!("old:{long}"), StepRule::Fixed);
         let stored = stored(&spec.canonical().unwrap(), 700);
         let sequence = Sequence { key: long, standing: Standing::At(NUMBERS) };
         let cuts = How { peer: Peer::Tinyid, cut_over: true, ..HOW };

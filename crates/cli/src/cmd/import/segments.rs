@@ -28,7 +28,7 @@ pub(super) struct Keys {
     /// servers do, until --cut-over. NAME is the entry in the section origins by which servers here
     /// reach the table.
     #[arg(long, value_name = "NAME", conflicts_with = "cut_over")]
-    pub(super) draw: Option<String>,
+    pub(super) allocate_from: Option<String>,
     /// End the shared allocation: the other system's table becomes unusable, its servers get
     /// errors, and sources continue with numbers of their own above all numbers ever allocated.
     #[arg(long)]
@@ -58,7 +58,8 @@ impl Keys {
         around: &Around,
     ) -> Outcome<Option<Vec<Item>>> {
         let Some(found) = around.runtime.block_on(self.read(peer))? else { return Ok(None) };
-        let how = How { peer, step, draw: self.draw.as_deref(), cut_over: self.cut_over };
+        let allocate_from = self.allocate_from.as_deref();
+        let how = How { peer, step, allocate_from, cut_over: self.cut_over };
         Ok(Some(self.items(self.chosen(found)?, how, &around.stored)))
     }
 

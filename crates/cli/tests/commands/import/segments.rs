@@ -288,10 +288,10 @@ fn both_systems_serve_until_the_table_is_cut_over() {
         let args = ["mint", "orders", "-n", "2", "--data-dir", place.dir()];
         run(&[&args[..], &with].concat()).ok().lines().map(|id| id.parse().unwrap()).collect()
     };
-    let unknown = place.import("leaf", &leaf.url(), &["--draw", "old"]);
+    let unknown = place.import("leaf", &leaf.url(), &["--allocate-from", "old"]);
     assert!(unknown.code != 0 && unknown.err.contains("[origins]"), "{unknown:?}");
-    import(&["--draw", "old"]).ok();
-    assert!(import(&["--draw", "old"]).ok().contains("nothing to do"));
+    import(&["--allocate-from", "old"]).ok();
+    assert!(import(&["--allocate-from", "old"]).ok().contains("nothing to do"));
     let ids: Vec<u64> = mint();
     assert_eq!(ids, [2001, 2002]);
     // Numbers that Leaf allocates meanwhile are Leaf's.
@@ -332,7 +332,7 @@ fn only_the_table_that_is_drawn_from_is_cut_over() {
     std::fs::write(&config, format!("[origins]\nold = \"leaf+{}\"\n", leaf.url())).unwrap();
     let with = ["--config", config.to_str().unwrap()];
     let import = |from: &str, more: &[&str]| place.import("leaf", from, more);
-    import(&leaf.url(), &[&with[..], &["--draw", "old"]].concat()).ok();
+    import(&leaf.url(), &[&with[..], &["--allocate-from", "old"]].concat()).ok();
     let cut = [&with[..], &["--cut-over"]].concat();
 
     let other = import(&copy.url(), &cut);
@@ -370,22 +370,23 @@ fn only_the_table_that_is_named_is_drawn_from() {
     }
     let config = place.0.path().join("snowmint.toml");
     std::fs::write(&config, format!("[origins]\nold = \"leaf+{}\"\n", copy.url())).unwrap();
-    let draw = ["--config", config.to_str().unwrap(), "--draw", "old"];
-    for more in [&draw[..], &[&draw[..], &["--dry-run"]].concat()] {
+    let allocates = ["--config", config.to_str().unwrap(), "--allocate-from", "old"];
+    for more in [&allocates[..], &[&allocates[..], &["--dry-run"]].concat()] {
         let other = place.import("leaf", &leaf.url(), more);
         assert_eq!((other.code, other.out.as_str()), (2, ""), "{other:?}");
         assert!(other.err.contains("origins.old"), "{other:?}");
     }
     assert!(!place.store().exists(), "nothing is defined");
-    let both = place.import("leaf", &copy.url(), &[&draw[..], &["--from", &leaf.url()]].concat());
+    let both =
+        place.import("leaf", &copy.url(), &[&allocates[..], &["--from", &leaf.url()]].concat());
     assert_ne!(both.code, 0, "{both:?}");
     assert!(!place.store().exists(), "nothing is defined");
 
-    place.import("leaf", &copy.url(), &draw).ok();
+    place.import("leaf", &copy.url(), &allocates).ok();
     // The second run would change nothing, but its plan would show another table.
-    let other = place.import("leaf", &leaf.url(), &draw);
+    let other = place.import("leaf", &leaf.url(), &allocates);
     assert_eq!((other.code, other.out.as_str()), (2, ""), "{other:?}");
-    assert!(place.import("leaf", &copy.url(), &draw).ok().contains("nothing to do"));
+    assert!(place.import("leaf", &copy.url(), &allocates).ok().contains("nothing to do"));
 }
 
 /// The store records the end first, then the row ends, and only then the source gets numbers of its
@@ -403,7 +404,7 @@ fn a_cut_over_that_is_broken_off_leaves_both_to_draw_or_neither() {
         let args = ["mint", "orders", "-n", "20", "--data-dir", place.dir()];
         run(&[&args[..], &with].concat()).ok().lines().map(|id| id.parse().unwrap()).collect()
     };
-    import(&["--draw", "old"]).ok();
+    import(&["--allocate-from", "old"]).ok();
     assert_eq!(minted()[0], 2001);
 
     // The row cannot be ended: Leaf continues, and so does the source, above Leaf's numbers.
