@@ -7,7 +7,7 @@ use crate::trace::{self, Span};
 /// Target by which a log filter selects these lines.
 const TARGET: &str = "snowmint::access";
 /// Longest part of a request that is shown, in characters.
-const ASKED_CHARS_MAX: usize = 200;
+const REQUEST_CHARS_MAX: usize = 200;
 
 /// IDs that a response issued; the handler that knows them attaches them to the response.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Issued {
 pub(crate) struct Line<'a> {
     pub(crate) protocol: Protocol,
     /// Method and path, or command.
-    pub(crate) asked: &'a str,
+    pub(crate) request: &'a str,
     pub(crate) issued: Option<&'a Issued>,
     /// Source that the request named, where `issued` is absent.
     pub(crate) source: Option<&'a str>,
@@ -44,12 +44,12 @@ impl Line<'_> {
 
     /// Escapes the request: callers cannot break a line.
     fn write(&self) {
-        let Line { protocol, asked, issued, source, outcome, micros, .. } = self;
+        let Line { protocol, request, issued, source, outcome, micros, .. } = self;
         let protocol = protocol.name();
-        let asked: String =
-            asked.chars().take(ASKED_CHARS_MAX).flat_map(char::escape_debug).collect();
+        let request: String =
+            request.chars().take(REQUEST_CHARS_MAX).flat_map(char::escape_debug).collect();
         let source = issued.map(|it| it.source.as_str()).or(*source);
         let count = issued.map(|it| it.count);
-        tracing::info!(target: TARGET, protocol, %asked, source, count, outcome, micros);
+        tracing::info!(target: TARGET, protocol, %request, source, count, outcome, micros);
     }
 }

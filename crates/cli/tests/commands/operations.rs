@@ -287,11 +287,11 @@ fn each_request_has_a_line_in_the_log_when_that_is_wanted() {
             &["http", "GET /v1/ids/counters ", "source=\"counters\"", "count=1", "ok"],
             &["http", "GET /nowhere", "outcome=\"not_found\""],
             &["grpc", "/snowmint.v1.Mint/Mint", "source=\"numbers\"", "count=32", "ok"],
-            &["resp", "asked=INCR ", "source=\"numbers\"", "count=1 ", "ok"],
-            &["resp", "asked=MINT ", "source=\"numbers\"", "count=32", "ok"],
-            &["resp", "asked=INCRBY ", "count=7", "ok"],
-            &["resp", "asked=MINT ", "source=\"numbers\"", "outcome=\"bad_request\""],
-            &["resp", "asked=PING ", "outcome=\"ok\""],
+            &["resp", "request=INCR ", "source=\"numbers\"", "count=1 ", "ok"],
+            &["resp", "request=MINT ", "source=\"numbers\"", "count=32", "ok"],
+            &["resp", "request=INCRBY ", "count=7", "ok"],
+            &["resp", "request=MINT ", "source=\"numbers\"", "outcome=\"bad_request\""],
+            &["resp", "request=PING ", "outcome=\"ok\""],
         ] {
             let found = lines.iter().any(|line| parts.iter().all(|part| line.contains(part)));
             assert!(found, "{parts:?}:\n{log}");

@@ -156,9 +156,9 @@ impl Door {
         request.extensions_mut().insert(caller);
         let begun_us = self.service.begun_us();
         let live = self.service.live();
-        let asked = live.is_watched().then(|| request.uri().path().to_owned());
-        let span = live.traces().zip(asked.as_ref()).map(|(traces, asked)| {
-            let method = asked.trim_start_matches('/').to_owned();
+        let request_line = live.is_watched().then(|| request.uri().path().to_owned());
+        let span = live.traces().zip(request_line.as_ref()).map(|(traces, line)| {
+            let method = line.trim_start_matches('/').to_owned();
             traces.begin(Protocol::Grpc, method, Some(request.headers()))
         });
         let response = match &span {
@@ -174,11 +174,11 @@ impl Door {
             }
         }
         self.service.answered(1, begun_us);
-        if let Some(asked) = asked {
+        if let Some(request_line) = request_line {
             let (protocol, issued) = (Protocol::Grpc, response.extensions().get());
             let outcome = code.map_or("ok", Code::as_str);
             let (micros, span) = (self.service.begun_us().saturating_sub(begun_us), span.as_ref());
-            Line { protocol, asked: &asked, issued, source: None, outcome, micros, span }
+            Line { protocol, request: &request_line, issued, source: None, outcome, micros, span }
                 .tell(live);
         }
         response

@@ -107,9 +107,9 @@ impl Pages {
         let begun_us = door.service.begun_us();
         let live = door.service.live();
         let shown = || format!("{} {}", request.method(), shown_path(request.uri().path()));
-        let asked = live.is_watched().then(shown);
-        let span = live.traces().zip(asked.as_ref()).map(|(traces, asked)| {
-            traces.begin(Protocol::Http, asked.clone(), Some(request.headers()))
+        let request_line = live.is_watched().then(shown);
+        let span = live.traces().zip(request_line.as_ref()).map(|(traces, line)| {
+            traces.begin(Protocol::Http, line.clone(), Some(request.headers()))
         });
         let response = match &span {
             None => self.answered(request, from).await,
@@ -121,7 +121,7 @@ impl Pages {
             door.service.refused(*code, response.extensions().get());
         }
         door.service.answered(1, begun_us);
-        if let Some(asked) = asked {
+        if let Some(request_line) = request_line {
             let status = response.status();
             let outcome = match code {
                 Some(code) => code.as_str(),
@@ -130,7 +130,7 @@ impl Pages {
             };
             let (protocol, issued) = (Protocol::Http, response.extensions().get());
             let (micros, span) = (door.service.begun_us().saturating_sub(begun_us), span.as_ref());
-            Line { protocol, asked: &asked, issued, source: None, outcome, micros, span }
+            Line { protocol, request: &request_line, issued, source: None, outcome, micros, span }
                 .tell(live);
         }
         response

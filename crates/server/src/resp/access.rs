@@ -70,7 +70,7 @@ impl Asked {
         let issued = issued.map(|(source, count)| Issued { source: source.to_owned(), count });
         let line = Line {
             protocol: Protocol::Resp,
-            asked: &self.name,
+            request: &self.name,
             issued: issued.as_ref(),
             source,
             outcome: error.map_or("ok", Code::as_str),

@@ -45,7 +45,7 @@ impl Traces {
     pub(crate) fn begin(
         &self,
         protocol: Protocol,
-        asked: String,
+        name: String,
         headers: Option<&HeaderMap>,
     ) -> Span {
         let nobody = Context::new();
@@ -54,7 +54,7 @@ impl Traces {
             None => nobody,
         };
         let protocol = KeyValue::new("snowmint.protocol", protocol.name());
-        self.span(asked.into(), SpanKind::Server, vec![protocol], &parent)
+        self.span(name.into(), SpanKind::Server, vec![protocol], &parent)
     }
 
     /// Begins a span below the current one.

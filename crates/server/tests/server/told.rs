@@ -97,10 +97,10 @@ fn the_access_log_says_which_error_a_command_was_answered_with() {
         resp.ask(&["MINT", "default"]).await;
         for (command, outcome) in [
             // A name without a source may be a token in the wrong place.
-            (&["MINT", "nobody"][..], r#"asked=MINT outcome="unknown_source""#),
+            (&["MINT", "nobody"][..], r#"request=MINT outcome="unknown_source""#),
             (&["MINT", "default", "1000000"], r#"source="default" outcome="limit_exceeded""#),
             (&["MINT", "default", "x"], r#"outcome="bad_request""#),
-            (&["NONSENSE"], r#"asked=(unknown) outcome="bad_request""#),
+            (&["NONSENSE"], r#"request=(unknown) outcome="bad_request""#),
             (&["MINT"], r#"outcome="bad_request""#),
             (&["HELLO", "9"], r#"outcome="bad_request""#),
         ] {

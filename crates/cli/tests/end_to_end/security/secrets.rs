@@ -321,21 +321,21 @@ fn no_argument_that_may_be_a_token_is_in_the_access_log() {
         ask(words);
     }
     assert!(ask(&["MINT", "default", "0"]).starts_with('-'));
-    server.says("asked=MINT source=\"default\" outcome=\"bad_request\"");
+    server.says("request=MINT source=\"default\" outcome=\"bad_request\"");
     assert!(ask(&["INCRBY", "numbers", "1"]).starts_with(':'));
-    server.says("asked=INCRBY source=\"numbers\"");
+    server.says("request=INCRBY source=\"numbers\"");
     let said = server.said();
     assert_eq!(server.stop(), 0);
     for line in [
-        "asked=AUTH outcome=",
-        "asked=(unknown) outcome=",
-        "asked=INCR source=\"default\" count=1 outcome=\"ok\"",
+        "request=AUTH outcome=",
+        "request=(unknown) outcome=",
+        "request=INCR source=\"default\" count=1 outcome=\"ok\"",
     ] {
         assert!(said.contains(line), "{line}: {said}");
     }
-    for line in said.lines().filter(|line| line.contains("asked=") && line.contains("source=")) {
-        let takes_source = ["asked=INCR ", "asked=INCRBY ", "asked=MINT "];
-        assert!(takes_source.iter().any(|asked| line.contains(asked)), "{line}");
+    for line in said.lines().filter(|line| line.contains("request=") && line.contains("source=")) {
+        let takes_source = ["request=INCR ", "request=INCRBY ", "request=MINT "];
+        assert!(takes_source.iter().any(|request| line.contains(request)), "{line}");
     }
     assert!(!said.contains(&secret) && !said.contains(&made.token), "{said}");
 }
