@@ -223,7 +223,7 @@ fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
         presence_ttl_ms: config.counters.lease.ms(),
         counter_bytes_max: config.counters.memory_max_bytes,
         prefill_ids_max: config.limits.prefill_ids_max,
-        rest_after_ms: Some(config.worker.rest_after.ms()),
+        idle_after_ms: Some(config.worker.idle_after.ms()),
         start_without_store: config.worker.start_without_store && journal == Journal::Locked,
         clock_witness: Ntp::at(&config.clock.ntp).map(|ntp| Arc::new(ntp) as _),
         ..pacing(config)

@@ -85,7 +85,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "Time ahead of the clock for which a worker number is reserved in the store: minting continues this long without the store. From 1s to 1d; at least three ticks of the layout.",
             ),
             (
-                "rest_after",
+                "idle_after",
                 "Time without minting, after which the server writes the journal only with each extend of the window, not five times a second. It extends the window each half of worker.window (15s by default). The next ID waits for one write of the journal (milliseconds). From 1s to 1d.",
             ),
             (

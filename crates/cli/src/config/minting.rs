@@ -27,7 +27,7 @@ pub(crate) struct WorkerSection {
     /// Time without minting until idle. Below a second a source would be idle between two requests
     /// of a quiet minute.
     #[serde(deserialize_with = "from_to::<SECOND_MS, DAY_MS, _>")]
-    pub(crate) rest_after: Span,
+    pub(crate) idle_after: Span,
     pub(crate) start_without_store: bool,
     pub(crate) after_crash: Then,
     /// Longest time that IDs may lead the clock when `after_crash` is `lead`.
@@ -145,7 +145,7 @@ impl Default for WorkerSection {
             number: Number::Any,
             reuse: Again::Recycle,
             window: Span::from_ms(NodeSettings::default().window_ms),
-            rest_after: Span::from_ms(10 * SECOND_MS),
+            idle_after: Span::from_ms(10 * SECOND_MS),
             start_without_store: false,
             after_crash: Then::OtherSlot,
             // A crash without a journal leaves a mark at most a window ahead, plus half a window

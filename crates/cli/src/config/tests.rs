@@ -148,7 +148,7 @@ fn the_highest_bound_of_a_counter_has_a_limit() {
 fn lengths_of_time_have_limits_which_are_told() {
     for (key, min, below, max, above, limits) in [
         ("worker.window", "1s", "999ms", "1d", "86400001ms", "1s to 1d"),
-        ("worker.rest_after", "1s", "999ms", "1d", "2d", "1s to 1d"),
+        ("worker.idle_after", "1s", "999ms", "1d", "2d", "1s to 1d"),
         ("worker.lead_max", "1s", "0s", "24h", "2d", "1s to 1d"),
         ("clock.skew_max", "100ms", "99ms", "1d", "86401s", "100ms to 1d"),
         ("clock.jump_max", "1s", "999ms", "30d", "31d", "1s to 30d"),

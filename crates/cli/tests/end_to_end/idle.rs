@@ -21,7 +21,7 @@ const SLEEPS_MAX: f64 = 60.0;
 /// Largest number of journal writes per second: with the window, which is extended each 15 s.
 const WRITES_MAX: f64 = 0.2;
 /// Short idle time, so that the test need not wait for long.
-const REST_AFTER: [(&str, &str); 1] = [("SNOWMINT_WORKER__REST_AFTER", "1s")];
+const IDLE_AFTER: [(&str, &str); 1] = [("SNOWMINT_WORKER__IDLE_AFTER", "1s")];
 /// Interval of the looks at the journal, and the number of equal looks in a row that shows an idle
 /// server. An active server writes it each fifth of a second.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -35,7 +35,7 @@ struct Watched {
 impl Watched {
     fn serve(folder: &Folder) -> Self {
         let data = folder.join("data");
-        let server = Server::start(&["--data-dir", data.to_str().unwrap()], &REST_AFTER);
+        let server = Server::start(&["--data-dir", data.to_str().unwrap()], &IDLE_AFTER);
         server.ready();
         Self { server, journal: data.join("journal") }
     }

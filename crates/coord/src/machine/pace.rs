@@ -21,7 +21,7 @@ pub struct JournalPace {
     pub renew_below_ms: u64,
     /// Idle time after which the mark stays where it is, until a caller mints again; none: it is
     /// always kept ahead.
-    pub rest_after_ms: Option<u64>,
+    pub idle_after_ms: Option<u64>,
 }
 
 impl JournalPace {
@@ -37,7 +37,7 @@ impl JournalPace {
         let slow_ms = unit_ms.saturating_mul(2).saturating_add(250);
         let ahead_ms = if slow_ms > Self::AHEAD_MS { slow_ms } else { Self::AHEAD_MS };
         let renew_below_ms = ahead_ms - (Self::AHEAD_MS - Self::WRITE_MS);
-        Self { ahead_ms, renew_below_ms, rest_after_ms: None }
+        Self { ahead_ms, renew_below_ms, idle_after_ms: None }
     }
 }
 
@@ -71,9 +71,9 @@ impl Pace {
     /// Returns the same policy with a journal that is idle after this time, but after no less than
     /// two ticks of `unit_ms`: minting within one tick leaves `taken_until` unchanged.
     #[must_use]
-    pub fn resting_after(self, rest_after_ms: Option<u64>, unit_ms: u64) -> Self {
-        let rest_after_ms = rest_after_ms.map(|ms| ms.max(unit_ms.saturating_mul(2)));
-        let journal = self.journal.map(|journal| JournalPace { rest_after_ms, ..journal });
+    pub fn idle_after(self, idle_after_ms: Option<u64>, unit_ms: u64) -> Self {
+        let idle_after_ms = idle_after_ms.map(|ms| ms.max(unit_ms.saturating_mul(2)));
+        let journal = self.journal.map(|journal| JournalPace { idle_after_ms, ..journal });
         Self { journal, ..self }
     }
 }

@@ -182,9 +182,9 @@ impl WindowMachine {
 
     /// Returns whether nothing was taken for so long that the journal may become idle.
     fn is_unused(&self, now: Now) -> bool {
-        let rest_after_ms = self.pace.journal.and_then(|pace| pace.rest_after_ms);
+        let idle_after_ms = self.pace.journal.and_then(|pace| pace.idle_after_ms);
         let unused_ms = self.use_seen.at.map_or(0, |at| now.elapsed.since(at));
-        rest_after_ms.is_some_and(|rest_after_ms| unused_ms >= rest_after_ms)
+        idle_after_ms.is_some_and(|idle_after_ms| unused_ms >= idle_after_ms)
     }
 
     fn extend_if_due(

@@ -124,7 +124,7 @@ pub struct NodeSettings {
     /// Idle time after which the journal's mark stays where it is, so that the next ID waits for
     /// one write of the journal; none: it is always kept ahead, and no ID waits for it. Default:
     /// none.
-    pub rest_after_ms: Option<u64>,
+    pub idle_after_ms: Option<u64>,
     /// Whether minting may begin offline, before the store is reached. The journal must show that
     /// an earlier process was granted more than it used. Needs a data directory. Default: false.
     pub start_without_store: bool,
@@ -176,7 +176,7 @@ impl Default for NodeSettings {
             worker: None,
             after_crash: AfterCrash::default(),
             window_ms: 30_000,
-            rest_after_ms: None,
+            idle_after_ms: None,
             start_without_store: false,
             waits_for_recovery: false,
             presence_ttl_ms: PRESENCE_TTL_MS,

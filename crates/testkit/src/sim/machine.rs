@@ -148,7 +148,7 @@ impl Machine {
             start_without_store: self.starts_without_store,
             // The journal of one machine is idle much sooner than in practice: calls that do not
             // wait then fail.
-            rest_after_ms: (index == 2).then_some(3_000),
+            idle_after_ms: (index == 2).then_some(3_000),
             address: Self::address(index),
             store_call_ms: STORE_CALL_MS,
             waits_for_recovery: self.waits_for_recovery,

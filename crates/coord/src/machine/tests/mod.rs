@@ -143,7 +143,7 @@ fn a_write_of_the_journal_moves_each_mark_on() {
 
 #[test]
 fn a_journal_rests_when_nothing_is_taken() {
-    let pace = pace(true).resting_after(Some(2_000), 1);
+    let pace = pace(true).idle_after(Some(2_000), 1);
     let mut window = WindowMachine::new(lease(START), UnixMillis::new(START), pace, 42);
     // Follows the store and the disk at once. Returns what was written.
     let look = |window: &mut WindowMachine, ms: u64, taken: u64| {
@@ -198,8 +198,8 @@ fn a_journal_rests_when_nothing_is_taken() {
     window.journal_failed();
     assert!(!window.has_margin(at(START + 41_000, 41_000), 1));
     // Slow ticks: within one, `taken_until` does not show that anything is taken.
-    let slow = Pace::new(30_000, 60_000, 0, 0, true).resting_after(Some(2_000), 60_000);
-    assert_eq!(slow.journal.unwrap().rest_after_ms, Some(120_000));
+    let slow = Pace::new(30_000, 60_000, 0, 0, true).idle_after(Some(2_000), 60_000);
+    assert_eq!(slow.journal.unwrap().idle_after_ms, Some(120_000));
 }
 
 #[test]

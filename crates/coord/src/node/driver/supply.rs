@@ -68,7 +68,7 @@ impl Driver {
             settings.clock_skew_max_ms,
             self.keeper.is_kept(),
         )
-        .resting_after(settings.rest_after_ms, unit_ms);
+        .idle_after(settings.idle_after_ms, unit_ms);
         if let Some(held) = known {
             pace.ahead_max_ms = pace.ahead_max_ms.max(held.pace().ahead_max_ms);
         }

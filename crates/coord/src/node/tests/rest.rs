@@ -12,7 +12,7 @@ async fn resting(world: &World, presence_ttl_ms: u64) -> (Node, Scratch) {
     let dir = Scratch::new();
     let settings = NodeSettings {
         data_dir: Some(dir.0.clone()),
-        rest_after_ms: Some(1_000),
+        idle_after_ms: Some(1_000),
         presence_ttl_ms,
         ..NodeSettings::default()
     };
