@@ -323,7 +323,7 @@ mod tests {
         ]);
         assert_eq!(times(&changed), [300_000, 250, 7_200_000]);
         for (text, meant) in [
-            ("other-slot", AfterCrash::AnotherSlot),
+            ("other-worker", AfterCrash::OtherWorker),
             ("wait", AfterCrash::Wait),
             ("lead", AfterCrash::Lead { max_ms: 7_000 }),
             ("refuse", AfterCrash::Refuse),

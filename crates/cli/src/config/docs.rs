@@ -94,7 +94,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             (
                 "after_crash",
-                "Action when a crash left this owner's number reserved beyond the clock, and no journal knows better. other-slot: claim another number at once. wait: claim it, and wait for the clock. lead: claim it, with IDs that lead the clock by up to lead_max. refuse: do not start (exit code 3).",
+                "Action when a crash left this owner's number reserved beyond the clock, and no journal knows better. other-worker: claim another number at once. wait: claim it, and wait for the clock. lead: claim it, with IDs that lead the clock by up to lead_max. refuse: do not start (exit code 3).",
             ),
             (
                 "lead_max",

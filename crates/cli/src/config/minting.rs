@@ -88,7 +88,7 @@ pub(crate) enum Again {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Then {
-    OtherSlot,
+    OtherWorker,
     Wait,
     Lead,
     Refuse,
@@ -147,7 +147,7 @@ impl Default for WorkerSection {
             window: Span::from_ms(NodeSettings::default().window_ms),
             idle_after: Span::from_ms(10 * SECOND_MS),
             start_without_store: false,
-            after_crash: Then::OtherSlot,
+            after_crash: Then::OtherWorker,
             // A crash without a journal leaves a mark at most a window ahead, plus half a window
             // while the mark is being moved.
             lead_max: Span::from_ms(MINUTE_MS),
@@ -201,7 +201,7 @@ impl WorkerSection {
     /// Returns the node's reaction to a crash.
     pub(crate) fn after_crash(&self) -> AfterCrash {
         match self.after_crash {
-            Then::OtherSlot => AfterCrash::AnotherSlot,
+            Then::OtherWorker => AfterCrash::OtherWorker,
             Then::Wait => AfterCrash::Wait,
             Then::Lead => AfterCrash::Lead { max_ms: self.lead_max.ms() },
             Then::Refuse => AfterCrash::Refuse,

@@ -174,7 +174,7 @@ fn lengths_of_time_have_limits_which_are_told() {
         assert!(load(&file("5"), &[], Vec::new()).unwrap_err().contains("250ms or 5s"));
     }
     let message = load("[worker]\nafter_crash = \"hope\"", &[], Vec::new()).unwrap_err();
-    for part in ["line 2: worker.after_crash: \"hope\" is invalid", "other-slot", "refuse"] {
+    for part in ["line 2: worker.after_crash: \"hope\" is invalid", "other-worker", "refuse"] {
         assert!(message.contains(part), "{part}: {message}");
     }
 }

@@ -60,7 +60,7 @@ fn crash_an_hour_ahead(folder: &Folder) -> Minted {
 
 #[test]
 fn after_a_crash_another_number_is_taken_unless_configured() {
-    let folder = Folder::new("other-slot");
+    let folder = Folder::new("other-worker");
     let before = crash_an_hour_ahead(&folder);
     let server = serve(&folder, &[]);
     server.ready();

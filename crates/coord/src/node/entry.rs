@@ -153,7 +153,7 @@ pub(super) async fn claim(
         None => Wish::LastOfOwner,
     };
     let mark_at_most = match settings.after_crash {
-        AfterCrash::AnotherSlot => Mark::from(wall),
+        AfterCrash::OtherWorker => Mark::from(wall),
         AfterCrash::Lead { max_ms } => Mark::from(wall.saturating_add(max_ms)),
         AfterCrash::Wait | AfterCrash::Refuse => Mark::MAX,
     };

@@ -24,7 +24,7 @@ use crate::timer::{BootTimer, Timer};
 pub enum AfterCrash {
     /// Claims another slot, with a mark that allows minting at once.
     #[default]
-    AnotherSlot,
+    OtherWorker,
     /// Claims the same slot, and waits with minting until the clock has reached its mark.
     Wait,
     /// Claims the same slot, and lets IDs lead the clock, by at most this many milliseconds.
@@ -40,7 +40,7 @@ impl NodeSettings {
     /// Returns whether claims name a highest mark, so that an operator must have accepted a higher
     /// one.
     pub(super) const fn limits_marks(&self) -> bool {
-        let limits = matches!(self.after_crash, AfterCrash::AnotherSlot | AfterCrash::Lead { .. });
+        let limits = matches!(self.after_crash, AfterCrash::OtherWorker | AfterCrash::Lead { .. });
         limits && self.worker.is_none()
     }
 

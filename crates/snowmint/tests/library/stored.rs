@@ -209,7 +209,7 @@ fn a_journal_lets_the_same_worker_go_on_after_a_crash() {
         let settings = NodeSettings {
             owner: "orders-1".into(),
             data_dir: Some(data.path().into()),
-            after_crash: AfterCrash::AnotherSlot,
+            after_crash: AfterCrash::OtherWorker,
             ..node_settings()
         };
         Options::new().node_settings(settings).open_blocking(&url(dir.path())).unwrap()

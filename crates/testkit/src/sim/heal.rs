@@ -52,7 +52,7 @@ impl World {
             match self.profile {
                 // The operator's choice when marks lie ahead of a clock that was wrong, or ahead of
                 // all clocks.
-                Profile::Clocks => self.machines[index].after_crash = AfterCrash::AnotherSlot,
+                Profile::Clocks => self.machines[index].after_crash = AfterCrash::OtherWorker,
                 Profile::Poisoned => {
                     self.machines[index].after_crash = AfterCrash::Lead { max_ms: 2 * POISON_MS };
                 }

@@ -72,7 +72,7 @@ impl Machine {
         let gate = Gate::new(time.clone());
         let lies = bug == Some(Bug::JournalAfterMinting);
         let after_crash = match chance.below(10) {
-            0..=6 => AfterCrash::AnotherSlot,
+            0..=6 => AfterCrash::OtherWorker,
             7..=8 => AfterCrash::Wait,
             _ => AfterCrash::Lead { max_ms: 40_000 },
         };
