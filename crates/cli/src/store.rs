@@ -60,7 +60,7 @@ async fn open(config: &Config, make: bool) -> snowmint_coord::Result<Arc<dyn Sto
         let store = RemoteStore::open_with(url, namespace, settings, parts).await?;
         return Ok(Arc::new(store));
     }
-    let settings = Settings { tries: config.store.tries, make };
+    let settings = Settings { attempts_max: config.store.attempts_max, make };
     snowmint_stores::open_with(url, namespace, settings).await
 }
 
@@ -99,7 +99,7 @@ impl Beside {
                 lasting.join(":, ")
             )));
         }
-        let settings = Settings { tries: config.store.tries, make: true };
+        let settings = Settings { attempts_max: config.store.attempts_max, make: true };
         Ok(Self { url: url.into(), namespace: config.store.namespace.clone(), settings })
     }
 

@@ -64,7 +64,7 @@ pub mod zookeeper;
 pub struct Settings {
     /// Most attempts of a step when other writers win; at least 1, default 64. Applies to Redis,
     /// etcd and ZooKeeper; the other stores queue writers.
-    pub tries: u32,
+    pub attempts_max: u32,
     /// Whether opening makes a missing store and brings its tables to the newest version; default
     /// true. If false, opening writes nothing, and a missing store is `NotFound`.
     pub make: bool,
@@ -72,7 +72,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { tries: 64, make: true }
+        Self { attempts_max: 64, make: true }
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             ("namespace", "Namespace; isolates deployments that share a store."),
             (
-                "tries",
+                "attempts_max",
                 "Attempts at a step when other writers win, in redis, etcd and zookeeper; then the call fails (exit code 4). From 1 to 10000.",
             ),
             (

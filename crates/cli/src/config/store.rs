@@ -14,8 +14,8 @@ use crate::secret::{self, Hidden};
 pub(crate) struct StoreSection {
     pub(crate) url: Hidden,
     pub(crate) namespace: String,
-    #[serde(deserialize_with = "tries")]
-    pub(crate) tries: u32,
+    #[serde(deserialize_with = "attempts_max")]
+    pub(crate) attempts_max: u32,
     pub(crate) offered: bool,
     /// Place of the token, never the token itself.
     pub(crate) token: Hidden,
@@ -25,11 +25,11 @@ pub(crate) struct StoreSection {
 
 impl Default for StoreSection {
     fn default() -> Self {
-        let tries = snowmint_stores::Settings::default().tries;
+        let attempts_max = snowmint_stores::Settings::default().attempts_max;
         Self {
             url: Hidden::default(),
             namespace: "default".into(),
-            tries,
+            attempts_max,
             offered: false,
             token: Hidden::default(),
             ca: String::new(),
@@ -40,10 +40,10 @@ impl Default for StoreSection {
 
 /// Deserializes the number of attempts. With waits of up to 64 ms, ten thousand attempts take five
 /// minutes, the longest of all waits.
-fn tries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    let tries = u32::deserialize(deserializer)?;
-    if (1..=10_000).contains(&tries) {
-        return Ok(tries);
+fn attempts_max<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let attempts_max = u32::deserialize(deserializer)?;
+    if (1..=10_000).contains(&attempts_max) {
+        return Ok(attempts_max);
     }
     Err(serde::de::Error::custom("allowed are 1 to 10000"))
 }

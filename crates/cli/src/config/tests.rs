@@ -122,13 +122,13 @@ fn a_worker_number_is_a_number_or_a_word() {
 }
 
 #[test]
-fn the_number_of_tries_has_limits() {
-    let file = |tries: &str| load(&format!("[store]\ntries = {tries}\n"), &[], Vec::new());
-    for tries in [1, 64, 10_000] {
-        assert_eq!(file(&tries.to_string()).unwrap().store.tries, tries);
+fn the_number_of_attempts_has_limits() {
+    let file = |value: &str| load(&format!("[store]\nattempts_max = {value}\n"), &[], Vec::new());
+    for value in [1, 64, 10_000] {
+        assert_eq!(file(&value.to_string()).unwrap().store.attempts_max, value);
     }
-    for tries in ["0", "10001", "-1"] {
-        assert!(file(tries).is_err(), "{tries}");
+    for value in ["0", "10001", "-1"] {
+        assert!(file(value).is_err(), "{value}");
     }
 }
 

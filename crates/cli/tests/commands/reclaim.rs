@@ -37,7 +37,7 @@ struct Program {
 impl Program {
     async fn open(directory: &Path) -> Arc<dyn Store> {
         let url = format!("sqlite:{}", directory.join("snowmint.db").display());
-        let settings = Settings { tries: 16, make: true };
+        let settings = Settings { attempts_max: 16, make: true };
         snowmint_stores::open_with(&url, "default", settings).await.unwrap()
     }
 

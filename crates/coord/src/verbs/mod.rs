@@ -69,7 +69,7 @@ pub struct StoreOver<B> {
     /// Serializes the claims of this handle.
     claims: Mutex<()>,
     /// Maximum attempts of a step when other steps win; at least one.
-    tries: u32,
+    attempts_max: u32,
 }
 
 impl<B: Backend> StoreOver<B> {
@@ -80,14 +80,14 @@ impl<B: Backend> StoreOver<B> {
             lineage: Lineage::new(),
             catalog_seen: AtomicU64::new(0),
             claims: Mutex::const_new(()),
-            tries: 1,
+            attempts_max: 1,
         }
     }
 
     /// Sets the maximum attempts of a step.
     #[must_use]
-    pub fn trying(self, tries: u32) -> Self {
-        Self { tries: tries.max(1), ..self }
+    pub fn trying(self, attempts_max: u32) -> Self {
+        Self { attempts_max: attempts_max.max(1), ..self }
     }
 
     /// Returns the back end.
@@ -114,9 +114,9 @@ impl<B: Backend> StoreOver<B> {
 
     /// Runs a step, and repeats it a bounded number of times when it loses to another.
     async fn tried<V: RunVerb>(&self, verb: &V) -> Answer<B::Rows, (V::Answer, u64)> {
-        for tried in 1..=self.tries {
+        for tried in 1..=self.attempts_max {
             // The last attempt reads no clock.
-            let begun = (tried < self.tries).then(|| self.backend.timer().elapsed());
+            let begun = (tried < self.attempts_max).then(|| self.backend.timer().elapsed());
             match (self.step(verb).await, begun) {
                 (Err(Failure::Lost), Some(begun)) => {
                     if V::HAS_WAY {
@@ -130,8 +130,8 @@ impl<B: Backend> StoreOver<B> {
             }
         }
         Err(Failure::from(Error::unavailable(format!(
-            "other writers won all {} attempts on {} (store.tries); retry or raise it",
-            self.tries,
+            "other writers won all {} attempts on {} (store.attempts_max); retry or raise it",
+            self.attempts_max,
             self.backend.label()
         ))))
     }

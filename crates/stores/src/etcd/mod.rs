@@ -99,7 +99,9 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
         label,
         closed: AtomicBool::new(false),
     };
-    Ok(Arc::new(StoreOver::over(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
+    Ok(Arc::new(
+        StoreOver::over(Keyed::open(keys, settings.make).await?).trying(settings.attempts_max),
+    ))
 }
 
 type Answer<T> = Result<T, Failure<Status>>;

@@ -109,10 +109,10 @@ impl Keys for Contended {
 
 #[tokio::test]
 async fn a_lost_race_is_tried_as_often_as_configured_and_then_said() {
-    for (tries, done) in [(0, 1), (1, 1), (2, 2), (5, 5)] {
+    for (attempts_max, done) in [(0, 1), (1, 1), (2, 2), (5, 5)] {
         let keyed = Keyed::open(Contended::default(), true).await.unwrap();
         let keys = Arc::clone(&keyed.keys);
-        let store = StoreOver::over(keyed).trying(tries);
+        let store = StoreOver::over(keyed).trying(attempts_max);
         let new = NewDefinition {
             name: "a".into(),
             spec: "{}".into(),
@@ -123,7 +123,7 @@ async fn a_lost_race_is_tried_as_often_as_configured_and_then_said() {
         assert_eq!(keys.batches.load(Ordering::SeqCst), done);
         assert_eq!(keys.timer.0.load(Ordering::SeqCst), done - 1, "waits by the timer of the keys");
         assert_eq!(refused.kind().code(), "unavailable");
-        let attempts = format!("all {} attempts", tries.max(1));
+        let attempts = format!("all {} attempts", attempts_max.max(1));
         assert!(refused.to_string().contains(&attempts), "{refused}");
     }
 }

@@ -109,7 +109,9 @@ impl std::fmt::Debug for Redis {
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
     let keys = connect(url, namespace).await?;
-    Ok(Arc::new(StoreOver::over(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
+    Ok(Arc::new(
+        StoreOver::over(Keyed::open(keys, settings.make).await?).trying(settings.attempts_max),
+    ))
 }
 
 async fn connect(url: &str, namespace: &str) -> Result<Redis> {

@@ -138,7 +138,9 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
             failure.into_error(&keys.label, |error| explain(&keys.label, error))
         })?;
     }
-    Ok(Arc::new(StoreOver::over(Keyed::open(keys, settings.make).await?).trying(settings.tries)))
+    Ok(Arc::new(
+        StoreOver::over(Keyed::open(keys, settings.make).await?).trying(settings.attempts_max),
+    ))
 }
 
 type Answer<T> = Result<T, Failure<Error>>;
