@@ -14,13 +14,13 @@ mod id;
 mod input;
 mod node;
 mod ntp;
-mod origins;
 mod output;
 mod secret;
 mod security;
 mod store;
 mod traces;
 mod unique;
+mod upstreams;
 mod when;
 
 use std::ffi::OsString;

@@ -20,9 +20,9 @@ use crate::clock;
 use crate::config::{Config, Defined};
 use crate::exit::{Failure, Outcome};
 use crate::ntp::Ntp;
-use crate::origins;
 use crate::secret::{self, Hidden};
 use crate::store;
+use crate::upstreams;
 
 /// Interval of the checks whether a node has joined.
 const LOOK_MS: u64 = 500;
@@ -217,7 +217,7 @@ fn settings(config: &Config, journal: Journal) -> Outcome<NodeSettings> {
     let mut settings = NodeSettings {
         builtin: config.sources.builtin,
         keyrings: keyrings(&config.disguise.keys)?,
-        origins: origins::all(&config.origins)?,
+        upstreams: upstreams::all(&config.upstreams)?,
         beside: store::Beside::all(config)?,
         data_dir: (journal != Journal::Without).then(|| config.server.data_dir.clone()),
         presence_ttl_ms: config.counters.lease.ms(),

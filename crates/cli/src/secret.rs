@@ -104,7 +104,7 @@ mod tests {
         let hidden: Hidden = SECRET.into();
         assert_eq!(format!("{hidden:?} {:?}", Some(&hidden)), "(not shown) Some((not shown))");
         let named = || [("1".to_owned(), hidden.clone())].into();
-        let mut config = Config { stores: named(), origins: named(), ..Config::default() };
+        let mut config = Config { stores: named(), upstreams: named(), ..Config::default() };
         config.disguise.keys = named();
         config.store.url = hidden.clone();
         config.store.token = hidden.clone();

@@ -34,7 +34,6 @@ pub mod member;
 pub mod memory;
 pub mod node;
 pub mod ordered;
-pub mod origin;
 pub mod owners;
 pub mod pool;
 pub mod private;
@@ -52,6 +51,7 @@ pub mod stats;
 pub mod store;
 pub mod ticks;
 pub mod timer;
+pub mod upstream;
 pub mod verbs;
 mod waiters;
 
@@ -76,7 +76,6 @@ pub use node::{
     Reason, Shapes, SourceInfo,
 };
 pub use ordered::{LetGo, Silent, Take, Taken};
-pub use origin::{Origin, Origins};
 pub use owners::Owners;
 pub use pool::{Pool, Reuse, is_worker_pool, pool_of};
 pub use reclaim::{Reclaim, Reclaimed};
@@ -91,6 +90,7 @@ pub use stats::{NodeStats, StepCount, StoreCalls, Times, TimesSeen};
 pub use store::{FastForward, Store, StoreIdentity};
 pub use ticks::Ticks;
 pub use timer::{BootTimer, ManualTimer, Timer};
+pub use upstream::{Upstream, Upstreams};
 
 /// Examples of the README, tested as examples of this crate.
 #[cfg(doctest)]

@@ -687,7 +687,7 @@ pub struct ReserveRequest {
     /// Range of the result. With a token the range begins at most at the source's mark, or at the start of the current
     /// period of serials (`forbidden`). The server's clock plus a minute decides the period. The server ends it with the
     /// source or the period, and reserves fewer numbers. Serials require a range. `admin` over the source, or a source
-    /// with an `origin`, lifts this limit.
+    /// with an `upstream`, lifts this limit.
     #[prost(message, optional, tag = "4")]
     pub within: ::core::option::Option<Within>,
     /// Instead of a range: the ticks that the store's clock allows. With a token only the time counts: layout, lag and
@@ -755,7 +755,8 @@ pub struct NewDefinition {
     /// Name of the source: 1 to 63 of A-Z a-z 0-9 _ . -
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// All keys, as JSON; at most 8,192 bytes. The server writes them in canonical form.
+    /// All keys, as JSON; at most 8,192 bytes. The server writes them in canonical form. The key `upstream` has its stored
+    /// name here, `origin`.
     #[prost(string, tag = "2")]
     pub spec: ::prost::alloc::string::String,
     /// The keys that can never change, as canonical JSON. The server rejects keys that differ from those in `spec`.
@@ -771,7 +772,7 @@ pub struct Definition {
     /// Name of the source.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// All keys, as canonical JSON.
+    /// All keys, as canonical JSON. The key `upstream` has its stored name here, `origin`.
     #[prost(string, tag = "2")]
     pub spec: ::prost::alloc::string::String,
     /// The keys that can never change, as canonical JSON.

@@ -363,8 +363,8 @@ pub(super) const SECTIONS: &[Section] = &[
         &[],
     ),
     (
-        "origins",
-        "Upstreams: tables of other systems from which sources allocate their numbers (origin = \"NAME:KEY\") while both serve. NAME = \"leaf+mysql://USER:PASSWORD@HOST/DATABASE\" (or tinyid, cosid), \"file:PATH\" or \"env:NAME\".",
+        "upstreams",
+        "Upstreams: tables of other systems from which sources allocate their numbers (upstream = \"NAME:KEY\") while both serve. NAME = \"leaf+mysql://USER:PASSWORD@HOST/DATABASE\" (or tinyid, cosid), \"file:PATH\" or \"env:NAME\".",
         &[],
     ),
     (

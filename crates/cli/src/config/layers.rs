@@ -23,7 +23,7 @@ const NUMBER_OR_WORD: &[&str] = &["worker.number"];
 /// Tables with keys of the operator's own, each with a text value.
 const OPEN: &[&str] = &[
     "disguise.keys",
-    "origins",
+    "upstreams",
     "stores",
     "compat.leaf.keys",
     "compat.tinyid.keys",
@@ -37,7 +37,7 @@ pub(super) const SECRET: &[&str] = &[
     "store.url",
     "store.token",
     "stores",
-    "origins",
+    "upstreams",
     "peers.token",
     "traces.endpoint",
     "disguise.keys",
@@ -136,7 +136,7 @@ impl Given {
         };
         let is_name = match self.path.get(above.split('.').count()..) {
             Some([number]) if *above == "disguise.keys" => number.parse::<u32>().is_ok(),
-            Some([name]) if ["stores", "origins"].contains(above) => {
+            Some([name]) if ["stores", "upstreams"].contains(above) => {
                 check_name("store", name).is_ok()
             }
             _ => false,

@@ -63,7 +63,7 @@ pub(crate) struct Config {
     pub(crate) traces: TracesSection,
     pub(crate) disguise: DisguiseSection,
     /// Upstreams, the tables that sources allocate from: `SYSTEM+URL`, or the place of one.
-    pub(crate) origins: BTreeMap<String, Hidden>,
+    pub(crate) upstreams: BTreeMap<String, Hidden>,
     pub(crate) sources: SourcesSection,
     /// `[sources.NAME]`, by name, with the place where each was first given.
     #[serde(skip)]

@@ -77,7 +77,7 @@ mod tests {
             [stores]
             east = 'mysql://u:p@h/d'
             west = 'file:/x'
-            [origins]
+            [upstreams]
             leaf = 'leaf+mysql://u:p@h/d'
             old = 'leaf+mysql://u@h/d'
             [peers]
@@ -99,7 +99,7 @@ mod tests {
             assert_eq!(path, Path::new("f"));
             secrets.join(" ")
         };
-        assert_eq!(known(text), "compat.tinyid.tokens origins.leaf store.url stores.east");
+        assert_eq!(known(text), "compat.tinyid.tokens store.url stores.east upstreams.leaf");
         assert_eq!(known("[compat.tinyid.tokens]\n'sha256:00' = '*'\n"), "");
         assert_eq!(known(""), "");
     }

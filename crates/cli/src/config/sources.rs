@@ -30,7 +30,7 @@ pub(super) fn take(given: &Given, defined: &mut BTreeMap<String, Defined>) -> Ou
     let key = key.join(".");
     let text = as_text(given, &key)?;
     if has_secret(&text) {
-        let place = "URL with a password; put it in [stores] or [origins], and name it here";
+        let place = "URL with a password; put it in [stores] or [upstreams], and name it here";
         return Err(given.refused(place));
     }
     source.spec.set(&key, &text).map_err(|error| given.refused(error))?;

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use crate::spec::stored::name_for_users;
+
 /// Differences between two texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Differences {
@@ -50,10 +52,12 @@ pub(super) fn is_said(text: &str, key: &str) -> bool {
     values(text).contains_key(key)
 }
 
-/// Returns all keys of a text with their values; keys in tables as `table.key`.
+/// Returns all keys of a text with their values, by the names that users know; keys in tables as
+/// `table.key`.
 fn values(text: &str) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
-    if let Ok(Value::Object(table)) = serde_json::from_str(text) {
+    if let Ok(Value::Object(mut table)) = serde_json::from_str(text) {
+        name_for_users(&mut table);
         gather("", table, &mut all);
     }
     all
@@ -92,6 +96,8 @@ mod tests {
                 "kind",
                 [r#"kind = "x""#, r#"kind = "y""#],
             ),
+            // A stored key is told by the name that users know.
+            (r#"{"origin":"a:b"}"#, "{}", "upstream", [r#"upstream = "a:b""#, "no upstream"]),
             // Texts without distinguishable keys, or unreadable ones.
             ("{}", "{} ", "", ["{}", "{} "]),
             ("a", "b", "", ["a", "b"]),

@@ -23,14 +23,14 @@ pub const SPEC_BYTES_MAX: usize = 8 * 1024;
 /// Keys that a [`Restripe`] changes.
 const STRIPE: [&str; 4] = ["first", "first_at", "increment", "offset"];
 /// Key that a [`Restripe`] removes when a source no longer allocates from an upstream.
-const ORIGIN: &str = "origin";
+const UPSTREAM: &str = "upstream";
 
 /// A definition to write to the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewDefinition {
     /// Name of the source: `[A-Za-z0-9_.-]{1,63}`.
     pub name: String,
-    /// All keys, as canonical JSON.
+    /// All keys, as canonical JSON ([`SourceSpec::to_stored`](crate::SourceSpec::to_stored)).
     pub spec: String,
     /// Keys that can never change (kind, layout, epoch, unit, order, residues, disguise key,
     /// unique), as canonical JSON.
@@ -67,7 +67,7 @@ pub struct Restripe {
 pub struct Definition {
     /// Name of the source.
     pub name: String,
-    /// All keys, as canonical JSON.
+    /// All keys, as canonical JSON ([`SourceSpec::to_stored`](crate::SourceSpec::to_stored)).
     pub spec: String,
     /// The keys that can never change, as canonical JSON.
     pub identity: String,
@@ -399,7 +399,7 @@ fn check_only_stripe(stored: &Definition, identity: &str) -> Result<()> {
     }
     let Differences { keys, stored: old, wanted } =
         Differences::between(&stored.identity, identity);
-    let ends = |key: &str| key == ORIGIN && !is_said(identity, key);
+    let ends = |key: &str| key == UPSTREAM && !is_said(identity, key);
     let (free, fixed): (Vec<_>, Vec<_>) =
         keys.into_iter().partition(|key| STRIPE.contains(&key.as_str()) || ends(key.as_str()));
     let name = &stored.name;
@@ -439,11 +439,11 @@ mod tests {
             (r#"{"kind":"segment"}"#, "{}", "kind"),
             (r#"{"kind":"segment"}"#, r#"{"unique":"namespace","on_rollback":"fail"}"#, "kind"),
             (r#"{"kind":"segment"}"#, r#"{"kind":"segment","stores":"a,b"}"#, "stores"),
-            (r#"{"kind":"segment"}"#, r#"{"kind":"segment","origin":"leaf:orders"}"#, "origin"),
+            (r#"{"kind":"segment"}"#, r#"{"kind":"segment","upstream":"leaf:orders"}"#, "upstream"),
             (
-                r#"{"kind":"segment","origin":"leaf:orders"}"#,
-                r#"{"kind":"segment","origin":"leaf:bills"}"#,
-                "origin",
+                r#"{"kind":"segment","upstream":"leaf:orders"}"#,
+                r#"{"kind":"segment","upstream":"leaf:bills"}"#,
+                "upstream",
             ),
             (
                 hidden,
@@ -465,7 +465,7 @@ mod tests {
             ),
             // A cut-over from an upstream.
             (
-                r#"{"kind":"segment","origin":"leaf:orders"}"#,
+                r#"{"kind":"segment","upstream":"leaf:orders"}"#,
                 r#"{"kind":"segment","first":100,"first_at":100}"#,
             ),
         ] {

@@ -16,7 +16,7 @@ impl NewDefinition {
         // The catalog keeps the enabled state separately.
         canonical.enabled = None;
         let identity = canonical.identity()?;
-        let text = serde_json::Value::from(canonical.to_json()).to_string();
+        let text = canonical.to_stored();
         Ok(Self { name: name.into(), spec: text, identity, enabled: spec.enabled })
     }
 
@@ -29,7 +29,7 @@ impl NewDefinition {
     /// duplicate IDs.
     pub fn kept(&self) -> Result<Option<Self>> {
         check_new(self)?;
-        let spec = SourceSpec::from_json(&self.spec);
+        let spec = SourceSpec::from_stored(&self.spec);
         let Ok(kept) = spec.and_then(|spec| Self::of(&self.name, &spec)) else { return Ok(None) };
         if kept.identity == self.identity {
             return Ok(Some(Self { enabled: self.enabled, ..kept }));
@@ -60,7 +60,7 @@ mod tests {
             r#"{"mint":"store","stores":"a=1,b=2"}"#,
             r#"{"kind":"segment","offset":2,"increment":3,"first":50,"first_at":9,"until":900}"#,
             r#"{"kind":"segment","stores":"a,b"}"#,
-            r#"{"kind":"segment","origin":"leaf:orders"}"#,
+            r#"{"kind":"segment","upstream":"leaf:orders"}"#,
             r#"{"kind":"segment","serial":{"prefix":"INV-","date":"yyyyMMdd"}}"#,
             r#"{"kind":"counter"}"#,
             r#"{"kind":"uuid"}"#,

@@ -9,13 +9,13 @@ use super::{Core, Reason, SourceInfo};
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::error::{Error, Result, Verb, chain};
 use crate::forecast::check_life;
-use crate::origin::origin_of;
 use crate::pool::{check_group, pool_of};
 use crate::sources::{Back, Defined, Form, Make, SourceInner, Unused, check_value, compare_check};
 use crate::spec::{Minted, Plan, SegmentPlan, SnowflakePlan, SourceSpec, SpecError, Unique};
+use crate::upstream::upstream_of;
 
 pub(super) fn read_spec(definition: &Definition) -> Result<SourceSpec> {
-    SourceSpec::from_json(&definition.spec).map_err(|error| {
+    SourceSpec::from_stored(&definition.spec).map_err(|error| {
         Error::unsupported(format!(
             "source {:?} in the catalog has a definition for another version: {error}; update this \
              program",
@@ -56,7 +56,7 @@ impl Core {
     pub(super) fn new_definition(&self, name: &str, spec: &SourceSpec) -> Result<NewDefinition> {
         let invalid = |error: SpecError| Error::invalid(format!("source {name:?}: {error}"));
         let plan = spec.check().map_err(invalid)?;
-        self.check_origin(name, &plan)?;
+        self.check_upstream(name, &plan)?;
         check_life(name, &plan, self.around.clock.unix_ms())?;
         if let Plan::Snowflake(plan) = &plan
             && plan.minted == Minted::Process
@@ -77,10 +77,10 @@ impl Core {
 
     /// Checks that this process reaches the source's upstream, or all the stores that serve it.
     /// Otherwise it must not mint from it.
-    fn check_origin(&self, name: &str, plan: &Plan) -> Result<()> {
+    fn check_upstream(&self, name: &str, plan: &Plan) -> Result<()> {
         match plan {
-            Plan::Segment(SegmentPlan { origin: Some(origin), .. }) => {
-                origin_of(&self.settings.origins, name, origin).map(drop)
+            Plan::Segment(SegmentPlan { upstream: Some(upstream), .. }) => {
+                upstream_of(&self.settings.upstreams, name, upstream).map(drop)
             }
             plan => self.beside.check_known(name, plan),
         }
@@ -95,7 +95,7 @@ impl Core {
                 definition.name
             ))
         })?;
-        self.check_origin(&definition.name, &plan)?;
+        self.check_upstream(&definition.name, &plan)?;
         let keys = &self.settings.keyrings;
         let of = (self.around.store.namespace(), definition.name.as_str());
         compare_check(of, spec.disguise.as_ref(), &plan, keys)?;

@@ -20,7 +20,7 @@ pub(super) fn is_away(error: &Error) -> bool {
 pub(super) fn kept(source: &SourceInner) -> Option<(String, KeptSource)> {
     let defined = source.defined.load();
     (defined.state == SourceState::Enabled).then(|| {
-        let text = || serde_json::Value::from(defined.spec.to_json()).to_string();
+        let text = || defined.spec.to_stored();
         let spec = defined.text.get_or_init(text).clone();
         (source.name.clone(), KeptSource { spec, version: defined.version })
     })
@@ -47,7 +47,7 @@ impl KeptSources {
     fn definition(&self, name: &str) -> Option<Definition> {
         let KeptSource { spec, version } = self.sources().remove(name)?;
         // A definition that is not for this version gives an error when it is used.
-        let identity = SourceSpec::from_json(&spec).ok().and_then(|spec| spec.identity().ok());
+        let identity = SourceSpec::from_stored(&spec).ok().and_then(|spec| spec.identity().ok());
         Some(Definition {
             name: name.into(),
             identity: identity.unwrap_or_default(),

@@ -166,7 +166,7 @@ impl Node {
                 call_ms,
                 keeper.is_kept(),
             )?;
-            let around = around.drawing_from(settings.origins.clone());
+            let around = around.drawing_from(settings.upstreams.clone());
             let around = around.within_skew(settings.clock_skew_max_ms);
             let around = around.within_jumps(settings.clock_jump_max_ms);
             let around = around.queueing(settings.prefill_ids_max);

@@ -5,9 +5,9 @@ use super::{Node, SourceInfo};
 use crate::catalog::{Definition, Restripe, check_name, check_version};
 use crate::error::{Error, ErrorKind, Result, Verb};
 use crate::lease::Mark;
-use crate::origin::OriginPlan;
 use crate::segment::NUMBER_MAX;
 use crate::spec::{Plan, SegmentPlan, SourceSpec, Stripe};
+use crate::upstream::UpstreamPlan;
 
 /// Attempts to choose a mark while other writers move it. The distance doubles each time.
 const TRIES: u32 = 20;
@@ -113,13 +113,13 @@ impl Node {
     ) -> Result<Restripe> {
         check_version(&stored.name, stored.version, wanted.if_version)?;
         let (spec, plan) = read_segment(stored)?;
-        check_change(&stored.name, plan.origin.as_ref(), change)?;
+        check_change(&stored.name, plan.upstream.as_ref(), change)?;
         let mark = mark_for(stored, plan.stripe, wanted.first, ahead, change);
         let lowest = lowest_from(&stored.name, plan.stripe, mark, wanted.first, change)?;
         let stripe = Stripe::new(wanted.offset, wanted.increment, lowest, mark)
             .map_err(|error| Error::invalid(error.to_string()))?;
-        let origin = spec.origin.clone().filter(|_| change == Change::BeginCutOver);
-        let spec = stripe.to_spec(SourceSpec { until: None, origin, ..spec });
+        let upstream = spec.upstream.clone().filter(|_| change == Change::BeginCutOver);
+        let spec = stripe.to_spec(SourceSpec { until: None, upstream, ..spec });
         let new = self.core().new_definition(&stored.name, &spec)?;
         Ok(Restripe { new, if_version: stored.version, mark: Mark::new(mark) })
     }
@@ -148,10 +148,10 @@ fn read_segment(stored: &Definition) -> Result<(SourceSpec, SegmentPlan)> {
 
 /// Checks that a source with an upstream is cut over before its stripe changes, and that only such
 /// a source begins a cut-over.
-fn check_change(name: &str, origin: Option<&OriginPlan>, change: Change) -> Result<()> {
-    match (change, origin) {
-        (Change::Stripe, Some(origin)) => Err(Error::invalid(format!(
-            "source {name:?} allocates from upstream {origin}; cut it over first (import \
+fn check_change(name: &str, upstream: Option<&UpstreamPlan>, change: Change) -> Result<()> {
+    match (change, upstream) {
+        (Change::Stripe, Some(upstream)) => Err(Error::invalid(format!(
+            "source {name:?} allocates from upstream {upstream}; cut it over first (import \
              --cut-over)"
         ))),
         (Change::BeginCutOver, None) => {

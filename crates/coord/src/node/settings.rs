@@ -12,11 +12,11 @@ use crate::clock_witness::ClockWitness;
 use crate::journal::{Disk, LocalDisk};
 use crate::machine::Pace;
 use crate::ordered::silence_ms;
-use crate::origin::Origins;
 use crate::pool::Reuse;
 use crate::sources::{Keyrings, Make, NodeClock, NodeObserver};
 use crate::spec::SnowflakePlan;
 use crate::timer::{BootTimer, Timer};
+use crate::upstream::Upstreams;
 
 /// Behaviour when the mark of the slot that this owner had last lies ahead of the clock, as after a
 /// crash without a journal.
@@ -146,7 +146,7 @@ pub struct NodeSettings {
     /// the store's own [time reference](crate::Store::clock_witness), if any.
     pub clock_witness: Option<Arc<dyn ClockWitness>>,
     /// Upstreams of segment sources, for numbers that another system hands out too. Default: none.
-    pub origins: Origins,
+    pub upstreams: Upstreams,
     /// Connectors of the secondary stores. Default: none.
     pub beside: StorePlaces,
     /// Longest duration of one store call. Default: 5 s.
@@ -183,7 +183,7 @@ impl Default for NodeSettings {
             clock_skew_max_ms: 10_000,
             clock_jump_max_ms: 600_000,
             clock_witness: None,
-            origins: Origins::new(),
+            upstreams: Upstreams::new(),
             beside: StorePlaces::new(),
             store_call_ms: 5_000,
             open_wait_ms: 10_000,

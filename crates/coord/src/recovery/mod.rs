@@ -132,7 +132,7 @@ impl Recovery {
             if let Some(stripe) = Stripe::of_text(&stored.spec) {
                 self.going.stripes.insert(stored.name.clone(), stripe);
             }
-            let spec = SourceSpec::from_json(&stored.spec).ok();
+            let spec = SourceSpec::from_stored(&stored.spec).ok();
             let Some(plan) = spec.as_ref().and_then(snowflake) else { continue };
             if matches!(plan.minted, Minted::Store { .. }) {
                 self.going.minting.push((stored.name.clone(), plan.layout));

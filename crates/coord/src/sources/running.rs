@@ -125,7 +125,7 @@ impl SourceInner {
         let identity = |spec: &SourceSpec| {
             let spec = match (spec.kind(), &spec.stores) {
                 (Kind::Segment, None) => {
-                    SourceSpec { origin: None, ..Stripe::ALL.to_spec(spec.clone()) }
+                    SourceSpec { upstream: None, ..Stripe::ALL.to_spec(spec.clone()) }
                 }
                 _ => spec.clone(),
             };

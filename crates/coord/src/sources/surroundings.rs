@@ -18,13 +18,13 @@ use crate::error::{Error, ErrorKind, Result, Retry, Verb};
 use crate::home::Home;
 use crate::lease::{Extend, Extended};
 use crate::machine::{ClockGuard, Now, Voices, compare_clocks};
-use crate::origin::Origins;
 use crate::random;
 use crate::segment::{Reserve, Segment};
 use crate::spec::Stripe;
 use crate::stats::{CountingObserver, Watch};
 use crate::store::Store;
 use crate::timer::Timer;
+use crate::upstream::Upstreams;
 
 /// Milliseconds before a retry after the definition changed; meanwhile the node reads it.
 pub(super) const STALE_MS: u64 = 20;
@@ -46,7 +46,7 @@ pub(crate) struct Surroundings {
     /// Limit on the IDs in the queues of prefilled sources.
     pub(crate) queue_room: Arc<QueueRoom>,
     /// Upstreams that sources allocate from.
-    pub(crate) origins: Origins,
+    pub(crate) upstreams: Upstreams,
     /// Guard for the process that opened the node.
     pub(crate) home: Home,
     /// Most milliseconds that our clock may be off the store's.
@@ -102,7 +102,7 @@ impl Surroundings {
             peer_probes: PeerProbes::default(),
             wake,
             queue_room: Arc::new(QueueRoom::new(u64::MAX)),
-            origins: Origins::new(),
+            upstreams: Upstreams::new(),
             home,
             clock_skew_max_ms: u64::MAX,
             guard: Mutex::new(ClockGuard::new(u64::MAX)),
@@ -138,8 +138,8 @@ impl Surroundings {
     }
 
     /// Sets the upstreams that sources can allocate from.
-    pub(crate) fn drawing_from(self, origins: Origins) -> Self {
-        Self { origins, ..self }
+    pub(crate) fn drawing_from(self, upstreams: Upstreams) -> Self {
+        Self { upstreams, ..self }
     }
 
     /// Sets the largest forward step of the clock that is believed.

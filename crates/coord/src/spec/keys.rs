@@ -284,12 +284,12 @@ pub const KEYS: &[Key] = &[
          source restripe while it calls all deployments",
     ),
     key(
-        "origin",
+        "upstream",
         Takes::Text,
         "",
         "segment",
         "upstream, NAME:KEY: the source allocates its numbers from KEY of another system, NAME of \
-         [origins], while both serve; ended by import --cut-over",
+         [upstreams], while both serve; ended by import --cut-over",
     ),
     key(
         "stores",

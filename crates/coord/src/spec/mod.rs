@@ -10,6 +10,7 @@ mod duration;
 mod error;
 pub mod keys;
 mod plan;
+pub(crate) mod stored;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -238,7 +239,7 @@ pub struct SourceSpec {
     pub until: Option<u64>,
     /// Upstream of a segment source's numbers, while another system hands them out too.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub origin: Option<String>,
+    pub upstream: Option<String>,
     /// Stores that serve the source: each has a stripe of a segment source's numbers, or mints
     /// under its own worker number.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -261,7 +262,7 @@ impl SourceSpec {
         Self { kind: Some(kind), ..Self::default() }
     }
 
-    /// Parses a source from JSON.
+    /// Parses a source from JSON. For texts of the catalog, see [`SourceSpec::from_stored`].
     ///
     /// # Errors
     /// [`SpecError::Unreadable`], with the parser's message.
@@ -339,7 +340,7 @@ impl SourceSpec {
         Ok(canonical)
     }
 
-    /// Returns the part that never changes while the source exists, as JSON with sorted keys. Two
+    /// Returns the part that never changes while the source exists, as a stored text. Two
     /// processes that differ in it would make IDs that collide.
     ///
     /// # Errors
@@ -358,7 +359,7 @@ impl SourceSpec {
             increment: canonical.increment,
             first: canonical.first,
             first_at: canonical.first_at,
-            origin: canonical.origin,
+            upstream: canonical.upstream,
             // The set of stores may change; that there are several may not.
             stores: canonical.stores.map(|_| "several".into()),
             serial: canonical.serial,
@@ -366,7 +367,7 @@ impl SourceSpec {
             counter: canonical.counter.as_ref().map(CounterSpec::identity),
             ..Self::default()
         };
-        Ok(serde_json::Value::from(identity.to_json()).to_string())
+        Ok(identity.to_stored())
     }
 
     /// Returns the keys that are set, as a JSON object.

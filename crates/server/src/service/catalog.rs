@@ -197,7 +197,7 @@ impl Service {
         &self,
         (name, text): (&str, &str),
     ) -> snowmint_coord::Result<Option<u64>> {
-        match SourceSpec::from_json(text) {
+        match SourceSpec::from_stored(text) {
             Ok(spec) => self.node.check_written(name, &spec).await,
             Err(_) => Ok(None),
         }

@@ -32,7 +32,7 @@ impl Service {
     /// Those of [`Service::may_name`]; when the text cannot be read.
     pub(crate) fn may_name_in_text(&self, before: Option<&str>, after: &str) -> Result<(), Error> {
         let read =
-            |text: &str| SourceSpec::from_json(text).ok().filter(|spec| spec.check().is_ok());
+            |text: &str| SourceSpec::from_stored(text).ok().filter(|spec| spec.check().is_ok());
         let Some(after) = read(after) else {
             let message = "definition cannot be read, so the rights it needs are unknown; update \
                            the server, or use a token with \"admin *\"";
@@ -54,16 +54,18 @@ fn named(spec: &SourceSpec) -> BTreeMap<Named, String> {
     let Ok(plan) = spec.check() else { return BTreeMap::new() };
     let stores = plan.stores().into_iter().map(|store| (Named::Store(store.into()), String::new()));
     let mut all: BTreeMap<_, _> = stores.collect();
-    let (disguise, unique, origin) = match plan {
+    let (disguise, unique, upstream) = match plan {
         Plan::Snowflake(SnowflakePlan { disguise, unique, .. }) => (disguise, unique, None),
-        Plan::Segment(SegmentPlan { disguise, origin, .. }) => (disguise, Unique::Source, origin),
+        Plan::Segment(SegmentPlan { disguise, upstream, .. }) => {
+            (disguise, Unique::Source, upstream)
+        }
         _ => (None, Unique::Source, None),
     };
     // The use: the set of IDs that the source's key can read.
     let key =
         |DisguisePlan { key, version, .. }| (Named::Key(key), format!("{version:?} {unique:?}"));
     all.extend(disguise.map(key));
-    all.extend(origin.map(|origin| (Named::Origin(origin.name), origin.key)));
+    all.extend(upstream.map(|upstream| (Named::Origin(upstream.name), upstream.key)));
     all
 }
 
@@ -86,7 +88,7 @@ mod tests {
                 r#"{"kind":"segment","stores":"a,b","disguise":{"mode":"full"}}"#,
                 "key:1 store:a store:b",
             ),
-            (r#"{"kind":"segment","origin":"leaf:orders"}"#, "origin:leaf"),
+            (r#"{"kind":"segment","upstream":"leaf:orders"}"#, "origin:leaf"),
             (r#"{"kind":"segment","offset":2,"increment":3}"#, ""),
             (r#"{"kind":"counter"}"#, ""),
         ] {
@@ -105,8 +107,8 @@ mod tests {
             r#"{"disguise":{"mode":"full","version":2}}"#,
             r#"{"unique":"namespace","disguise":{"mode":"full","version":2}}"#,
             r#"{"disguise":{"mode":"full","version":2,"key":3}}"#,
-            r#"{"kind":"segment","origin":"leaf:a"}"#,
-            r#"{"kind":"segment","origin":"leaf:b"}"#,
+            r#"{"kind":"segment","upstream":"leaf:a"}"#,
+            r#"{"kind":"segment","upstream":"leaf:b"}"#,
         ];
         let all = all.map(|json| named(&SourceSpec::from_json(json).unwrap()));
         for (index, one) in all.iter().enumerate() {

@@ -8,7 +8,7 @@
 use async_trait::async_trait;
 use snowmint_coord::segment::Within;
 use snowmint_coord::verbs::Access;
-use snowmint_coord::{BoxFuture, Error, ErrorKind, Origin, Result};
+use snowmint_coord::{BoxFuture, Error, ErrorKind, Result, Upstream};
 
 use super::Peer;
 use super::numbers::{END, HIGHEST_MAX, RENAMED, Shape, Standing};
@@ -127,7 +127,7 @@ impl<'t> Frozen<'t> {
 }
 
 #[async_trait]
-impl Origin for Shared {
+impl Upstream for Shared {
     async fn draw(&self, key: &str, length: u64) -> Result<Within> {
         self.allocate(key, length).await.map_err(|error| match error.kind() {
             ErrorKind::Conflict | ErrorKind::Exhausted | ErrorKind::Unavailable => error,

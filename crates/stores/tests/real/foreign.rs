@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use snowmint_coord::{
-    BootTimer, Node, NodeSettings, Origin as _, Origins, Parts, Retry, Source, SourceSpec, Store,
-    Timer as _, Values,
+    BootTimer, Node, NodeSettings, Parts, Retry, Source, SourceSpec, Store, Timer as _,
+    Upstream as _, Upstreams, Values,
 };
 use snowmint_stores::foreign::{Peer, Shared};
 use snowmint_testkit::servers::Mysql;
@@ -102,8 +102,8 @@ async fn draw_ours(source: Source, stop: Arc<AtomicBool>) -> Vec<u64> {
 
 async fn node(store: &Arc<dyn Store>, peer: Peer, url: &str) -> Node {
     let shared = Shared::open(peer, url).unwrap();
-    let origins: Origins = [("old".to_owned(), Arc::new(shared) as _)].into();
-    let settings = NodeSettings { origins, ..NodeSettings::default() };
+    let upstreams: Upstreams = [("old".to_owned(), Arc::new(shared) as _)].into();
+    let settings = NodeSettings { upstreams, ..NodeSettings::default() };
     Node::open(Arc::clone(store), settings, Parts::system()).await.unwrap()
 }
 
@@ -115,7 +115,7 @@ async fn both_serve(peer: Peer) {
     let url = server.url();
     let store = snowmint_stores::open("memory:", "default").await.unwrap();
     let first = node(&store, peer, &url).await;
-    let spec = r#"{"kind":"segment","origin":"old:orders","step":{"rule":"fixed","size":30}}"#;
+    let spec = r#"{"kind":"segment","upstream":"old:orders","step":{"rule":"fixed","size":30}}"#;
     first.define("orders", &SourceSpec::from_json(spec).unwrap()).await.unwrap();
 
     let (stop, steps) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
@@ -206,15 +206,15 @@ async fn unusable_row_of_an_upstream_is_unavailable() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_know_the_origin_does_not_mint() {
+async fn whoever_does_not_know_the_upstream_does_not_mint() {
     let store = snowmint_stores::open("memory:", "default").await.unwrap();
     let server = Mysql::start(&[]);
     let knows = node(&store, Peer::Leaf, &server.url()).await;
-    let spec = SourceSpec::from_json(r#"{"kind":"segment","origin":"old:orders"}"#).unwrap();
+    let spec = SourceSpec::from_json(r#"{"kind":"segment","upstream":"old:orders"}"#).unwrap();
     knows.define("orders", &spec).await.unwrap();
     let without =
         Node::open(Arc::clone(&store), NodeSettings::default(), Parts::system()).await.unwrap();
     let refused = without.source("orders").await.unwrap_err();
     assert_eq!(refused.kind().code(), "unsupported", "{refused}");
-    assert!(refused.to_string().contains("[origins]"), "{refused}");
+    assert!(refused.to_string().contains("[upstreams]"), "{refused}");
 }

@@ -180,7 +180,7 @@ impl Truth {
     /// Returns the stripe by which the store makes IDs of a source's numbers now.
     async fn stripe(&self, source: &str) -> Stripe {
         let stored = self.store.get(source).await.ok();
-        let spec = stored.and_then(|stored| SourceSpec::from_json(&stored.spec).ok());
+        let spec = stored.and_then(|stored| SourceSpec::from_stored(&stored.spec).ok());
         match spec.map(|spec| spec.check()) {
             Some(Ok(Plan::Segment(plan))) => plan.stripe,
             _ => Stripe::ALL,

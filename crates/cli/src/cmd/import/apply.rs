@@ -65,7 +65,7 @@ impl Around {
         let defined = self.config.defined.iter();
         let defined = defined.map(|(name, defined)| (name.clone(), defined.spec.clone()));
         let stored = self.stored.values().filter_map(|stored| {
-            let spec = SourceSpec::from_json(&stored.spec).ok()?;
+            let spec = SourceSpec::from_stored(&stored.spec).ok()?;
             (stored.state != SourceState::Deleted).then(|| (stored.name.clone(), spec))
         });
         // A stored definition replaces a built-in one of the same name.
@@ -190,8 +190,8 @@ async fn act(node: &Node, item: &Item, cuts: &Cuts) -> snowmint_coord::Result<()
             };
             node.restripe(&item.source, wanted).await.map(drop)
         }
-        Action::CutOver { origin, .. } | Action::Finish { origin, .. } => {
-            cuts.end(node, item, origin).await
+        Action::CutOver { upstream, .. } | Action::Finish { upstream, .. } => {
+            cuts.end(node, item, upstream).await
         }
         Action::Keep { .. } | Action::Refuse { .. } => Ok(()),
     }

@@ -10,7 +10,7 @@ use super::Common;
 use super::plan::{Action, Item};
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
-use crate::origins;
+use crate::upstreams;
 
 /// Tables to allocate from or to cut over, by upstream name.
 #[derive(Debug, Default)]
@@ -28,9 +28,9 @@ impl Cuts {
     ) -> Outcome<Self> {
         let mut tables = BTreeMap::new();
         for item in items {
-            let Some(origin) = origin_of(&item.action, allocate_from) else { continue };
-            if !tables.contains_key(origin) {
-                tables.insert(origin.to_owned(), table(origin, &item.source, config)?);
+            let Some(upstream) = upstream_of(&item.action, allocate_from) else { continue };
+            if !tables.contains_key(upstream) {
+                tables.insert(upstream.to_owned(), table(upstream, &item.source, config)?);
             }
         }
         let [url] = common.from.as_slice() else {
@@ -45,7 +45,7 @@ impl Cuts {
         for (name, table) in &tables {
             if !table.is_at(peer, url)? {
                 return Err(Failure::usage(format!(
-                    "--from is not the table of origins.{name}; name the same host, port and \
+                    "--from is not the table of upstreams.{name}; name the same host, port and \
                      database"
                 )));
             }
@@ -61,9 +61,9 @@ impl Cuts {
         &self,
         node: &Node,
         item: &Item,
-        origin: &str,
+        upstream: &str,
     ) -> snowmint_coord::Result<()> {
-        let Some(table) = self.0.get(origin) else { return Ok(()) };
+        let Some(table) = self.0.get(upstream) else { return Ok(()) };
         let frozen = table.freeze(&item.key).await?;
         if let Some(highest) = frozen.highest() {
             node.begin_cut_over(&item.source, highest.saturating_add(1)).await?;
@@ -74,20 +74,20 @@ impl Cuts {
 }
 
 /// Returns the upstream of an item that concerns a table which sources allocate from.
-fn origin_of<'a>(action: &'a Action, allocate_from: Option<&'a str>) -> Option<&'a str> {
+fn upstream_of<'a>(action: &'a Action, allocate_from: Option<&'a str>) -> Option<&'a str> {
     match action {
-        Action::CutOver { origin, .. } | Action::Finish { origin, .. } => Some(origin),
+        Action::CutOver { upstream, .. } | Action::Finish { upstream, .. } => Some(upstream),
         Action::Define { .. } | Action::Keep { .. } => allocate_from,
         Action::Raise { .. } | Action::Refuse { .. } => None,
     }
 }
 
 fn table(name: &str, source: &str, config: &Config) -> Outcome<Shared> {
-    let Some(place) = config.origins.get(name) else {
+    let Some(place) = config.upstreams.get(name) else {
         return Err(Failure::usage(format!(
-            "source {source:?} allocates from {name:?}, which is not in [origins]; name the \
+            "source {source:?} allocates from {name:?}, which is not in [upstreams]; name the \
              servers' configuration with --config"
         )));
     };
-    origins::table(name, place)
+    upstreams::table(name, place)
 }

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use snowmint_coord::catalog::{Definition, SourceState, check_name};
-use snowmint_coord::origin::OriginPlan;
 use snowmint_coord::spec::{Kind, Plan, SegmentPlan, SourceSpec, StepRule, StepSpec, Stripe};
+use snowmint_coord::upstream::UpstreamPlan;
 use snowmint_stores::foreign::{Numbers, Peer, Sequence, Standing};
 
 use super::merge::{Merged, Part};
@@ -50,7 +50,7 @@ pub(super) enum Action {
         highest: u64,
         /// Name of the upstream in the configuration.
         #[serde(skip)]
-        origin: String,
+        upstream: String,
     },
     /// Finishes an interrupted cut-over: the other system has ended, and the source gets numbers of
     /// its own.
@@ -58,7 +58,7 @@ pub(super) enum Action {
         /// Next number of the source.
         next: u64,
         #[serde(skip)]
-        origin: String,
+        upstream: String,
     },
     /// Keeps a source that is above all numbers already.
     Keep {
@@ -102,8 +102,8 @@ pub(super) fn item(
 ) -> Item {
     let Merged { sequence: Sequence { key, standing }, parts } = merged;
     let worked_out = match standing {
-        Standing::At(numbers) => match origin(stored) {
-            Some((stored, origin)) => allocating(stored, &origin, &key, numbers, how),
+        Standing::At(numbers) => match upstream(stored) {
+            Some((stored, upstream)) => allocating(stored, &upstream, &key, numbers, how),
             None if how.cut_over => Err(format!("source {source} does not allocate from it")),
             None => decide(&key, &source, numbers, how, stored),
         },
@@ -168,33 +168,33 @@ fn decide(
 }
 
 /// Returns a source that allocates from another system, and its upstream.
-fn origin(stored: Option<&Definition>) -> Option<(&Definition, OriginPlan)> {
+fn upstream(stored: Option<&Definition>) -> Option<(&Definition, UpstreamPlan)> {
     let stored = stored.filter(|stored| stored.state != SourceState::Deleted)?;
-    let origin = SourceSpec::from_json(&stored.spec).ok()?.origin?.parse().ok()?;
-    Some((stored, origin))
+    let upstream = SourceSpec::from_stored(&stored.spec).ok()?.upstream?.parse().ok()?;
+    Some((stored, upstream))
 }
 
 /// Plans the key of a source that allocates from an upstream.
 fn allocating(
     stored: &Definition,
-    origin: &OriginPlan,
+    upstream: &UpstreamPlan,
     key: &str,
     Numbers { highest, .. }: Numbers,
     how: How<'_>,
 ) -> Decided {
     let source = &stored.name;
-    if origin.key != key || how.allocate_from.is_some_and(|name| origin.name != name) {
-        return Err(format!("source {source} allocates from {origin}"));
+    if upstream.key != key || how.allocate_from.is_some_and(|name| upstream.name != name) {
+        return Err(format!("source {source} allocates from {upstream}"));
     }
     match (how.allocate_from, how.cut_over) {
         (_, true) => {
             check_allocated(stored, highest)?;
             check_ends(key, how)?;
-            Ok((Action::CutOver { highest, origin: origin.name.clone() }, None))
+            Ok((Action::CutOver { highest, upstream: upstream.name.clone() }, None))
         }
         (Some(_), false) => Ok((Action::Keep { next: highest.saturating_add(1) }, None)),
         (None, false) => {
-            Err(format!("source {source} allocates from {origin}: end that by --cut-over"))
+            Err(format!("source {source} allocates from {upstream}: end that by --cut-over"))
         }
     }
 }
@@ -216,7 +216,7 @@ fn check_ends(key: &str, how: How<'_>) -> Result<(), String> {
 /// little ahead of the row.
 fn check_allocated(stored: &Definition, highest: u64) -> Result<(), String> {
     let mark = stored.segment.mark.get();
-    let begun = SourceSpec::from_json(&stored.spec).ok().and_then(|spec| spec.first_at);
+    let begun = SourceSpec::from_stored(&stored.spec).ok().and_then(|spec| spec.first_at);
     if mark <= highest.saturating_add(1) || begun.is_some_and(|begun| mark <= begun) {
         return Ok(());
     }
@@ -241,17 +241,17 @@ fn moved(key: &str, source: &str, stored: Option<&Definition>, how: How<'_>) -> 
     let (stripe, spec) = segment(source, stored)?;
     let next = stripe.next(stored.segment.mark.get());
     let next = next.ok_or_else(|| format!("source {source} has no number left"))?;
-    match origin(Some(stored)) {
+    match upstream(Some(stored)) {
         None => Ok((Action::Keep { next }, None)),
-        Some((_, origin)) if origin.key != key => {
-            Err(format!("source {source} allocates from {origin}"))
+        Some((_, upstream)) if upstream.key != key => {
+            Err(format!("source {source} allocates from {upstream}"))
         }
         // Without `first_at`, the row was ended outside of this command, at a number unknown here.
         Some(_) if spec.first_at.is_none() => Err(format!(
             "it was ended there by others, and source {source} allocates from it still"
         )),
-        Some((_, origin)) if how.cut_over => {
-            Ok((Action::Finish { next, origin: origin.name }, None))
+        Some((_, upstream)) if how.cut_over => {
+            Ok((Action::Finish { next, upstream: upstream.name }, None))
         }
         Some(_) => Err(format!(
             "it was ended there, and source {source} allocates from it still: give --cut-over again"
@@ -260,9 +260,9 @@ fn moved(key: &str, source: &str, stored: Option<&Definition>, how: How<'_>) -> 
 }
 
 /// Returns the definition of a source that allocates from the other system.
-fn allocated(numbers: Numbers, origin: &str, rule: StepRule) -> SourceSpec {
+fn allocated(numbers: Numbers, upstream: &str, rule: StepRule) -> SourceSpec {
     let spec = new(numbers, 1, rule);
-    SourceSpec { first: None, origin: Some(origin.to_owned()), ..spec }
+    SourceSpec { first: None, upstream: Some(upstream.to_owned()), ..spec }
 }
 
 /// Returns the stripe and the definition of an existing source.
@@ -271,7 +271,7 @@ fn segment(source: &str, stored: &Definition) -> Result<(Stripe, SourceSpec), St
     if stored.state == SourceState::Deleted {
         return Err(other("was deleted"));
     }
-    let spec = SourceSpec::from_json(&stored.spec).map_err(|error| error.to_string())?;
+    let spec = SourceSpec::from_stored(&stored.spec).map_err(|error| error.to_string())?;
     match spec.check() {
         Ok(Plan::Segment(SegmentPlan { stripe, serial: None, .. })) if stripe.until().is_none() => {
             Ok((stripe, spec))
@@ -315,7 +315,7 @@ mod tests {
     fn stored(spec: &SourceSpec, mark: u64) -> Definition {
         Definition {
             name: "orders".into(),
-            spec: serde_json::Value::from(spec.to_json()).to_string(),
+            spec: spec.to_stored(),
             identity: String::new(),
             version: 4,
             state: SourceState::Enabled,
@@ -382,7 +382,7 @@ mod tests {
         let allocates = How { allocate_from: Some("old"), ..HOW };
         let new = item(at(2000), "orders".into(), allocates, None);
         let Action::Define { spec, .. } = new.action else { panic!("{new:?}") };
-        assert_eq!((spec.origin.as_deref(), spec.first), (Some("old:old"), None));
+        assert_eq!((spec.upstream.as_deref(), spec.first), (Some("old:old"), None));
         let definition = stored(&spec.canonical().unwrap(), 700);
         let of = |how, sequence| item(sequence, "orders".into(), how, Some(&definition)).action;
         assert!(matches!(of(allocates, at(2000)), Action::Keep { .. }));
@@ -403,14 +403,14 @@ mod tests {
         assert!(matches!(of_own(cuts, moved()), Action::Keep { next: 2001 }));
         assert!(matches!(of(cuts, moved()), Action::Refuse { .. }), "ended by others");
         // A command leaves this state if it is interrupted after the table ended.
-        let begun = |origin: &str| {
+        let begun = |upstream: &str| {
             let (first, first_at) = (Some(700), Some(700));
-            let origin = Some(origin.to_owned());
-            let spec = SourceSpec { origin, first, first_at, ..(*spec).clone() };
+            let upstream = Some(upstream.to_owned());
+            let spec = SourceSpec { upstream, first, first_at, ..(*spec).clone() };
             stored(&spec.canonical().unwrap(), 700)
         };
         let of_begun =
-            |how, origin| item(moved(), "orders".into(), how, Some(&begun(origin))).action;
+            |how, upstream| item(moved(), "orders".into(), how, Some(&begun(upstream))).action;
         assert!(matches!(of_begun(cuts, "old:old"), Action::Finish { next: 700, .. }));
         let half = item(at(650), "orders".into(), cuts, Some(&begun("old:old"))).action;
         assert!(matches!(half, Action::CutOver { .. }), "its mark is what was begun: {half:?}");

@@ -25,8 +25,8 @@ pub(super) struct Keys {
     #[arg(long, value_name = "KEY")]
     except: Vec<String>,
     /// Keep both systems serving: sources allocate from the other system's table, as its own
-    /// servers do, until --cut-over. NAME is the entry in the section origins by which servers here
-    /// reach the table.
+    /// servers do, until --cut-over. NAME is the entry in the section upstreams by which servers
+    /// here reach the table.
     #[arg(long, value_name = "NAME", conflicts_with = "cut_over")]
     pub(super) allocate_from: Option<String>,
     /// End the shared allocation: the other system's table becomes unusable, its servers get

@@ -76,11 +76,11 @@ fn check_places(config: &Config) -> Outcome {
         if let Some(store) = stores.find(|store| !config.stores.contains_key(*store)) {
             return Err(refused("stores", store, "stores"));
         }
-        let drawn = spec.origin.as_ref().filter(|_| spec.is_enabled());
+        let drawn = spec.upstream.as_ref().filter(|_| spec.is_enabled());
         if let Some((system, _)) = drawn.and_then(|drawn| drawn.split_once(':'))
-            && !config.origins.contains_key(system)
+            && !config.upstreams.contains_key(system)
         {
-            return Err(refused("origin", system, "origins"));
+            return Err(refused("upstream", system, "upstreams"));
         }
     }
     Ok(())
@@ -140,8 +140,8 @@ mod tests {
         }
         let minted = [("sources.a.mint", "store"), ("sources.a.stores", "north=3,=4")];
         assert!(refused(&minted).unwrap().contains("\"north\""));
-        let message = refused(&[segment, ("sources.a.origin", "old:k")]).unwrap();
-        for part in ["sources.a.origin: ", "\"old\"", "[origins]"] {
+        let message = refused(&[segment, ("sources.a.upstream", "old:k")]).unwrap();
+        for part in ["sources.a.upstream: ", "\"old\"", "[upstreams]"] {
             assert!(message.contains(part), "{message}");
         }
         let off = ("sources.a.enabled", "false");

@@ -31,11 +31,11 @@ use crate::config::{Again, Chosen, Config, Given, Number, Then, WorkerSection};
 use crate::descriptors;
 use crate::exit::{Failure, Outcome, complain};
 use crate::node::{self, Journal};
-use crate::origins;
 use crate::output::Output;
 use crate::security::{Security, cautions, check_public_texts};
 use crate::store;
 use crate::traces::Exporting;
+use crate::upstreams;
 
 /// Serve IDs over HTTP and RESP.
 ///
@@ -103,7 +103,7 @@ impl Serve {
             ));
         }
         let filter = checked(config)?;
-        store::runtime()?.block_on(async { origins::all(&config.origins).map(drop) })?;
+        store::runtime()?.block_on(async { upstreams::all(&config.upstreams).map(drop) })?;
         if self.check {
             Security::load(config)?;
             check_public_texts(config)?;

@@ -281,7 +281,7 @@ fn both_systems_serve_until_the_table_is_cut_over() {
     leaf.run(LEAF);
     leaf.run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2001, 1000)");
     let config = place.0.path().join("snowmint.toml");
-    std::fs::write(&config, format!("[origins]\nold = \"leaf+{}\"\n", leaf.url())).unwrap();
+    std::fs::write(&config, format!("[upstreams]\nold = \"leaf+{}\"\n", leaf.url())).unwrap();
     let with = ["--config", config.to_str().unwrap()];
     let import = |more: &[&str]| place.import("leaf", &leaf.url(), &[&with[..], more].concat());
     let mint = || {
@@ -289,7 +289,7 @@ fn both_systems_serve_until_the_table_is_cut_over() {
         run(&[&args[..], &with].concat()).ok().lines().map(|id| id.parse().unwrap()).collect()
     };
     let unknown = place.import("leaf", &leaf.url(), &["--allocate-from", "old"]);
-    assert!(unknown.code != 0 && unknown.err.contains("[origins]"), "{unknown:?}");
+    assert!(unknown.code != 0 && unknown.err.contains("[upstreams]"), "{unknown:?}");
     import(&["--allocate-from", "old"]).ok();
     assert!(import(&["--allocate-from", "old"]).ok().contains("nothing to do"));
     let ids: Vec<u64> = mint();
@@ -329,7 +329,7 @@ fn only_the_table_that_is_drawn_from_is_cut_over() {
         server.run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2001, 1000)");
     }
     let config = place.0.path().join("snowmint.toml");
-    std::fs::write(&config, format!("[origins]\nold = \"leaf+{}\"\n", leaf.url())).unwrap();
+    std::fs::write(&config, format!("[upstreams]\nold = \"leaf+{}\"\n", leaf.url())).unwrap();
     let with = ["--config", config.to_str().unwrap()];
     let import = |from: &str, more: &[&str]| place.import("leaf", from, more);
     import(&leaf.url(), &[&with[..], &["--allocate-from", "old"]].concat()).ok();
@@ -337,9 +337,9 @@ fn only_the_table_that_is_drawn_from_is_cut_over() {
 
     let other = import(&copy.url(), &cut);
     assert_eq!((other.code, other.out.as_str()), (2, ""), "{other:?}");
-    assert!(other.err.contains("origins.old"), "{other:?}");
+    assert!(other.err.contains("upstreams.old"), "{other:?}");
     let unknown = import(&leaf.url(), &["--cut-over"]);
-    assert!(unknown.code == 2 && unknown.err.contains("[origins]"), "{unknown:?}");
+    assert!(unknown.code == 2 && unknown.err.contains("[upstreams]"), "{unknown:?}");
     let other_system = place.import("cosid", &leaf.url(), &cut);
     assert_ne!(other_system.code, 0, "{other_system:?}");
     // A table behind the source is a copy under the name of the original.
@@ -369,12 +369,12 @@ fn only_the_table_that_is_named_is_drawn_from() {
         ));
     }
     let config = place.0.path().join("snowmint.toml");
-    std::fs::write(&config, format!("[origins]\nold = \"leaf+{}\"\n", copy.url())).unwrap();
+    std::fs::write(&config, format!("[upstreams]\nold = \"leaf+{}\"\n", copy.url())).unwrap();
     let allocates = ["--config", config.to_str().unwrap(), "--allocate-from", "old"];
     for more in [&allocates[..], &[&allocates[..], &["--dry-run"]].concat()] {
         let other = place.import("leaf", &leaf.url(), more);
         assert_eq!((other.code, other.out.as_str()), (2, ""), "{other:?}");
-        assert!(other.err.contains("origins.old"), "{other:?}");
+        assert!(other.err.contains("upstreams.old"), "{other:?}");
     }
     assert!(!place.store().exists(), "nothing is defined");
     let both =
@@ -397,7 +397,7 @@ fn a_cut_over_that_is_broken_off_leaves_both_to_draw_or_neither() {
     leaf.run(LEAF);
     leaf.run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2001, 10)");
     let config = place.0.path().join("snowmint.toml");
-    std::fs::write(&config, format!("[origins]\nold = \"leaf+{}\"\n", leaf.url())).unwrap();
+    std::fs::write(&config, format!("[upstreams]\nold = \"leaf+{}\"\n", leaf.url())).unwrap();
     let with = ["--config", config.to_str().unwrap()];
     let import = |more: &[&str]| place.import("leaf", &leaf.url(), &[&with[..], more].concat());
     let minted = || -> Vec<u64> {

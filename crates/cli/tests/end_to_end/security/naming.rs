@@ -17,7 +17,7 @@ const NAMING: [(&str, &str); 4] = [
     (HIDDEN, "admin key:1"),
     (r#"{"disguise":{"mode":"ordered","key":2}}"#, "admin key:2"),
     (r#"{"kind":"segment","stores":"a,b"}"#, "admin store:a"),
-    (r#"{"kind":"segment","origin":"leaf:orders"}"#, "admin origin:leaf"),
+    (r#"{"kind":"segment","upstream":"leaf:orders"}"#, "admin origin:leaf"),
 ];
 
 struct Asked {
@@ -43,7 +43,7 @@ fn started(name: &str) -> Asked {
     let stores = ["a", "b", "c"].map(|n| format!("sqlite://{}", path(&folder, &format!("{n}.db"))));
     let config = format!(
         "[tokens]\nfile = {tokens:?}\n[store]\noffered = true\n[disguise.keys]\n1 = \"file:{}\"\n2 = \"file:{}\"\n\
-         [stores]\na = {:?}\nb = {:?}\nc = {:?}\n[origins]\nleaf = \"leaf+mysql://nobody@127.0.0.1:1/leaf\"\n",
+         [stores]\na = {:?}\nb = {:?}\nc = {:?}\n[upstreams]\nleaf = \"leaf+mysql://nobody@127.0.0.1:1/leaf\"\n",
         keys[0], keys[1], stores[0], stores[1], stores[2]
     );
     let config = put(&folder, "config.toml", &config);
@@ -260,7 +260,7 @@ async fn a_source_that_comes_to_name_more_takes_a_right_over_that() {
         }
     }
     // Only callers who may name the other system may say how far it has come.
-    asked.define(&asked.ops, "guest-drawn", r#"{"kind":"segment","origin":"leaf:orders"}"#);
+    asked.define(&asked.ops, "guest-drawn", r#"{"kind":"segment","upstream":"leaf:orders"}"#);
     let ended = made("guest-drawn", r#"{"kind":"segment"}"#);
     assert_lacks(guest.writes("restripe", ended).await, "admin origin:leaf");
     // The other keys are the source's own.

@@ -144,14 +144,14 @@ fn a_secret_in_a_wrong_form_is_not_said() {
     let secret = "Hunter2hunter2hunter2";
     let url = format!("postgres://user:{secret}@127.0.0.1:1/ids");
     let mut files = Vec::new();
-    for section in ["store", "stores", "origins", "disguise", "traces", "peers", "compat"] {
+    for section in ["store", "stores", "upstreams", "disguise", "traces", "peers", "compat"] {
         files.push(format!("{section} = {url:?}\n"));
     }
     for (section, key) in [
         ("store", "url"),
         ("store", "token"),
         ("stores", "a"),
-        ("origins", "a"),
+        ("upstreams", "a"),
         ("disguise", "keys"),
         ("disguise.keys", "1"),
         ("traces", "endpoint"),
@@ -178,7 +178,7 @@ fn a_secret_in_a_wrong_form_is_not_said() {
         files.push(format!("[{section}]\n{key}x = {url:?}\n"));
     }
     files.push(format!("[disguise.keys]\n{secret} = \"1\"\n"));
-    files.push(format!("[sources.a]\norigin = {url:?}\n"));
+    files.push(format!("[sources.a]\nupstream = {url:?}\n"));
     files.push(format!("[sources.a]\nkind = \"segment\"\nstores = {url:?}\n"));
     let unsaid = |text: &str, output: std::process::Output| {
         let said = [output.stdout, output.stderr].concat();

@@ -62,7 +62,7 @@ impl Beside {
     pub(super) fn new(own: &Arc<dyn Store>, settings: &NodeSettings, parts: &Parts) -> Self {
         let of_all = NodeSettings {
             builtin: false,
-            origins: BTreeMap::new(),
+            upstreams: BTreeMap::new(),
             beside: StorePlaces::new(),
             worker: None,
             address: String::new(),

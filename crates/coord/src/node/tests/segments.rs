@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use super::*;
-use crate::origin::Origin;
 use crate::segment::Within;
 use crate::sources::NumberStats;
+use crate::upstream::Upstream;
 
 fn stats(source: &Source) -> NumberStats {
     source.stats().numbers.unwrap()
@@ -110,7 +110,7 @@ impl Tap {
 }
 
 #[async_trait]
-impl Origin for Tap {
+impl Upstream for Tap {
     async fn draw(&self, _: &str, length: u64) -> Result<Within> {
         self.flows.subscribe().wait_for(|flows| *flows).await.unwrap();
         let mut drawn = self.drawn.lock().unwrap();
@@ -125,9 +125,9 @@ async fn a_standstill_is_not_taken_for_idleness() {
     const BATCH: u32 = 500;
     let world = World::new();
     let tap = Tap::open();
-    let origins = [("old".into(), Arc::clone(&tap) as Arc<dyn Origin>)].into();
-    let node = world.open_with(NodeSettings { origins, ..NodeSettings::default() }).await;
-    node.define("bills", &spec(r#"{"kind":"segment","origin":"old:bills"}"#)).await.unwrap();
+    let upstreams = [("old".into(), Arc::clone(&tap) as Arc<dyn Upstream>)].into();
+    let node = world.open_with(NodeSettings { upstreams, ..NodeSettings::default() }).await;
+    node.define("bills", &spec(r#"{"kind":"segment","upstream":"old:bills"}"#)).await.unwrap();
     let source = node.source("bills").await.unwrap();
     for _ in 0..300 {
         drawn(&world, &source, BATCH).await;

@@ -8,9 +8,9 @@ use super::disk::Failing;
 use super::segments::Tap;
 use super::*;
 use crate::error::Verb;
-use crate::origin::Origin;
 use crate::sources::{DisguiseKeys, Keyrings};
 use crate::stats::NodeStats;
+use crate::upstream::Upstream;
 
 pub(super) fn calls(stats: &NodeStats, verb: &str) -> (u64, u64) {
     let of_verb = stats.store_calls.iter().find(|calls| calls.verb == verb);
@@ -126,9 +126,9 @@ async fn hanging_upstream_is_no_error_of_the_store() {
     let world = World::new();
     let tap = Tap::open();
     tap.flows.send_replace(false);
-    let origins = [("old".into(), Arc::clone(&tap) as Arc<dyn Origin>)].into();
-    let node = world.open_with(NodeSettings { origins, ..NodeSettings::default() }).await;
-    node.define("bills", &spec(r#"{"kind":"segment","origin":"old:bills"}"#)).await.unwrap();
+    let upstreams = [("old".into(), Arc::clone(&tap) as Arc<dyn Upstream>)].into();
+    let node = world.open_with(NodeSettings { upstreams, ..NodeSettings::default() }).await;
+    node.define("bills", &spec(r#"{"kind":"segment","upstream":"old:bills"}"#)).await.unwrap();
     let source = node.source("bills").await.unwrap();
     let minted = source.mint(1, None, 8_000);
     tokio::pin!(minted);

@@ -9,8 +9,8 @@ use super::segments::Tap;
 use super::*;
 use crate::history::History;
 use crate::journal::{DataDir, Disk, inspect};
-use crate::origin::Origin;
 use crate::sources::{For, NumberStats};
+use crate::upstream::Upstream;
 
 /// Directory that is removed at the end.
 struct Scratch(PathBuf);
@@ -239,14 +239,14 @@ async fn a_fetch_that_is_answered_after_the_end_keeps_nothing() {
         let (world, dir, tap) = (World::new(), Scratch::new(), Tap::open());
         let settings = NodeSettings {
             data_dir: Some(dir.0.clone()),
-            origins: [("old".into(), Arc::clone(&tap) as Arc<dyn Origin>)].into(),
+            upstreams: [("old".into(), Arc::clone(&tap) as Arc<dyn Upstream>)].into(),
             ..NodeSettings::default()
         };
         let parts = Parts { disk: Arc::new(Failing::never()), ..world.parts() };
         let store = world.handle();
         let kept = Arc::downgrade(&store);
         let node = Node::open(store, settings, parts).await.unwrap();
-        node.define("bills", &spec(r#"{"kind":"segment","origin":"old:bills"}"#)).await.unwrap();
+        node.define("bills", &spec(r#"{"kind":"segment","upstream":"old:bills"}"#)).await.unwrap();
         let source = node.source("bills").await.unwrap();
         tap.flows.send_replace(false);
         source.try_mint().unwrap_err();

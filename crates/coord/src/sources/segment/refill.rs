@@ -13,11 +13,11 @@ use super::stock::{Piece, Remembered};
 use super::{SegmentSource, Stock};
 use crate::error::{Error, ErrorKind, Result, Retry, chain};
 use crate::machine::retry_ms;
-use crate::origin::{DRAWS_MAX, OriginPlan, origin_of};
 use crate::segment::{Bounds, Reserve, Segment};
 use crate::sources::For;
 use crate::sources::surroundings::STALE_MS;
 use crate::spec::Stripe;
+use crate::upstream::{DRAWS_MAX, UpstreamPlan, upstream_of};
 
 /// Number of parts of a segment. The rate is measured when a part is opened, so that the hot path
 /// need not do it.
@@ -251,8 +251,8 @@ impl SegmentSource {
     pub(super) async fn reserve(&self, length: u64) -> Result<Segment> {
         let (whose, now) = ((self.name.as_str(), For::Node), self.around.timer.elapsed());
         self.around.reports.check(whose, self.stripe.renumbers(), now)?;
-        if let Some(origin) = &self.plan.load().origin {
-            return self.reserve_drawn(length, origin).await;
+        if let Some(upstream) = &self.plan.load().upstream {
+            return self.reserve_drawn(length, upstream).await;
         }
         let period = self.reservable().await?;
         match self.reserve_within(length, self.within(period)).await {
@@ -268,11 +268,12 @@ impl SegmentSource {
     }
 
     /// Allocates numbers from the upstream, and moves the store's mark over them.
-    async fn reserve_drawn(&self, length: u64, plan: &OriginPlan) -> Result<Segment> {
-        let origin = origin_of(&self.around.origins, &self.name, plan)?;
+    async fn reserve_drawn(&self, length: u64, plan: &UpstreamPlan) -> Result<Segment> {
+        let upstream = upstream_of(&self.around.upstreams, &self.name, plan)?;
         let mut tries = 0;
         loop {
-            let drawn = self.around.upstream_call(&plan.name, origin.draw(&plan.key, length)).await;
+            let drawn =
+                self.around.upstream_call(&plan.name, upstream.draw(&plan.key, length)).await;
             let drawn = drawn.map_err(|error| {
                 self.around.catalog_stale();
                 match error.kind() {
@@ -376,7 +377,7 @@ impl SegmentSource {
                 if refill.failures.is_power_of_two() {
                     let (failures, error) = (refill.failures, chain(&error));
                     let plan = self.plan.load();
-                    let upstream = plan.origin.as_ref().map(|origin| origin.name.as_str());
+                    let upstream = plan.upstream.as_ref().map(|upstream| upstream.name.as_str());
                     tracing::warn!(
                         source = %self.name, upstream, %error, failures, "segment refill failed"
                     );

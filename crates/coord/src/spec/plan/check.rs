@@ -95,7 +95,7 @@ fn refuse_foreign_keys(spec: &SourceSpec, kind: Kind) -> Result<(), SpecError> {
         ("first", spec.first.is_some(), segment),
         ("first_at", spec.first_at.is_some(), segment),
         ("until", spec.until.is_some(), segment),
-        ("origin", spec.origin.is_some(), segment),
+        ("upstream", spec.upstream.is_some(), segment),
         ("stores", spec.stores.is_some(), snowflake || segment),
         ("counter", spec.counter.is_some(), kind == Kind::Counter),
         ("serial", spec.serial.is_some(), segment),

@@ -5,9 +5,9 @@ use snowmint_core::text::Format;
 use super::check::{disguise, text, value};
 use super::{DisguisePlan, SerialPlan, Stripe};
 use crate::beside::names;
-use crate::origin::OriginPlan;
 use crate::segment::NUMBER_MAX;
 use crate::spec::{Kind, SourceSpec, Span, SpecError, StepRule, StepSpec};
+use crate::upstream::UpstreamPlan;
 
 const SIZE_DEFAULT: u64 = 1_000;
 const MIN_DEFAULT: u64 = 100;
@@ -26,7 +26,7 @@ pub struct SegmentPlan {
     /// Stripe of the numbers.
     pub stripe: Stripe,
     /// Upstream of the numbers, while another system hands them out too.
-    pub origin: Option<OriginPlan>,
+    pub upstream: Option<UpstreamPlan>,
     /// Stores of the numbers, each with its own stripe; empty for the primary store alone.
     pub stores: Vec<String>,
     /// Serial form of the numbers, if they have one.
@@ -163,7 +163,7 @@ fn refuse_other_rules_keys(spec: &StepSpec, rule: StepRule) -> Result<(), SpecEr
 /// Rejects keys of plain numbers: a serial is a text format of its own.
 fn refuse_keys_of_plain_numbers(spec: &SourceSpec) -> Result<(), SpecError> {
     let keys = [
-        ("origin", spec.origin.is_some()),
+        ("upstream", spec.upstream.is_some()),
         ("disguise", spec.disguise.is_some()),
         ("text", spec.text.is_some()),
     ];
@@ -175,15 +175,15 @@ fn refuse_keys_of_plain_numbers(spec: &SourceSpec) -> Result<(), SpecError> {
 
 /// Parses the upstream. Its numbers are used unchanged, so they have no stripe. A cut-over that was
 /// begun changes only where the source's own numbers will start.
-fn origin(text: Option<&str>, stripe: Stripe) -> Result<Option<OriginPlan>, SpecError> {
+fn upstream(text: Option<&str>, stripe: Stripe) -> Result<Option<UpstreamPlan>, SpecError> {
     let Some(text) = text else { return Ok(None) };
     if !stripe.is_plain() {
         return Err(SpecError::Needs {
-            key: "origin",
+            key: "upstream",
             needs: "no offset, increment, first or until",
         });
     }
-    text.parse().map(Some).map_err(|why: String| value("origin", text, why))
+    text.parse().map(Some).map_err(|why: String| value("upstream", text, why))
 }
 
 /// Parses the stores. Each has its stripe in its own catalog, and together they have the numbers of
@@ -196,10 +196,10 @@ fn stores(spec: &SourceSpec) -> Result<Vec<String>, SpecError> {
         spec.first.is_some(),
         spec.first_at.is_some(),
         spec.until.is_some(),
-        spec.origin.is_some(),
+        spec.upstream.is_some(),
     ];
     if other.contains(&true) {
-        let needs = "no offset, increment, first, until or origin";
+        let needs = "no offset, increment, first, until or upstream";
         return Err(SpecError::Needs { key: "stores", needs });
     }
     names(text).map_err(|why| value("stores", text, why))
@@ -222,7 +222,7 @@ impl SegmentPlan {
             let several = u64::try_from(stores.len()).unwrap_or(u64::MAX);
             serial.check_stripes(stripe.increment().max(several))?;
             let (serial, text) = (Some(serial), Format::default());
-            return Ok(Self { step, stripe, origin: None, stores, serial, disguise: None, text });
+            return Ok(Self { step, stripe, upstream: None, stores, serial, disguise: None, text });
         }
         let (key, least) = step.least();
         let count = stripe.count();
@@ -235,9 +235,9 @@ impl SegmentPlan {
         if text.needs_layout() {
             return Err(value("text", text, "only snowflake sources have a time to show"));
         }
-        let origin = origin(spec.origin.as_deref(), stripe)?;
+        let upstream = upstream(spec.upstream.as_deref(), stripe)?;
         let stores = stores(spec)?;
-        Ok(Self { step, stripe, origin, stores, serial: None, disguise, text })
+        Ok(Self { step, stripe, upstream, stores, serial: None, disguise, text })
     }
 
     pub(super) fn to_spec(&self) -> SourceSpec {
@@ -256,7 +256,7 @@ impl SegmentPlan {
             None => self.stripe.to_spec(SourceSpec {
                 disguise: self.disguise.map(DisguisePlan::to_spec),
                 text: Some(self.text.to_string()),
-                origin: self.origin.as_ref().map(OriginPlan::to_string),
+                upstream: self.upstream.as_ref().map(UpstreamPlan::to_string),
                 ..spec
             }),
         }

@@ -99,7 +99,7 @@ fn the_table_has_every_key_and_no_other() {
         first,
         first_at,
         until,
-        origin,
+        upstream,
         stores,
         counter,
         serial,
@@ -111,7 +111,7 @@ fn the_table_has_every_key_and_no_other() {
     assert!(wait_max.is_some() && wait_for.is_some() && burst.is_some() && text.is_some());
     assert!(sequence_start.is_some() && offset.is_some() && increment.is_some());
     assert!(first.is_some() && first_at.is_some() && until.is_some());
-    assert!(origin.is_some() && stores.is_some());
+    assert!(upstream.is_some() && stores.is_some());
     let SerialSpec { prefix, date, zone, width, reset } = serial.unwrap();
     assert!(prefix.is_some() && date.is_some() && zone.is_some() && width.is_some());
     assert!(reset.is_some());

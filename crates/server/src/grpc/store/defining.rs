@@ -80,7 +80,7 @@ impl At {
     ) -> Result<Option<MutexGuard<'a, ()>>, NotTaken> {
         service.spend_definition(&new.name).await?;
         // Unreadable keys make no queue.
-        let spec = SourceSpec::from_json(&new.spec).unwrap_or_default();
+        let spec = SourceSpec::from_stored(&new.spec).unwrap_or_default();
         match service.room_for(&*self.store, &DefinedRoom::of(&new.name, &spec)).await {
             Ok(room) => Ok(room),
             Err(NoRoom::Full(error)) => Err(error.into()),

@@ -66,7 +66,7 @@ impl Plans {
             return Ok(plan.clone());
         }
         let definition = at.store.get(&reserve.source).await?;
-        let plan = SourceSpec::from_json(&definition.spec).and_then(|spec| spec.check());
+        let plan = SourceSpec::from_stored(&definition.spec).and_then(|spec| spec.check());
         let plan = plan.map_err(|why| {
             StoreError::unsupported(format!(
                 "source {:?} has a definition unknown to this server: {why}; update the server",
@@ -89,7 +89,7 @@ impl Plans {
         let range = match reserve.within {
             Some(Bounds::Now(_)) => return Err(refused(source)),
             // Another system's table decides the place.
-            within if plan.origin.is_some() => return Ok(within),
+            within if plan.upstream.is_some() => return Ok(within),
             Some(Bounds::Range(range)) => range,
             None if plan.serial.is_some() => return Err(without_period(source)),
             None if plan.stripe.until().is_none() => return Ok(None),

@@ -23,7 +23,7 @@ pub(crate) const DRAWS_MAX: u32 = 16;
 
 /// An upstream: another ID system's table that numbers are allocated from.
 #[async_trait]
-pub trait Origin: fmt::Debug + Send + Sync {
+pub trait Upstream: fmt::Debug + Send + Sync {
     /// Allocates the next `length` numbers of a key for this caller alone.
     ///
     /// Atomicity: one step of the other system. On retry: a repeat allocates other numbers; the
@@ -35,23 +35,23 @@ pub trait Origin: fmt::Debug + Send + Sync {
 }
 
 /// Upstreams, by the names that sources use.
-pub type Origins = BTreeMap<String, Arc<dyn Origin>>;
+pub type Upstreams = BTreeMap<String, Arc<dyn Upstream>>;
 
 /// Upstream and key that a source allocates from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OriginPlan {
+pub struct UpstreamPlan {
     /// Name of the upstream.
     pub name: String,
     /// Name of the source in the other system.
     pub key: String,
 }
 
-impl FromStr for OriginPlan {
+impl FromStr for UpstreamPlan {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, key) = text.split_once(':').ok_or("write NAME:KEY")?;
-        check_name("origin", name).map_err(|error| error.to_string())?;
+        check_name("upstream", name).map_err(|error| error.to_string())?;
         if key.is_empty() || key.len() > 255 {
             return Err("the key has 1 to 255 bytes".into());
         }
@@ -59,7 +59,7 @@ impl FromStr for OriginPlan {
     }
 }
 
-impl fmt::Display for OriginPlan {
+impl fmt::Display for UpstreamPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.name, self.key)
     }
@@ -70,14 +70,15 @@ impl fmt::Display for OriginPlan {
 /// # Errors
 /// `Unsupported` when this process does not know it: reserving numbers without it could repeat
 /// them.
-pub(crate) fn origin_of(
-    origins: &Origins,
+pub(crate) fn upstream_of(
+    upstreams: &Upstreams,
     source: &str,
-    plan: &OriginPlan,
-) -> Result<Arc<dyn Origin>> {
-    origins.get(&plan.name).cloned().ok_or_else(|| {
+    plan: &UpstreamPlan,
+) -> Result<Arc<dyn Upstream>> {
+    upstreams.get(&plan.name).cloned().ok_or_else(|| {
         Error::unsupported(format!(
-            "source {source:?} allocates from upstream {:?}, unknown here; add it under [origins]",
+            "source {source:?} allocates from upstream {:?}, unknown here; add it under \
+             [upstreams]",
             plan.name
         ))
     })

@@ -1,10 +1,10 @@
-//! The tables of other systems that sources allocate from: `[origins]`.
+//! The tables of other systems that sources allocate from: `[upstreams]`.
 
 use std::collections::BTreeMap;
 #[cfg(feature = "import")]
 use std::sync::Arc;
 
-use snowmint_coord::Origins;
+use snowmint_coord::Upstreams;
 #[cfg(feature = "import")]
 use snowmint_stores::foreign::Shared;
 
@@ -13,23 +13,23 @@ use crate::exit::{Failure, Outcome};
 use crate::secret;
 use crate::secret::Hidden;
 
-/// Returns the tables of `[origins]`.
+/// Returns the tables of `[upstreams]`.
 #[cfg(feature = "import")]
-pub(crate) fn all(named: &BTreeMap<String, Hidden>) -> Outcome<Origins> {
-    let mut origins = Origins::new();
+pub(crate) fn all(named: &BTreeMap<String, Hidden>) -> Outcome<Upstreams> {
+    let mut upstreams = Upstreams::new();
     for (name, place) in named {
-        origins.insert(name.clone(), Arc::new(table(name, place)?) as _);
+        upstreams.insert(name.clone(), Arc::new(table(name, place)?) as _);
     }
-    Ok(origins)
+    Ok(upstreams)
 }
 
 /// Rejects a configuration with upstreams, which this program cannot read.
 #[cfg(not(feature = "import"))]
-pub(crate) fn all(named: &BTreeMap<String, Hidden>) -> Outcome<Origins> {
+pub(crate) fn all(named: &BTreeMap<String, Hidden>) -> Outcome<Upstreams> {
     match named.keys().next() {
-        None => Ok(Origins::new()),
+        None => Ok(Upstreams::new()),
         Some(name) => {
-            Err(Failure::usage(format!("origins.{name} needs feature `import`; build with it")))
+            Err(Failure::usage(format!("upstreams.{name} needs feature `import`; build with it")))
         }
     }
 }
@@ -38,9 +38,9 @@ pub(crate) fn all(named: &BTreeMap<String, Hidden>) -> Outcome<Origins> {
 #[cfg(feature = "import")]
 pub(crate) fn table(name: &str, place: &Hidden) -> Outcome<Shared> {
     let text = match place.is_place() {
-        true => secret::at(&format!("origins.{name}"), place).map_err(Failure::usage)?,
+        true => secret::at(&format!("upstreams.{name}"), place).map_err(Failure::usage)?,
         false => place.text().to_owned(),
     };
     Shared::named(text.trim())
-        .map_err(|error| Failure::usage(format!("origins.{name}: {}", error.message())))
+        .map_err(|error| Failure::usage(format!("upstreams.{name}: {}", error.message())))
 }

@@ -1,0 +1,75 @@
+//! Stored text of a source's keys: definitions and identities in the catalog, and the journal's
+//! copies of definitions.
+//!
+//! It is the users' JSON, except that the key `upstream` is stored as `origin`: stored texts keep
+//! the name with which they were first written. This is the only place that translates.
+
+use serde_json::{Map, Value};
+
+use super::{SourceSpec, SpecError};
+
+/// The users' name of the key, and its name in stored texts.
+const UPSTREAM: &str = "upstream";
+const STORED_UPSTREAM: &str = "origin";
+
+impl SourceSpec {
+    /// Parses a stored text.
+    ///
+    /// # Errors
+    /// [`SpecError::Unreadable`], with the parser's message.
+    pub fn from_stored(text: &str) -> Result<Self, SpecError> {
+        let unreadable =
+            |error: serde_json::Error| SpecError::Unreadable { why: error.to_string() };
+        let mut keys: Map<String, Value> = serde_json::from_str(text).map_err(unreadable)?;
+        name_for_users(&mut keys);
+        serde_json::from_value(keys.into()).map_err(unreadable)
+    }
+
+    /// Returns the keys that are set as a stored text: JSON with sorted keys.
+    #[must_use]
+    pub fn to_stored(&self) -> String {
+        let mut keys = self.to_json();
+        rename(&mut keys, UPSTREAM, STORED_UPSTREAM);
+        Value::from(keys).to_string()
+    }
+}
+
+/// Gives the keys of a stored text the names that users know.
+pub(crate) fn name_for_users(keys: &mut Map<String, Value>) {
+    rename(keys, STORED_UPSTREAM, UPSTREAM);
+}
+
+fn rename(keys: &mut Map<String, Value>, from: &str, to: &str) {
+    if let Some(value) = keys.remove(from) {
+        keys.insert(to.to_owned(), value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::NewDefinition;
+
+    #[test]
+    fn upstream_is_stored_as_origin() {
+        let spec = SourceSpec::from_json(r#"{"kind":"segment","upstream":"leaf:orders"}"#).unwrap();
+        assert_eq!(spec.to_stored(), r#"{"kind":"segment","origin":"leaf:orders"}"#);
+        let new = NewDefinition::of("orders", &spec).unwrap();
+        for text in [&new.spec, &new.identity] {
+            assert!(text.contains(r#""origin":"leaf:orders""#), "{text}");
+            assert!(!text.contains(UPSTREAM), "{text}");
+        }
+        let stored = SourceSpec::from_stored(&new.spec).unwrap();
+        assert_eq!(stored.upstream.as_deref(), Some("leaf:orders"));
+        assert_eq!(stored.to_json().get(UPSTREAM), Some(&Value::from("leaf:orders")));
+        assert_eq!(stored.identity().unwrap(), new.identity);
+    }
+
+    #[test]
+    fn stored_name_is_no_key_for_users() {
+        let text = r#"{"kind":"segment","origin":"leaf:orders"}"#;
+        let error = SourceSpec::from_json(text).unwrap_err();
+        assert!(error.to_string().contains("unknown field `origin`"), "{error}");
+        assert!(SourceSpec::default().set(STORED_UPSTREAM, "leaf:orders").is_err());
+    }
+}
