@@ -58,7 +58,7 @@ pub(crate) enum Named {
     /// A secondary store.
     Store(String),
     /// An upstream: another system issues its numbers, too.
-    Origin(String),
+    Upstream(String),
 }
 
 impl Named {
@@ -66,7 +66,7 @@ impl Named {
         match self {
             Self::Key(_) => Over::Keys,
             Self::Store(_) => Over::Stores,
-            Self::Origin(_) => Over::Origins,
+            Self::Upstream(_) => Over::Upstreams,
         }
     }
 
@@ -75,7 +75,7 @@ impl Named {
         match self {
             Self::Key(_) => "disguise.key",
             Self::Store(_) => "stores",
-            Self::Origin(_) => "origin",
+            Self::Upstream(_) => "upstream",
         }
     }
 }
@@ -86,7 +86,7 @@ impl fmt::Display for Named {
         f.write_str(self.over().prefix())?;
         match self {
             Self::Key(number) => write!(f, "{number}"),
-            Self::Store(name) | Self::Origin(name) => f.write_str(name),
+            Self::Store(name) | Self::Upstream(name) => f.write_str(name),
         }
     }
 }
@@ -97,7 +97,7 @@ enum Over {
     Sources,
     Keys,
     Stores,
-    Origins,
+    Upstreams,
 }
 
 impl Over {
@@ -107,7 +107,7 @@ impl Over {
             Self::Sources => "",
             Self::Keys => "key:",
             Self::Stores => "store:",
-            Self::Origins => "origin:",
+            Self::Upstreams => "upstream:",
         }
     }
 
@@ -117,7 +117,7 @@ impl Over {
             Some((namespace, name)) => (format!("{namespace}/"), name),
             None => (String::new(), text),
         };
-        let named = [Self::Keys, Self::Stores, Self::Origins]
+        let named = [Self::Keys, Self::Stores, Self::Upstreams]
             .into_iter()
             .find_map(|over| Some((over, name.strip_prefix(over.prefix())?)));
         let (over, name) = named.unwrap_or((Self::Sources, name));
@@ -147,7 +147,7 @@ impl Grant {
     pub(super) fn has_named(&self, named: &Named) -> bool {
         let fits = || match named {
             Named::Key(number) => self.pattern.has_source(&number.to_string()),
-            Named::Store(name) | Named::Origin(name) => self.pattern.has_source(name),
+            Named::Store(name) | Named::Upstream(name) => self.pattern.has_source(name),
         };
         let is_over = self.over == named.over() && self.rights.contains(&Right::Admin);
         self.has_over_all(Right::Admin) || (is_over && fits())
@@ -200,8 +200,8 @@ impl FromStr for Grant {
         let (over, pattern) = Over::of(pattern);
         if over != Over::Sources && rights != [Right::Admin] {
             return Err(format!(
-                "invalid grant {}; over keys, stores and origins only the right admin exists, such \
-                 as \"admin key:1\"",
+                "invalid grant {}; over keys, stores and upstreams only the right admin exists, \
+                 such as \"admin key:1\"",
                 shown(text)
             ));
         }
@@ -332,14 +332,14 @@ mod tests {
     #[test]
     fn only_grants_over_it_or_over_all_sources_let_a_definition_name_something() {
         let (key, store) = (Named::Key(1), Named::Store("eu-1".into()));
-        let origin = Named::Origin("leaf".into());
+        let upstream = Named::Upstream("leaf".into());
         for (text, over) in [
             ("admin *", [true; 3]),
             ("mint,admin prod/*", [true; 3]),
             ("admin key:1", [true, false, false]),
             ("admin prod/key:*", [true, false, false]),
             ("admin store:eu-*", [false, true, false]),
-            ("admin origin:leaf", [false, false, true]),
+            ("admin upstream:leaf", [false, false, true]),
             ("admin key:2", [false; 3]),
             ("admin key:11", [false; 3]),
             // Patterns of sources, regardless of the texts that they would fit.
@@ -351,7 +351,11 @@ mod tests {
             ("mint,reserve,join,decode,metrics *", [false; 3]),
         ] {
             let grant: Grant = text.parse().unwrap();
-            assert_eq!([&key, &store, &origin].map(|named| grant.has_named(named)), over, "{text}");
+            assert_eq!(
+                [&key, &store, &upstream].map(|named| grant.has_named(named)),
+                over,
+                "{text}"
+            );
         }
         let grant: Grant = "admin prod/key:*".parse().unwrap();
         assert!(grant.is_for("prod") && !grant.is_for("test"));
@@ -359,8 +363,8 @@ mod tests {
         assert!(!grant.concerns("1") && !grant.has_somewhere(Right::Admin));
         assert!(!grant.has_over_all(Right::Admin));
         assert_eq!(
-            [key, store, origin].map(|named| named.to_string()),
-            ["key:1", "store:eu-1", "origin:leaf"]
+            [key, store, upstream].map(|named| named.to_string()),
+            ["key:1", "store:eu-1", "upstream:leaf"]
         );
     }
 

@@ -42,8 +42,8 @@ impl Service {
         let after = named(&after);
         let added = after.iter().filter(|(name, how)| before.get(*name) != Some(*how));
         // A caller that ends an upstream also decides how far the other system has come.
-        let is_origin = |name: &Named| matches!(name, Named::Origin(_));
-        let ended = before.keys().filter(|name| is_origin(name) && !after.contains_key(*name));
+        let is_upstream = |name: &Named| matches!(name, Named::Upstream(_));
+        let ended = before.keys().filter(|name| is_upstream(name) && !after.contains_key(*name));
         let mut all = added.map(|(name, _)| name).chain(ended);
         all.try_for_each(|name| self.caller.may_name(name))
     }
@@ -65,7 +65,7 @@ fn named(spec: &SourceSpec) -> BTreeMap<Named, String> {
     let key =
         |DisguisePlan { key, version, .. }| (Named::Key(key), format!("{version:?} {unique:?}"));
     all.extend(disguise.map(key));
-    all.extend(upstream.map(|upstream| (Named::Origin(upstream.name), upstream.key)));
+    all.extend(upstream.map(|upstream| (Named::Upstream(upstream.name), upstream.key)));
     all
 }
 
@@ -88,7 +88,7 @@ mod tests {
                 r#"{"kind":"segment","stores":"a,b","disguise":{"mode":"full"}}"#,
                 "key:1 store:a store:b",
             ),
-            (r#"{"kind":"segment","upstream":"leaf:orders"}"#, "origin:leaf"),
+            (r#"{"kind":"segment","upstream":"leaf:orders"}"#, "upstream:leaf"),
             (r#"{"kind":"segment","offset":2,"increment":3}"#, ""),
             (r#"{"kind":"counter"}"#, ""),
         ] {

@@ -17,7 +17,7 @@ const NAMING: [(&str, &str); 4] = [
     (HIDDEN, "admin key:1"),
     (r#"{"disguise":{"mode":"ordered","key":2}}"#, "admin key:2"),
     (r#"{"kind":"segment","stores":"a,b"}"#, "admin store:a"),
-    (r#"{"kind":"segment","upstream":"leaf:orders"}"#, "admin origin:leaf"),
+    (r#"{"kind":"segment","upstream":"leaf:orders"}"#, "admin upstream:leaf"),
 ];
 
 struct Asked {
@@ -34,7 +34,7 @@ fn started(name: &str) -> Asked {
     let folder = Folder::new(name);
     let (ops, guest, trusted) = (token(), token(), token());
     let own = "mint,reserve,join,decode,admin guest-*";
-    let named = [own, "admin key:*", "admin store:*", "admin origin:leaf"];
+    let named = [own, "admin key:*", "admin store:*", "admin upstream:leaf"];
     let tokens = entry("ops", &[&ops.hash], &["mint,join,decode,admin *"])
         + &entry("guest", &[&guest.hash], &[own])
         + &entry("trusted", &[&trusted.hash], &named);
@@ -262,7 +262,7 @@ async fn a_source_that_comes_to_name_more_takes_a_right_over_that() {
     // Only callers who may name the other system may say how far it has come.
     asked.define(&asked.ops, "guest-drawn", r#"{"kind":"segment","upstream":"leaf:orders"}"#);
     let ended = made("guest-drawn", r#"{"kind":"segment"}"#);
-    assert_lacks(guest.writes("restripe", ended).await, "admin origin:leaf");
+    assert_lacks(guest.writes("restripe", ended).await, "admin upstream:leaf");
     // The other keys are the source's own.
     for name in ["guest-several", "guest-hidden"] {
         let (body, status) = patch(&asked.guest, name, r#"{"text":"hex"}"#);
