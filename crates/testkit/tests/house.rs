@@ -1,5 +1,5 @@
-//! Rules of the repository: dependencies of crates, the places of real time, and the length of
-//! files.
+//! Rules of the repository: dependencies of crates, the places of real time, the length of files,
+//! and the form of errors.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
 use std::collections::BTreeMap;
@@ -280,4 +280,98 @@ fn files_are_short_and_finished() {
         }
     }
     assert_eq!(wrong, Vec::<String>::new());
+}
+
+/// Constructors of `snowmint_coord::Error` that take a sentence.
+const ERRORS: [&str; 20] = [
+    "unavailable",
+    "fenced",
+    "not_found",
+    "conflict",
+    "invalid",
+    "store_mismatch",
+    "journal_refused",
+    "locked",
+    "exhausted",
+    "epoch_spent",
+    "closed",
+    "disabled",
+    "limit_exceeded",
+    "corrupt",
+    "storage_full",
+    "store_read_only",
+    "store_permission_denied",
+    "unsafe_store",
+    "unsupported",
+    "internal",
+];
+
+/// Returns the text of a string literal at the begin of `code`, also as the first argument of
+/// `format!`, without the breaks between its lines.
+fn literal(code: &str) -> Option<String> {
+    let code = code.trim_start();
+    let code = code.strip_prefix("format!(").map_or(code, str::trim_start);
+    let mut rest = code.strip_prefix('"')?.chars();
+    let mut text = String::new();
+    loop {
+        match rest.next()? {
+            '"' => return Some(text),
+            '\\' => match rest.next()? {
+                '\n' => rest = rest.as_str().trim_start().chars(),
+                escaped => text.push(escaped),
+            },
+            plain => text.push(plain),
+        }
+    }
+}
+
+/// Returns what is wrong with the sentence of an error, by the rules of docs/glossary.md.
+fn wrong_with(constructor: &str, sentence: &str) -> Option<&'static str> {
+    const WORDS_MAX: usize = 35;
+    // Names keep their form, such as URL and SQLite.
+    let is_name = |word: &str| word.chars().filter(char::is_ascii_uppercase).count() > 1;
+    let first = sentence.split_whitespace().next().unwrap_or_default();
+    let bug = ("internal error: ", "please report it");
+    if first.starts_with(|letter: char| letter.is_ascii_uppercase()) && !is_name(first) {
+        Some("begins with a capital letter")
+    } else if sentence.ends_with('.') {
+        Some("ends with a full stop")
+    } else if sentence.split_whitespace().count() > WORDS_MAX {
+        Some("is longer than 35 words")
+    } else if constructor == "internal"
+        && !(sentence.starts_with(bug.0) && sentence.ends_with(bug.1))
+    {
+        Some("is not of the form \"internal error: ...; please report it\"")
+    } else {
+        None
+    }
+}
+
+#[test]
+fn error_sentences_have_the_form() {
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for krate in crates() {
+        for (path, text) in sources(&krate, "src") {
+            for constructor in ERRORS {
+                let call = format!("Error::{constructor}(");
+                for (at, _) in before_tests(&text).match_indices(&call) {
+                    let Some(sentence) = literal(&text[at + call.len()..]) else { continue };
+                    count += 1;
+                    if let Some(why) = wrong_with(constructor, &sentence) {
+                        wrong.push(format!("{}: {sentence:?} {why}", path.display()));
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+    assert!(count > 300, "found only {count} sentences: the search has to follow the code");
+    for (constructor, sentence) in [
+        ("invalid", "Name is empty"),
+        ("invalid", "name is empty."),
+        ("internal", "minted 0 IDs"),
+        ("invalid", &"word ".repeat(36)),
+    ] {
+        assert!(wrong_with(constructor, sentence).is_some(), "{sentence}");
+    }
 }
