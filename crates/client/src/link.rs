@@ -74,8 +74,8 @@ impl Link {
                 });
             }
         };
-        if let Some(refusal) = described.refusal.take() {
-            let error = refused(refusal);
+        if let Some(error) = described.error.take() {
+            let error = refused(error);
             // A server that does not know the name will not know it soon; another server may.
             let is_unknown = matches!(error.kind(), ErrorKind::NotFound);
             return Err(if is_unknown { Failed::Wrong(error) } else { Failed::NotDone(error) });

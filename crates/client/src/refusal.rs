@@ -5,8 +5,8 @@ use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
 
 /// Returns the error that a server's store responded with.
-pub(crate) fn refused(refusal: said::Refusal) -> Error {
-    let said::Refusal { code, texts, numbers, pool_full: full, retry_after_ms, message } = refusal;
+pub(crate) fn refused(error: said::Error) -> Error {
+    let said::Error { code, texts, numbers, pool_full: full, retry_after_ms, message } = error;
     let parts = ErrorParts { code, texts, numbers, full: full.and_then(pool_full) };
     Error::from_parts(parts, message).with_retry(match retry_after_ms {
         None => Retry::Never,
@@ -38,21 +38,21 @@ fn pool_full(full: said::PoolFull) -> Option<PoolFull> {
 }
 
 /// A response that may hold an error.
-pub(crate) trait Refusable {
-    fn refusal(&mut self) -> Option<said::Refusal>;
+pub(crate) trait Fallible {
+    fn error(&mut self) -> Option<said::Error>;
 }
 
-macro_rules! refusable {
+macro_rules! fallible {
     ($($answer:ident)*) => {
-        $(impl Refusable for said::$answer {
-            fn refusal(&mut self) -> Option<said::Refusal> {
-                self.refusal.take()
+        $(impl Fallible for said::$answer {
+            fn error(&mut self) -> Option<said::Error> {
+                self.error.take()
             }
         })*
     };
 }
 
-refusable! {
+fallible! {
     NowResponse IdentityResponse RecallResponse DoneResponse MembersResponse ClaimResponse ExtendResponse
     TakeResponse WorkersResponse ReserveResponse GiveBackResponse DefinitionResponse ListResponse
 }

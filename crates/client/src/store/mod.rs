@@ -18,7 +18,7 @@ use snowmint_coord::{
 use crate::credentials::Credentials;
 use crate::failed::{Failed, of_store};
 use crate::place::Place;
-use crate::refusal::{Refusable, refused};
+use crate::refusal::{Fallible, refused};
 use crate::servers::{Call, Servers};
 use crate::settings::Settings;
 use beside::Way;
@@ -139,7 +139,7 @@ impl RemoteStore {
     async fn ask<Q, A>(&self, method: Method, again: bool, message: Q) -> Result<A>
     where
         Q: prost::Message + Clone + 'static,
-        A: prost::Message + Default + Refusable + 'static,
+        A: prost::Message + Default + Fallible + 'static,
     {
         ask(&self.servers, method, again, message).await
     }
@@ -148,7 +148,7 @@ impl RemoteStore {
 async fn ask<Q, A>(servers: &Servers, method: Method, again: bool, message: Q) -> Result<A>
 where
     Q: prost::Message + Clone + 'static,
-    A: prost::Message + Default + Refusable + 'static,
+    A: prost::Message + Default + Fallible + 'static,
 {
     let Method { verb, path } = method;
     let Settings { call_ms: within_ms, attempt_ms, .. } = *servers.settings();
@@ -158,8 +158,8 @@ where
         async move {
             let answer: Result<A, _> = link.ask(path, message).await;
             let mut answer = answer.map_err(|status| of_store(path, &link.address, &status))?;
-            let Some(refusal) = answer.refusal() else { return Ok(answer) };
-            let error = refused(refusal);
+            let Some(error) = answer.error() else { return Ok(answer) };
+            let error = refused(error);
             match error.kind() {
                 ErrorKind::Unavailable => Err(Failed::Cut(error)),
                 _ => Err(Failed::Refused(error)),

@@ -88,8 +88,8 @@ pub(super) fn claimed(answer: said::ClaimResponse, member: Incarnation) -> Vec<L
 }
 
 pub(super) fn extended(answer: said::ExtendResponse) -> Vec<Result<Extended>> {
-    let item = |item: said::Extended| match item.refusal {
-        Some(refusal) => Err(refused(refusal)),
+    let item = |item: said::Extended| match item.error {
+        Some(error) => Err(refused(error)),
         None => Ok(Extended {
             mark: Mark::new(item.mark),
             catalog_version: item.catalog_version,

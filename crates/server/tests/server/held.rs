@@ -139,7 +139,7 @@ async fn store_calls_of_one_program_are_few_and_others_are_served() {
         let mut request = Request::new(reserve);
         request.metadata_mut().insert(DOOR, described.door.parse().unwrap());
         let reserved = client.reserve(request).await.unwrap().into_inner();
-        assert_eq!(reserved.refusal, None);
+        assert_eq!(reserved.error, None);
     })
     .await;
 }
@@ -283,7 +283,7 @@ async fn a_program_that_moves_a_store_ends_no_doubt_that_has_just_begun() {
     let described = soon(client.describe(describe_request())).await.unwrap().into_inner();
     let mut forward = Request::new(FastForwardRequest::default());
     forward.metadata_mut().insert(DOOR, described.door.parse().unwrap());
-    let refused = soon(client.fast_forward(forward)).await.unwrap().into_inner().refusal.unwrap();
+    let refused = soon(client.fast_forward(forward)).await.unwrap().into_inner().error.unwrap();
     assert!(refused.message.contains("look again"), "{refused:?}");
     assert!(store.store.standing().await.unwrap().doubt.is_some());
 }

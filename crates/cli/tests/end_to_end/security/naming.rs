@@ -133,27 +133,27 @@ impl Program {
     async fn get(&mut self, name: &str) -> store::Definition {
         let request = self.request(store::GetRequest { name: name.into() });
         let answer = self.client.get(request).await.unwrap().into_inner();
-        answer.definition.unwrap_or_else(|| panic!("{:?}", answer.refusal))
+        answer.definition.unwrap_or_else(|| panic!("{:?}", answer.error))
     }
 
     /// Writes a definition; returns the error of the call, if any.
     async fn writes(&mut self, verb: &str, new: store::NewDefinition) -> Result<(), Status> {
-        let refusal = self.asks(verb, new).await?;
-        assert!(refusal.is_none(), "{refusal:?}");
+        let error = self.asks(verb, new).await?;
+        assert!(error.is_none(), "{error:?}");
         Ok(())
     }
 
     /// Returns the store's error for a definition.
     async fn refused(&mut self, verb: &str, new: store::NewDefinition) -> String {
-        let refusal = self.asks(verb, new).await.unwrap();
-        refusal.unwrap_or_else(|| panic!("the store did it: {verb}")).message
+        let error = self.asks(verb, new).await.unwrap();
+        error.unwrap_or_else(|| panic!("the store did it: {verb}")).message
     }
 
     async fn asks(
         &mut self,
         verb: &str,
         new: store::NewDefinition,
-    ) -> Result<Option<store::Refusal>, Status> {
+    ) -> Result<Option<store::Error>, Status> {
         let new = Some(new);
         let answer = match verb {
             "define" => {
@@ -171,7 +171,7 @@ impl Program {
                 self.client.restripe(request).await
             }
         };
-        Ok(answer?.into_inner().refusal)
+        Ok(answer?.into_inner().error)
     }
 }
 

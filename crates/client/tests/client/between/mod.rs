@@ -45,7 +45,7 @@ pub(crate) enum Form {
 #[derive(Clone, PartialEq, Message)]
 struct OldDescription {
     #[prost(message, optional, tag = "1")]
-    refusal: Option<said::Refusal>,
+    error: Option<said::Error>,
     #[prost(string, tag = "2")]
     door: String,
     #[prost(string, tag = "3")]
@@ -140,15 +140,15 @@ fn got(asked: &Bytes) -> Option<Vec<u8>> {
     let said::GetRequest { name } = said::GetRequest::decode(asked.clone()).unwrap();
     let answer = match name.as_str() {
         REFUSED => said::DefinitionResponse {
-            refusal: Some(said::Refusal {
+            error: Some(said::Error {
                 code: "too_blue".into(),
                 message: "that is too blue".into(),
-                ..said::Refusal::default()
+                ..said::Error::default()
             }),
             definition: None,
         },
         IN_ANOTHER_STATE => {
-            said::DefinitionResponse { refusal: None, definition: Some(in_another_state()) }
+            said::DefinitionResponse { error: None, definition: Some(in_another_state()) }
         }
         _ => return None,
     };

@@ -170,7 +170,7 @@ impl store_server::Store for Relay {
     async fn now(&self, request: Request<NowRequest>) -> Answer<NowResponse> {
         let (store, NowRequest {}) = self.asked(request, may::member).await?;
         told(store.now().await, |now| NowResponse {
-            refusal: None,
+            error: None,
             store: now.map(|time| time.get()),
             server: SystemClock.unix_ms().get(),
         })
@@ -310,10 +310,10 @@ impl store_server::Store for Relay {
         if service.is_held_to_limits(&back.source)
             && let Err(error) = self.given.check(&at, &speaker, &back)
         {
-            return told(Err(error), |version| GiveBackResponse { refusal: None, version });
+            return told(Err(error), |version| GiveBackResponse { error: None, version });
         }
         let version = at.store.give_back(&back).await;
-        told(version, |version| GiveBackResponse { refusal: None, version })
+        told(version, |version| GiveBackResponse { error: None, version })
     }
 
     async fn define(&self, request: Request<DefineRequest>) -> Answer<DefinitionResponse> {

@@ -13,7 +13,7 @@ use snowmint_wire::error::Code;
 use tonic::{Response, Status};
 
 use super::at::At;
-use super::write::{Refusable, told};
+use super::write::{Fallible, told};
 use crate::service::{Error, Limit, Service};
 
 /// Milliseconds ahead of this server's clock at which a caller may begin a period of serials.
@@ -169,7 +169,7 @@ fn without_numbers(source: &str) -> NotTaken {
 
 impl NotTaken {
     /// Returns a response, or a status.
-    pub(super) fn told<T, A: Refusable>(
+    pub(super) fn told<T, A: Fallible>(
         self,
         write: impl FnOnce(T) -> A,
     ) -> Result<Response<A>, Status> {

@@ -14,28 +14,28 @@ use tonic::{Response, Status};
 use crate::service::Error;
 
 /// A response that can be an error.
-pub(super) trait Refusable: Default {
-    fn refusal(&mut self) -> &mut Option<said::Refusal>;
+pub(super) trait Fallible: Default {
+    fn error(&mut self) -> &mut Option<said::Error>;
 }
 
-macro_rules! refusable {
+macro_rules! fallible {
     ($($answer:ident)*) => {
-        $(impl Refusable for said::$answer {
-            fn refusal(&mut self) -> &mut Option<said::Refusal> {
-                &mut self.refusal
+        $(impl Fallible for said::$answer {
+            fn error(&mut self) -> &mut Option<said::Error> {
+                &mut self.error
             }
         })*
     };
 }
 
-refusable! {
+fallible! {
     DescribeResponse NowResponse IdentityResponse DoneResponse MembersResponse ClaimResponse
     ExtendResponse RecallResponse TakeResponse WorkersResponse ReserveResponse GiveBackResponse DefinitionResponse
     ListResponse
 }
 
 /// Writes any result of the store; a status when the store is closed.
-pub(super) fn told<T, A: Refusable>(
+pub(super) fn told<T, A: Fallible>(
     answer: StoreResult<T>,
     write: impl FnOnce(T) -> A,
 ) -> Result<Response<A>, Status> {
@@ -47,14 +47,14 @@ pub(super) fn told<T, A: Refusable>(
         }
         Err(error) => {
             let mut answer = A::default();
-            *answer.refusal() = Some(refusal(&error));
+            *answer.error() = Some(error_of(&error));
             Ok(Response::new(answer))
         }
     }
 }
 
 /// Writes an error. Details of the back end stay in the log: they may name hosts, paths and users.
-fn refusal(error: &StoreError) -> said::Refusal {
+fn error_of(error: &StoreError) -> said::Error {
     if std::error::Error::source(error).is_some() {
         tracing::warn!(error = %chain(error), "the store refused a client");
     }
@@ -66,7 +66,7 @@ fn refusal(error: &StoreError) -> said::Refusal {
     };
     let message = error.message().into_owned();
     let pool_full = full.map(pool_full);
-    said::Refusal { code, texts, numbers, pool_full, retry_after_ms, message }
+    said::Error { code, texts, numbers, pool_full, retry_after_ms, message }
 }
 
 fn pool_full(full: PoolFull) -> said::PoolFull {
@@ -96,7 +96,7 @@ pub(super) fn description(
 ) -> said::DescribeResponse {
     let can = store.capabilities();
     said::DescribeResponse {
-        refusal: None,
+        error: None,
         door,
         namespace: store.namespace().to_owned(),
         identity: Some(identity_of(identity)),
@@ -117,11 +117,11 @@ fn identity_of(identity: StoreIdentity) -> said::Identity {
 }
 
 pub(super) fn identified(identity: StoreIdentity) -> said::IdentityResponse {
-    said::IdentityResponse { refusal: None, identity: Some(identity_of(identity)) }
+    said::IdentityResponse { error: None, identity: Some(identity_of(identity)) }
 }
 
 pub(super) fn recalled(recalled: Recalled) -> said::RecallResponse {
-    said::RecallResponse { refusal: None, recovered: recalled == Recalled::Recovered }
+    said::RecallResponse { error: None, recovered: recalled == Recalled::Recovered }
 }
 
 pub(super) fn done((): ()) -> said::DoneResponse {
@@ -133,12 +133,12 @@ pub(super) fn joined(
     seen: Option<StoreIdentity>,
 ) -> said::DoneResponse {
     let (known_as, seen) = (known_as.map(|member| member.to_string()), seen.map(identity_of));
-    said::DoneResponse { refusal: None, known_as, seen }
+    said::DoneResponse { error: None, known_as, seen }
 }
 
 pub(super) fn members(members: Vec<MemberInfo>) -> said::MembersResponse {
     let members = members.into_iter().map(member).collect();
-    said::MembersResponse { refusal: None, members }
+    said::MembersResponse { error: None, members }
 }
 
 fn member(info: MemberInfo) -> said::MemberInfo {
@@ -170,32 +170,30 @@ fn lease(lease: Lease) -> said::Lease {
 
 pub(super) fn claimed(leases: Vec<Lease>) -> said::ClaimResponse {
     let leases = leases.into_iter().map(lease).collect();
-    said::ClaimResponse { refusal: None, leases }
+    said::ClaimResponse { error: None, leases }
 }
 
 pub(super) fn extended(items: Vec<StoreResult<Extended>>) -> said::ExtendResponse {
     let item = |item: StoreResult<Extended>| match item {
         Ok(Extended { mark, catalog_version, writes }) => {
-            said::Extended { refusal: None, mark: mark.get(), catalog_version, writes }
+            said::Extended { error: None, mark: mark.get(), catalog_version, writes }
         }
-        Err(error) => {
-            said::Extended { refusal: Some(refusal(&error)), ..said::Extended::default() }
-        }
+        Err(error) => said::Extended { error: Some(error_of(&error)), ..said::Extended::default() },
     };
-    said::ExtendResponse { refusal: None, items: items.into_iter().map(item).collect() }
+    said::ExtendResponse { error: None, items: items.into_iter().map(item).collect() }
 }
 
 pub(super) fn taken(taken: Taken) -> said::TakeResponse {
     let held = |(slot, member): (u64, Incarnation)| said::Held { slot, member: member.to_string() };
     said::TakeResponse {
-        refusal: None,
+        error: None,
         leases: taken.leases.into_iter().map(lease).collect(),
         held: taken.held.into_iter().map(held).collect(),
     }
 }
 
 pub(super) fn slots(slots: Vec<SlotInfo>) -> said::WorkersResponse {
-    said::WorkersResponse { refusal: None, slots: slots.into_iter().map(slot).collect() }
+    said::WorkersResponse { error: None, slots: slots.into_iter().map(slot).collect() }
 }
 
 fn slot(slot: SlotInfo) -> said::Slot {
@@ -218,7 +216,7 @@ fn slot(slot: SlotInfo) -> said::Slot {
 pub(super) fn segment(segment: Segment) -> said::ReserveResponse {
     let Segment { first, last, version, catalog_version, writes, at } = segment;
     let at = at.map(UnixMillis::get);
-    said::ReserveResponse { refusal: None, first, last, version, catalog_version, writes, at }
+    said::ReserveResponse { error: None, first, last, version, catalog_version, writes, at }
 }
 
 fn definition(definition: Definition) -> said::Definition {
@@ -240,10 +238,10 @@ fn definition(definition: Definition) -> said::Definition {
 }
 
 pub(super) fn defined(source: Definition) -> said::DefinitionResponse {
-    said::DefinitionResponse { refusal: None, definition: Some(definition(source)) }
+    said::DefinitionResponse { error: None, definition: Some(definition(source)) }
 }
 
 pub(super) fn catalog(catalog: Catalog) -> said::ListResponse {
     let definitions = catalog.definitions.into_iter().map(definition).collect();
-    said::ListResponse { refusal: None, version: catalog.version, definitions }
+    said::ListResponse { error: None, version: catalog.version, definitions }
 }

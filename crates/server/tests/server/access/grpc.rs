@@ -131,7 +131,7 @@ async fn unknown_pools_are_looked_for_once_a_second() {
         let mut request = named(message, JOINER);
         request.metadata_mut().insert(store::DOOR, door.parse().unwrap());
         let claimed = StoreClient::new(channel.clone()).claim(request).await.unwrap();
-        claimed.into_inner().refusal.unwrap().message
+        claimed.into_inner().error.unwrap().message
     };
     // Each read of the definitions comes with one of these calls.
     let reads = async || {
