@@ -53,6 +53,7 @@ macro_rules! fallible {
 }
 
 fallible! {
-    NowResponse IdentityResponse RecallResponse DoneResponse MembersResponse ClaimResponse ExtendResponse
-    TakeResponse WorkersResponse ReserveResponse GiveBackResponse DefinitionResponse ListResponse
+    NowResponse IdentityResponse RecallResponse DoneResponse MembersResponse ClaimResponse
+    ExtendResponse AcquireResponse WorkersResponse ReserveResponse GiveBackResponse
+    DefinitionResponse ListResponse
 }

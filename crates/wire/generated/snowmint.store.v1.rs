@@ -489,7 +489,7 @@ pub struct ReleaseRequest {
 }
 /// A request to acquire exclusive slots.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct TakeRequest {
+pub struct AcquireRequest {
     /// Pool of the slots.
     #[prost(message, optional, tag = "1")]
     pub pool: ::core::option::Option<Pool>,
@@ -530,7 +530,7 @@ pub struct Silent {
 }
 /// The acquired slots.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct TakeResponse {
+pub struct AcquireResponse {
     /// The error, if no slot was acquired.
     #[prost(message, optional, tag = "1")]
     pub error: ::core::option::Option<Error>,
@@ -553,7 +553,7 @@ pub struct Held {
 }
 /// A request to relinquish exclusive slots.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct LetGoRequest {
+pub struct RelinquishRequest {
     /// The pool.
     #[prost(string, tag = "1")]
     pub pool: ::prost::alloc::string::String,
@@ -911,7 +911,7 @@ pub struct AcceptLeadRequest {
 }
 /// A request to exclude slots.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AvoidRequest {
+pub struct ExcludeRequest {
     /// Pool of the slots.
     #[prost(message, optional, tag = "1")]
     pub pool: ::core::option::Option<Pool>,
@@ -1337,10 +1337,10 @@ pub mod store_client {
             self.inner.unary(req, path, codec).await
         }
         /// Acquires exclusive slots by name. With a token, it requires the right `admin` over all sources.
-        pub async fn take(
+        pub async fn acquire(
             &mut self,
-            request: impl tonic::IntoRequest<super::TakeRequest>,
-        ) -> std::result::Result<tonic::Response<super::TakeResponse>, tonic::Status> {
+            request: impl tonic::IntoRequest<super::AcquireRequest>,
+        ) -> std::result::Result<tonic::Response<super::AcquireResponse>, tonic::Status> {
             self.inner
                 .ready()
                 .await
@@ -1351,17 +1351,17 @@ pub mod store_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/snowmint.store.v1.Store/Take",
+                "/snowmint.store.v1.Store/Acquire",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("snowmint.store.v1.Store", "Take"));
+                .insert(GrpcMethod::new("snowmint.store.v1.Store", "Acquire"));
             self.inner.unary(req, path, codec).await
         }
         /// Relinquishes exclusive slots.
-        pub async fn let_go(
+        pub async fn relinquish(
             &mut self,
-            request: impl tonic::IntoRequest<super::LetGoRequest>,
+            request: impl tonic::IntoRequest<super::RelinquishRequest>,
         ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status> {
             self.inner
                 .ready()
@@ -1373,11 +1373,11 @@ pub mod store_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/snowmint.store.v1.Store/LetGo",
+                "/snowmint.store.v1.Store/Relinquish",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("snowmint.store.v1.Store", "LetGo"));
+                .insert(GrpcMethod::new("snowmint.store.v1.Store", "Relinquish"));
             self.inner.unary(req, path, codec).await
         }
         /// Returns all slots that were ever claimed.
@@ -1654,9 +1654,9 @@ pub mod store_client {
             self.inner.unary(req, path, codec).await
         }
         /// Excludes slots from every later claim.
-        pub async fn avoid(
+        pub async fn exclude(
             &mut self,
-            request: impl tonic::IntoRequest<super::AvoidRequest>,
+            request: impl tonic::IntoRequest<super::ExcludeRequest>,
         ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status> {
             self.inner
                 .ready()
@@ -1668,11 +1668,11 @@ pub mod store_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/snowmint.store.v1.Store/Avoid",
+                "/snowmint.store.v1.Store/Exclude",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("snowmint.store.v1.Store", "Avoid"));
+                .insert(GrpcMethod::new("snowmint.store.v1.Store", "Exclude"));
             self.inner.unary(req, path, codec).await
         }
     }
@@ -1754,14 +1754,14 @@ pub mod store_server {
             request: tonic::Request<super::ReleaseRequest>,
         ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status>;
         /// Acquires exclusive slots by name. With a token, it requires the right `admin` over all sources.
-        async fn take(
+        async fn acquire(
             &self,
-            request: tonic::Request<super::TakeRequest>,
-        ) -> std::result::Result<tonic::Response<super::TakeResponse>, tonic::Status>;
+            request: tonic::Request<super::AcquireRequest>,
+        ) -> std::result::Result<tonic::Response<super::AcquireResponse>, tonic::Status>;
         /// Relinquishes exclusive slots.
-        async fn let_go(
+        async fn relinquish(
             &self,
-            request: tonic::Request<super::LetGoRequest>,
+            request: tonic::Request<super::RelinquishRequest>,
         ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status>;
         /// Returns all slots that were ever claimed.
         async fn workers(
@@ -1844,9 +1844,9 @@ pub mod store_server {
             request: tonic::Request<super::AcceptLeadRequest>,
         ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status>;
         /// Excludes slots from every later claim.
-        async fn avoid(
+        async fn exclude(
             &self,
-            request: tonic::Request<super::AvoidRequest>,
+            request: tonic::Request<super::ExcludeRequest>,
         ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status>;
     }
     /// The store of one namespace.
@@ -2399,23 +2399,23 @@ pub mod store_server {
                     };
                     Box::pin(fut)
                 }
-                "/snowmint.store.v1.Store/Take" => {
+                "/snowmint.store.v1.Store/Acquire" => {
                     #[allow(non_camel_case_types)]
-                    struct TakeSvc<T: Store>(pub Arc<T>);
-                    impl<T: Store> tonic::server::UnaryService<super::TakeRequest>
-                    for TakeSvc<T> {
-                        type Response = super::TakeResponse;
+                    struct AcquireSvc<T: Store>(pub Arc<T>);
+                    impl<T: Store> tonic::server::UnaryService<super::AcquireRequest>
+                    for AcquireSvc<T> {
+                        type Response = super::AcquireResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::TakeRequest>,
+                            request: tonic::Request<super::AcquireRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as Store>::take(&inner, request).await
+                                <T as Store>::acquire(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -2426,7 +2426,7 @@ pub mod store_server {
                     let max_encoding_message_size = self.max_encoding_message_size;
                     let inner = self.inner.clone();
                     let fut = async move {
-                        let method = TakeSvc(inner);
+                        let method = AcquireSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -2442,11 +2442,11 @@ pub mod store_server {
                     };
                     Box::pin(fut)
                 }
-                "/snowmint.store.v1.Store/LetGo" => {
+                "/snowmint.store.v1.Store/Relinquish" => {
                     #[allow(non_camel_case_types)]
-                    struct LetGoSvc<T: Store>(pub Arc<T>);
-                    impl<T: Store> tonic::server::UnaryService<super::LetGoRequest>
-                    for LetGoSvc<T> {
+                    struct RelinquishSvc<T: Store>(pub Arc<T>);
+                    impl<T: Store> tonic::server::UnaryService<super::RelinquishRequest>
+                    for RelinquishSvc<T> {
                         type Response = super::DoneResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
@@ -2454,11 +2454,11 @@ pub mod store_server {
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::LetGoRequest>,
+                            request: tonic::Request<super::RelinquishRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as Store>::let_go(&inner, request).await
+                                <T as Store>::relinquish(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -2469,7 +2469,7 @@ pub mod store_server {
                     let max_encoding_message_size = self.max_encoding_message_size;
                     let inner = self.inner.clone();
                     let fut = async move {
-                        let method = LetGoSvc(inner);
+                        let method = RelinquishSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -2958,11 +2958,11 @@ pub mod store_server {
                     };
                     Box::pin(fut)
                 }
-                "/snowmint.store.v1.Store/Avoid" => {
+                "/snowmint.store.v1.Store/Exclude" => {
                     #[allow(non_camel_case_types)]
-                    struct AvoidSvc<T: Store>(pub Arc<T>);
-                    impl<T: Store> tonic::server::UnaryService<super::AvoidRequest>
-                    for AvoidSvc<T> {
+                    struct ExcludeSvc<T: Store>(pub Arc<T>);
+                    impl<T: Store> tonic::server::UnaryService<super::ExcludeRequest>
+                    for ExcludeSvc<T> {
                         type Response = super::DoneResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
@@ -2970,11 +2970,11 @@ pub mod store_server {
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::AvoidRequest>,
+                            request: tonic::Request<super::ExcludeRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as Store>::avoid(&inner, request).await
+                                <T as Store>::exclude(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -2985,7 +2985,7 @@ pub mod store_server {
                     let max_encoding_message_size = self.max_encoding_message_size;
                     let inner = self.inner.clone();
                     let fut = async move {
-                        let method = AvoidSvc(inner);
+                        let method = ExcludeSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -28,6 +28,7 @@ pub mod store {
     /// The version of this service that this program speaks. It rises when one side would misread
     /// the other. Fields, verbs, states and reasons that are only new do not raise it. Version 2
     /// renamed codes of errors: an older client takes `store_rolled_back` for an unsupported call.
+    /// It also renamed methods (`Acquire`, `Relinquish`, `Exclude`): their paths have other names.
     pub const VERSION: u32 = 2;
     /// The oldest version of the other side that this program understands.
     pub const VERSION_MIN: u32 = 2;

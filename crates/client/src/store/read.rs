@@ -99,7 +99,7 @@ pub(super) fn extended(answer: said::ExtendResponse) -> Vec<Result<Extended>> {
     answer.items.into_iter().map(item).collect()
 }
 
-pub(super) fn taken(answer: said::TakeResponse, member: Incarnation) -> Result<Taken> {
+pub(super) fn taken(answer: said::AcquireResponse, member: Incarnation) -> Result<Taken> {
     let held = |held: said::Held| Ok((held.slot, incarnation(&held.member)?));
     Ok(Taken {
         leases: answer.leases.into_iter().map(|it| lease(it, member)).collect(),

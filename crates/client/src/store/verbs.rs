@@ -176,7 +176,7 @@ impl Store for RemoteStore {
 
     async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
         let is_recognised = take.request != 0;
-        let method = method!(Acquire, "Take");
+        let method = method!(Acquire, "Acquire");
         let answer = self.ask(method, is_recognised, write::take(take, now)).await?;
         let mut taken = read::taken(answer, take.member)?;
         for (_, member) in &mut taken.held {
@@ -187,12 +187,12 @@ impl Store for RemoteStore {
 
     async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
         let message = write::let_go(let_go, now);
-        self.ask(method!(Relinquish, "LetGo"), FREELY, message).await.map(read::done)
+        self.ask(method!(Relinquish, "Relinquish"), FREELY, message).await.map(read::done)
     }
 
     async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
         let message = write::avoid(avoid, now);
-        self.ask(method!(Exclude, "Avoid"), FREELY, message).await.map(read::done)
+        self.ask(method!(Exclude, "Exclude"), FREELY, message).await.map(read::done)
     }
 
     async fn reclaim(&self, _: &Reclaim, _: UnixMillis) -> Result<Vec<Reclaimed>> {

@@ -73,8 +73,8 @@ pub(super) fn claim(claim: &ClaimRequest, now: UnixMillis) -> said::ClaimRequest
     }
 }
 
-pub(super) fn avoid(avoid: &Avoid, now: UnixMillis) -> said::AvoidRequest {
-    said::AvoidRequest {
+pub(super) fn avoid(avoid: &Avoid, now: UnixMillis) -> said::ExcludeRequest {
+    said::ExcludeRequest {
         pool: Some(pool(&avoid.pool)),
         slots: avoid.slots.clone(),
         until: avoid.until.get(),
@@ -109,12 +109,12 @@ pub(super) fn release(release: &Release, now: UnixMillis) -> said::ReleaseReques
     }
 }
 
-pub(super) fn take(take: &Take, now: UnixMillis) -> said::TakeRequest {
+pub(super) fn take(take: &Take, now: UnixMillis) -> said::AcquireRequest {
     let silent = take.silent.iter().map(|silent| said::Silent {
         member: silent.member.to_string(),
         renewals: silent.renewals,
     });
-    said::TakeRequest {
+    said::AcquireRequest {
         pool: Some(pool(&take.pool)),
         member: take.member.to_string(),
         owner: take.owner.clone(),
@@ -127,9 +127,9 @@ pub(super) fn take(take: &Take, now: UnixMillis) -> said::TakeRequest {
     }
 }
 
-pub(super) fn let_go(let_go: &LetGo, now: UnixMillis) -> said::LetGoRequest {
+pub(super) fn let_go(let_go: &LetGo, now: UnixMillis) -> said::RelinquishRequest {
     let slots = let_go.slots.iter().map(|&(slot, term)| said::HeldBy { slot, term: term.get() });
-    said::LetGoRequest {
+    said::RelinquishRequest {
         pool: let_go.pool.clone(),
         member: let_go.member.to_string(),
         slots: slots.collect(),

@@ -141,7 +141,7 @@ async fn what_another_version_does_not_know_is_said() {
     let clock = SystemClock.unix_ms();
     let (code, why) = refused(remote(&[&older.address()]).await.avoid(&avoid, clock).await);
     assert_eq!(code, "unsupported");
-    let path = "does not support /snowmint.store.v1.Store/Avoid; update the server";
+    let path = "does not support /snowmint.store.v1.Store/Exclude; update the server";
     assert!(why.contains(path), "{why}");
     for _ in 0..4 {
         remote(&[&older.address(), &now.address()]).await.avoid(&avoid, clock).await.unwrap();

@@ -304,9 +304,9 @@ async fn messages_of_the_store_are_bounded() {
         // The caller holds none of them, so the response is short.
         let slots = vec![store::HeldBy::default(); slots];
         let (pool, member) = (pool.to_owned(), Incarnation::new(7).to_string());
-        let mut request = Request::new(store::LetGoRequest { pool, member, slots, now: 0 });
+        let mut request = Request::new(store::RelinquishRequest { pool, member, slots, now: 0 });
         request.metadata_mut().insert(store::DOOR, door.parse().unwrap());
-        let refused = soon(client.let_go(request)).await.err();
+        let refused = soon(client.relinquish(request)).await.err();
         assert_eq!(refused.as_ref().map(reason), wanted.map(|_| Told::LimitExceeded));
         let said = refused.as_ref().map_or("", Status::message);
         assert!(said.contains(wanted.unwrap_or_default()), "{said}");

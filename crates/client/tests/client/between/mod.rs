@@ -79,7 +79,7 @@ fn more() -> Vec<u8> {
 impl Form {
     /// Returns whether the version lacks this verb.
     fn lacks(self, path: &str) -> bool {
-        matches!(self, Self::Older) && (path.ends_with("/Avoid") || path.ends_with("/Restripe"))
+        matches!(self, Self::Older) && (path.ends_with("/Exclude") || path.ends_with("/Restripe"))
     }
 
     fn asked(self, path: &str, message: Bytes) -> Bytes {

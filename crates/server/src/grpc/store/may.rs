@@ -4,7 +4,7 @@ use snowmint_coord::lend::space_of;
 use snowmint_coord::{Store, is_worker_pool};
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store::{
-    ClaimRequest, ExtendRequest, GiveBackRequest, LetGoRequest, NewDefinition, ReleaseRequest,
+    ClaimRequest, ExtendRequest, GiveBackRequest, NewDefinition, ReleaseRequest, RelinquishRequest,
     ReserveRequest,
 };
 
@@ -78,7 +78,7 @@ pub(super) fn releasing(service: &Service, asked: &ReleaseRequest) -> Allowed {
 }
 
 /// Checks for a caller that relinquishes external leases or sections.
-pub(super) fn letting_go(service: &Service, asked: &LetGoRequest) -> Allowed {
+pub(super) fn relinquishing(service: &Service, asked: &RelinquishRequest) -> Allowed {
     match space_of(&asked.pool) {
         Some(space) => spending(service, space),
         None => service.may_operate(),

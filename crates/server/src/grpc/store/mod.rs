@@ -21,14 +21,14 @@ use snowmint_coord::{FastForward, Restripe, Standing, Store, random};
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store::{
-    AcceptLeadRequest, AlterRequest, AvoidRequest, ClaimRequest, ClaimResponse, DOOR,
-    DefineRequest, DefinitionResponse, DescribeRequest, DescribeResponse, DoneResponse,
-    ExtendRequest, ExtendResponse, FastForwardRequest, GetRequest, GiveBackRequest,
-    GiveBackResponse, IdentityRequest, IdentityResponse, JoinRequest, LeaveRequest, LetGoRequest,
-    ListRequest, ListResponse, MembersRequest, MembersResponse, NowRequest, NowResponse,
-    RecallRequest, RecallResponse, ReleaseRequest, RenewRequest, ReserveRequest, ReserveResponse,
-    RestripeRequest, SERVICE, SetStateRequest, TakeRequest, TakeResponse, VERSION_MIN,
-    WorkersRequest, WorkersResponse, is_understood, store_server,
+    AcceptLeadRequest, AcquireRequest, AcquireResponse, AlterRequest, ClaimRequest, ClaimResponse,
+    DOOR, DefineRequest, DefinitionResponse, DescribeRequest, DescribeResponse, DoneResponse,
+    ExcludeRequest, ExtendRequest, ExtendResponse, FastForwardRequest, GetRequest, GiveBackRequest,
+    GiveBackResponse, IdentityRequest, IdentityResponse, JoinRequest, LeaveRequest, ListRequest,
+    ListResponse, MembersRequest, MembersResponse, NowRequest, NowResponse, RecallRequest,
+    RecallResponse, ReleaseRequest, RelinquishRequest, RenewRequest, ReserveRequest,
+    ReserveResponse, RestripeRequest, SERVICE, SetStateRequest, VERSION_MIN, WorkersRequest,
+    WorkersResponse, is_understood, store_server,
 };
 use tonic::{Request, Response, Status};
 
@@ -260,7 +260,7 @@ impl store_server::Store for Relay {
         told(released, write::done)
     }
 
-    async fn take(&self, request: Request<TakeRequest>) -> Answer<TakeResponse> {
+    async fn acquire(&self, request: Request<AcquireRequest>) -> Answer<AcquireResponse> {
         let Asked { at, service, speaker, message } = self.asked_by(request, may::operator).await?;
         let (take, now) = read::take(&speaker, message)?;
         let taken = at.store.take(&take, now).await;
@@ -268,9 +268,9 @@ impl store_server::Store for Relay {
         told(taken, write::taken)
     }
 
-    async fn let_go(&self, request: Request<LetGoRequest>) -> Answer<DoneResponse> {
+    async fn relinquish(&self, request: Request<RelinquishRequest>) -> Answer<DoneResponse> {
         let Asked { at, service, speaker, message } =
-            self.asked_by(request, may::letting_go).await?;
+            self.asked_by(request, may::relinquishing).await?;
         let (let_go, now) = read::let_go(&speaker, message)?;
         let done = programs::let_go(&at, &service, &let_go, now).await;
         at.let_go(&service, &let_go, &done);
@@ -393,7 +393,7 @@ impl store_server::Store for Relay {
         told(at.changed(&service, &words::allowed_to_lead(until), allowed), write::done)
     }
 
-    async fn avoid(&self, request: Request<AvoidRequest>) -> Answer<DoneResponse> {
+    async fn exclude(&self, request: Request<ExcludeRequest>) -> Answer<DoneResponse> {
         let Asked { at, service, speaker, message } = self.asked_by(request, may::operator).await?;
         let (avoid, now) = read::avoid(&speaker, message)?;
         let avoided = at.store.avoid(&avoid, now).await;

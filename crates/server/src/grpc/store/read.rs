@@ -123,8 +123,8 @@ pub(super) fn claim(
     Ok((claim, speaker.time(request.now)))
 }
 
-pub(super) fn avoid(speaker: &Speaker, request: said::AvoidRequest) -> Read<(Avoid, UnixMillis)> {
-    let said::AvoidRequest { pool: wanted, slots, until, label, now } = request;
+pub(super) fn avoid(speaker: &Speaker, request: said::ExcludeRequest) -> Read<(Avoid, UnixMillis)> {
+    let said::ExcludeRequest { pool: wanted, slots, until, label, now } = request;
     Ok((Avoid { pool: pool(wanted)?, slots, until: mark(until), label }, speaker.time(now)))
 }
 
@@ -156,7 +156,7 @@ pub(super) fn release(
     Ok((release, speaker.time(request.now)))
 }
 
-pub(super) fn take(speaker: &Speaker, request: said::TakeRequest) -> Read<(Take, UnixMillis)> {
+pub(super) fn take(speaker: &Speaker, request: said::AcquireRequest) -> Read<(Take, UnixMillis)> {
     // Stalled members are those of other callers, named as in lists.
     let silent = |silent: said::Silent| {
         Ok(Silent { member: incarnation(&silent.member)?, renewals: silent.renewals })
@@ -174,7 +174,10 @@ pub(super) fn take(speaker: &Speaker, request: said::TakeRequest) -> Read<(Take,
     Ok((take, speaker.time(request.now)))
 }
 
-pub(super) fn let_go(speaker: &Speaker, request: said::LetGoRequest) -> Read<(LetGo, UnixMillis)> {
+pub(super) fn let_go(
+    speaker: &Speaker,
+    request: said::RelinquishRequest,
+) -> Read<(LetGo, UnixMillis)> {
     let held = |held: said::HeldBy| Ok((held.slot, Term::new(held.term)));
     let let_go = LetGo {
         pool: request.pool,

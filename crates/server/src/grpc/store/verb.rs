@@ -15,8 +15,8 @@ pub(in crate::grpc) fn verb_of(path: &str) -> Option<Verb> {
         "Claim" => Verb::Claim,
         "Extend" => Verb::Extend,
         "Release" => Verb::Release,
-        "Take" => Verb::Acquire,
-        "LetGo" => Verb::Relinquish,
+        "Acquire" => Verb::Acquire,
+        "Relinquish" => Verb::Relinquish,
         "Workers" => Verb::Workers,
         "Reserve" => Verb::Reserve,
         "GiveBack" => Verb::GiveBack,
@@ -28,7 +28,7 @@ pub(in crate::grpc) fn verb_of(path: &str) -> Option<Verb> {
         "List" => Verb::List,
         "FastForward" => Verb::FastForward,
         "AcceptLead" => Verb::AcceptLead,
-        "Avoid" => Verb::Exclude,
+        "Exclude" => Verb::Exclude,
         _ => return None,
     })
 }

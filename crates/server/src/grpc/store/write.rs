@@ -30,8 +30,8 @@ macro_rules! fallible {
 
 fallible! {
     DescribeResponse NowResponse IdentityResponse DoneResponse MembersResponse ClaimResponse
-    ExtendResponse RecallResponse TakeResponse WorkersResponse ReserveResponse GiveBackResponse DefinitionResponse
-    ListResponse
+    ExtendResponse RecallResponse AcquireResponse WorkersResponse ReserveResponse GiveBackResponse
+    DefinitionResponse ListResponse
 }
 
 /// Writes any result of the store; a status when the store is closed.
@@ -183,9 +183,9 @@ pub(super) fn extended(items: Vec<StoreResult<Extended>>) -> said::ExtendRespons
     said::ExtendResponse { error: None, items: items.into_iter().map(item).collect() }
 }
 
-pub(super) fn taken(taken: Taken) -> said::TakeResponse {
+pub(super) fn taken(taken: Taken) -> said::AcquireResponse {
     let held = |(slot, member): (u64, Incarnation)| said::Held { slot, member: member.to_string() };
-    said::TakeResponse {
+    said::AcquireResponse {
         error: None,
         leases: taken.leases.into_iter().map(lease).collect(),
         held: taken.held.into_iter().map(held).collect(),
