@@ -367,14 +367,14 @@ pub struct ClaimRequest {
     #[prost(uint64, tag = "10")]
     pub now: u64,
     /// Requested group; absent: any.
-    #[prost(oneof = "claim_request::Wish", tags = "5, 6")]
-    pub wish: ::core::option::Option<claim_request::Wish>,
+    #[prost(oneof = "claim_request::Preference", tags = "5, 6")]
+    pub preference: ::core::option::Option<claim_request::Preference>,
 }
 /// Nested message and enum types in `ClaimRequest`.
 pub mod claim_request {
     /// Requested group; absent: any.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
-    pub enum Wish {
+    pub enum Preference {
         /// The group that this owner had last.
         #[prost(bool, tag = "5")]
         LastOfOwner(bool),

@@ -55,13 +55,13 @@ fn pool(pool: &Pool) -> said::Pool {
 }
 
 pub(super) fn claim(claim: &ClaimRequest, now: UnixMillis) -> said::ClaimRequest {
-    use said::claim_request::Wish as Said;
+    use said::claim_request::Preference as Said;
     said::ClaimRequest {
         pool: Some(pool(&claim.pool)),
         member: claim.member.to_string(),
         owner: claim.owner.clone(),
         count: claim.count,
-        wish: match claim.wish {
+        preference: match claim.wish {
             Wish::Any => None,
             Wish::LastOfOwner => Some(Said::LastOfOwner(true)),
             Wish::Exactly(group) => Some(Said::Exactly(group)),

@@ -104,8 +104,8 @@ pub(super) fn claim(
     speaker: &Speaker,
     request: said::ClaimRequest,
 ) -> Read<(ClaimRequest, UnixMillis)> {
-    use said::claim_request::Wish as Said;
-    let wish = match request.wish {
+    use said::claim_request::Preference as Said;
+    let wish = match request.preference {
         None | Some(Said::LastOfOwner(false)) => Wish::Any,
         Some(Said::LastOfOwner(true)) => Wish::LastOfOwner,
         Some(Said::Exactly(group)) => Wish::Exactly(group),
