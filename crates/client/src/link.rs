@@ -6,7 +6,7 @@ use std::time::Duration;
 use snowmint_coord::error::chain;
 use snowmint_coord::{Error, ErrorKind, Timer};
 use snowmint_wire::grpc::store::{
-    DOOR, DescribeRequest, DescribeResponse, SERVICE, VERSION, VERSION_MIN, is_understood,
+    DescribeRequest, DescribeResponse, INSTANCE, SERVICE, VERSION, VERSION_MIN, is_understood,
 };
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
@@ -36,7 +36,7 @@ pub(crate) struct Link {
     channel: Channel,
     /// Authorization that is sent with each call.
     pub(crate) bearer: Option<MetadataValue<Ascii>>,
-    door: Option<MetadataValue<Ascii>>,
+    instance: Option<MetadataValue<Ascii>>,
     /// The server's description of its store.
     pub(crate) described: Arc<DescribeResponse>,
 }
@@ -60,7 +60,7 @@ impl Link {
             .connect_timeout(approach.reach());
         let channel = endpoint.connect().await.map_err(|error| not_there(address, &error))?;
         let address = Arc::clone(address);
-        let mut link = Self { address, channel, bearer, door: None, described: Arc::default() };
+        let mut link = Self { address, channel, bearer, instance: None, described: Arc::default() };
         let question = DescribeRequest { version: VERSION, store: beside.to_owned() };
         let asked = link.ask(DESCRIBE, question).await;
         let mut described: DescribeResponse = match asked {
@@ -86,9 +86,9 @@ impl Link {
         if described.store != beside {
             return Err(Failed::Wrong(knows_one(&link.address, beside)));
         }
-        let door = described.door.parse();
-        let door = door.map_err(|error| not_there(&link.address, &error))?;
-        link.door = Some(door);
+        let instance = described.instance.parse();
+        let instance = instance.map_err(|error| not_there(&link.address, &error))?;
+        link.instance = Some(instance);
         link.described = Arc::new(described);
         Ok(link)
     }
@@ -103,8 +103,8 @@ impl Link {
         if let Some(bearer) = &self.bearer {
             request.metadata_mut().insert(AUTHORIZATION, bearer.clone());
         }
-        if let Some(door) = &self.door {
-            request.metadata_mut().insert(DOOR, door.clone());
+        if let Some(instance) = &self.instance {
+            request.metadata_mut().insert(INSTANCE, instance.clone());
         }
         let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(ANSWER_BYTES_MAX);
         grpc.ready().await.map_err(|error| Status::from_error(error.into()))?;

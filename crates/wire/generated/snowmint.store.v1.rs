@@ -86,7 +86,7 @@ pub struct DescribeResponse {
     pub error: ::core::option::Option<Error>,
     /// Header value of the other calls: the server instance, and the name of a secondary store.
     #[prost(string, tag = "2")]
-    pub door: ::prost::alloc::string::String,
+    pub instance: ::prost::alloc::string::String,
     /// The namespace.
     #[prost(string, tag = "3")]
     pub namespace: ::prost::alloc::string::String,

@@ -22,13 +22,14 @@ pub mod store {
     pub use generated::*;
 
     /// The header in which a call names the server instance that `Describe` returned.
-    pub const DOOR: &str = "snowmint-door";
+    pub const INSTANCE: &str = "snowmint-instance";
     /// The name of the service.
     pub const SERVICE: &str = store_server::SERVICE_NAME;
     /// The version of this service that this program speaks. It rises when one side would misread
     /// the other. Fields, verbs, states and reasons that are only new do not raise it. Version 2
     /// renamed codes of errors: an older client takes `store_rolled_back` for an unsupported call.
-    /// It also renamed methods (`Acquire`, `Relinquish`, `Exclude`): their paths have other names.
+    /// Methods (`Acquire`, `Relinquish`, `Exclude`) and the header of the instance have other names
+    /// than in version 1.
     pub const VERSION: u32 = 2;
     /// The oldest version of the other side that this program understands.
     pub const VERSION_MIN: u32 = 2;

@@ -258,7 +258,7 @@ async fn a_server_says_that_it_is_the_older_one() {
     assert_eq!(described.version, said::VERSION);
     let unknown = said::SetStateRequest { name: "default".into(), state: 9 };
     let mut unknown = tonic::Request::new(unknown);
-    unknown.metadata_mut().insert(said::DOOR, described.door.parse().unwrap());
+    unknown.metadata_mut().insert(said::INSTANCE, described.instance.parse().unwrap());
     let status = asked.set_state(unknown).await.unwrap_err();
     assert_eq!(status.code(), tonic::Code::Unimplemented, "{status:?}");
     assert!(status.message().contains("unknown to this version"), "{status:?}");

@@ -294,7 +294,7 @@ async fn messages_of_the_store_are_bounded() {
     let server = server().await;
     let client = StoreClient::new(server.channel().await);
     let mut client = client.max_decoding_message_size(usize::MAX);
-    let door = client.describe(describe_request()).await.unwrap().into_inner().door;
+    let instance = client.describe(describe_request()).await.unwrap().into_inner().instance;
     let unread = "x".repeat(600_000);
     for (slots, pool, wanted) in [
         (32_768, "sections", None),
@@ -305,7 +305,7 @@ async fn messages_of_the_store_are_bounded() {
         let slots = vec![store::HeldBy::default(); slots];
         let (pool, member) = (pool.to_owned(), Incarnation::new(7).to_string());
         let mut request = Request::new(store::RelinquishRequest { pool, member, slots, now: 0 });
-        request.metadata_mut().insert(store::DOOR, door.parse().unwrap());
+        request.metadata_mut().insert(store::INSTANCE, instance.parse().unwrap());
         let refused = soon(client.relinquish(request)).await.err();
         assert_eq!(refused.as_ref().map(reason), wanted.map(|_| Told::LimitExceeded));
         let said = refused.as_ref().map_or("", Status::message);
@@ -319,13 +319,13 @@ async fn who_remembers_a_store_is_named_in_few_bytes() {
     let server = server().await;
     let mut client = StoreClient::new(server.channel().await);
     let described = soon(client.describe(describe_request())).await.unwrap();
-    let door = described.into_inner().door;
+    let instance = described.into_inner().instance;
     for (bytes, refusal) in
         [(64, None), (65, Some(Told::BadRequest)), (2_000, Some(Told::BadRequest))]
     {
         let seen = Some(store::Identity::default());
         let mut request = Request::new(store::RecallRequest { who: "x".repeat(bytes), seen });
-        request.metadata_mut().insert(store::DOOR, door.parse().unwrap());
+        request.metadata_mut().insert(store::INSTANCE, instance.parse().unwrap());
         let refused = soon(client.recall(request)).await.err();
         assert_eq!(refused.as_ref().map(reason), refusal, "{bytes}: {refused:?}");
     }

@@ -19,7 +19,7 @@ use snowmint_core::UnixMillis;
 use snowmint_server::{Access, Secret, Tokens};
 use snowmint_wire::grpc::DeleteSourceRequest;
 use snowmint_wire::grpc::store::store_client::StoreClient;
-use snowmint_wire::grpc::store::{DOOR, FastForwardRequest, ReserveRequest};
+use snowmint_wire::grpc::store::{FastForwardRequest, INSTANCE, ReserveRequest};
 use tokio::net::TcpSocket;
 use tokio::sync::watch;
 use tonic::Request;
@@ -137,7 +137,7 @@ async fn store_calls_of_one_program_are_few_and_others_are_served() {
             ..ReserveRequest::default()
         };
         let mut request = Request::new(reserve);
-        request.metadata_mut().insert(DOOR, described.door.parse().unwrap());
+        request.metadata_mut().insert(INSTANCE, described.instance.parse().unwrap());
         let reserved = client.reserve(request).await.unwrap().into_inner();
         assert_eq!(reserved.error, None);
     })
@@ -282,7 +282,7 @@ async fn a_program_that_moves_a_store_ends_no_doubt_that_has_just_begun() {
     let mut client = StoreClient::new(server.channel().await);
     let described = soon(client.describe(describe_request())).await.unwrap().into_inner();
     let mut forward = Request::new(FastForwardRequest::default());
-    forward.metadata_mut().insert(DOOR, described.door.parse().unwrap());
+    forward.metadata_mut().insert(INSTANCE, described.instance.parse().unwrap());
     let refused = soon(client.fast_forward(forward)).await.unwrap().into_inner().error.unwrap();
     assert!(refused.message.contains("look again"), "{refused:?}");
     assert!(store.store.standing().await.unwrap().doubt.is_some());

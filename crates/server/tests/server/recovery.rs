@@ -10,7 +10,7 @@ use snowmint_coord::{
 use snowmint_wire::error::Code as Told;
 use snowmint_wire::grpc::RecoverRequest;
 use snowmint_wire::grpc::store::store_client::StoreClient;
-use snowmint_wire::grpc::store::{DOOR, FastForwardRequest};
+use snowmint_wire::grpc::store::{FastForwardRequest, INSTANCE};
 use tonic::Request;
 
 use super::common::{Server, describe_request, in_time, server_of, settings, soon, timer};
@@ -114,9 +114,9 @@ async fn a_store_in_doubt_is_recovered_over_grpc_and_by_no_other_call() {
 
     // That verb waits for no journal.
     let mut store = StoreClient::new(server.channel().await);
-    let door = soon(store.describe(describe_request())).await.unwrap().into_inner().door;
+    let instance = soon(store.describe(describe_request())).await.unwrap().into_inner().instance;
     let mut forward = Request::new(FastForwardRequest::default());
-    forward.metadata_mut().insert(DOOR, door.parse().unwrap());
+    forward.metadata_mut().insert(INSTANCE, instance.parse().unwrap());
     let refused = soon(store.fast_forward(forward)).await.unwrap_err();
     assert!(refused.message().contains("/v1/recovery"), "{refused}");
 

@@ -103,7 +103,11 @@ impl Asked {
                 who,
             ))
             .await;
-        Program { client, token: who.token.clone(), door: described.unwrap().into_inner().door }
+        Program {
+            client,
+            token: who.token.clone(),
+            instance: described.unwrap().into_inner().instance,
+        }
     }
 }
 
@@ -118,7 +122,7 @@ fn shown<T>(message: T, who: &Made) -> Request<T> {
 struct Program {
     client: StoreClient<Channel>,
     token: String,
-    door: String,
+    instance: String,
 }
 
 impl Program {
@@ -126,7 +130,7 @@ impl Program {
         let mut request = Request::new(message);
         let token = format!("Bearer {}", self.token).parse().unwrap();
         request.metadata_mut().insert("authorization", token);
-        request.metadata_mut().insert(store::DOOR, self.door.parse().unwrap());
+        request.metadata_mut().insert(store::INSTANCE, self.instance.parse().unwrap());
         request
     }
 

@@ -47,7 +47,7 @@ struct OldDescription {
     #[prost(message, optional, tag = "1")]
     error: Option<said::Error>,
     #[prost(string, tag = "2")]
-    door: String,
+    instance: String,
     #[prost(string, tag = "3")]
     namespace: String,
     #[prost(message, optional, tag = "4")]

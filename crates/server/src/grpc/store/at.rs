@@ -24,8 +24,12 @@ pub(super) fn named_by(header: &str) -> Option<(&str, &str)> {
 
 impl At {
     /// Returns the header value for calls to this store.
-    pub(super) fn door(&self, door: &str) -> String {
-        if self.beside.is_empty() { door.to_owned() } else { format!("{door}/{}", self.beside) }
+    pub(super) fn instance(&self, instance: &str) -> String {
+        if self.beside.is_empty() {
+            instance.to_owned()
+        } else {
+            format!("{instance}/{}", self.beside)
+        }
     }
 
     /// Makes a change, and records it with its caller. Definitions of the server's own store appear

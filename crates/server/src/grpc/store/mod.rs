@@ -22,11 +22,11 @@ use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::error::Code;
 use snowmint_wire::grpc::store::{
     AcceptLeadRequest, AcquireRequest, AcquireResponse, AlterRequest, ClaimRequest, ClaimResponse,
-    DOOR, DefineRequest, DefinitionResponse, DescribeRequest, DescribeResponse, DoneResponse,
+    DefineRequest, DefinitionResponse, DescribeRequest, DescribeResponse, DoneResponse,
     ExcludeRequest, ExtendRequest, ExtendResponse, FastForwardRequest, GetRequest, GiveBackRequest,
-    GiveBackResponse, IdentityRequest, IdentityResponse, JoinRequest, LeaveRequest, ListRequest,
-    ListResponse, MembersRequest, MembersResponse, NowRequest, NowResponse, RecallRequest,
-    RecallResponse, ReleaseRequest, RelinquishRequest, RenewRequest, ReserveRequest,
+    GiveBackResponse, INSTANCE, IdentityRequest, IdentityResponse, JoinRequest, LeaveRequest,
+    ListRequest, ListResponse, MembersRequest, MembersResponse, NowRequest, NowResponse,
+    RecallRequest, RecallResponse, ReleaseRequest, RelinquishRequest, RenewRequest, ReserveRequest,
     ReserveResponse, RestripeRequest, SERVICE, SetStateRequest, VERSION_MIN, WorkersRequest,
     WorkersResponse, is_understood, store_server,
 };
@@ -63,7 +63,7 @@ pub(super) struct Relay {
     store: Arc<dyn Store>,
     service: Service,
     /// Random name of this server's instance, which callers repeat.
-    door: Arc<str>,
+    instance: Arc<str>,
     plans: Arc<Plans>,
     programs: Arc<Programs>,
     given: Arc<Given>,
@@ -85,9 +85,9 @@ impl Relay {
         service: Service,
         machines_max: u64,
     ) -> Result<Self, snowmint_coord::Error> {
-        let door = format!("{:016x}", random::number()?).into();
+        let instance = format!("{:016x}", random::number()?).into();
         let (plans, programs, given) = Default::default();
-        Ok(Self { store, service, door, plans, programs, given, machines_max })
+        Ok(Self { store, service, instance, plans, programs, given, machines_max })
     }
 
     /// Returns a request whose wire form and rights are checked, and its store.
@@ -110,9 +110,9 @@ impl Relay {
             let message = "server instance changed since Describe; call Describe again";
             Status::from(Error::new(Code::Closed, message))
         };
-        let named = request.metadata().get(DOOR).and_then(|named| named.to_str().ok());
-        let (door, beside) = named.and_then(named_by).ok_or_else(unknown)?;
-        if door != &*self.door {
+        let named = request.metadata().get(INSTANCE).and_then(|named| named.to_str().ok());
+        let (instance, beside) = named.and_then(named_by).ok_or_else(unknown)?;
+        if instance != &*self.instance {
             return Err(unknown());
         }
         let beside = beside.to_owned();
@@ -160,7 +160,7 @@ impl store_server::Store for Relay {
             let identity = at.store.identity().await?;
             Ok::<_, snowmint_coord::Error>(write::description(
                 &*at.store,
-                (at.door(&self.door), at.beside),
+                (at.instance(&self.instance), at.beside),
                 identity,
             ))
         };

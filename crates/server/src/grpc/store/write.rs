@@ -91,13 +91,13 @@ fn pool_full(full: PoolFull) -> said::PoolFull {
 
 pub(super) fn description(
     store: &dyn Store,
-    (door, beside): (String, String),
+    (instance, beside): (String, String),
     identity: StoreIdentity,
 ) -> said::DescribeResponse {
     let can = store.capabilities();
     said::DescribeResponse {
         error: None,
-        door,
+        instance,
         namespace: store.namespace().to_owned(),
         identity: Some(identity_of(identity)),
         has_clock: can.clock == ClockOf::Store,

@@ -78,12 +78,12 @@ async fn the_store_is_for_those_who_may_join() {
         let mut client = StoreClient::new(channel.unwrap().connect().await.unwrap());
         let described = client.describe(named(describe_request(), token)).await;
         assert_eq!(described.as_ref().err().map(Status::code), join, "{token}");
-        let door = described.map(|answer| answer.into_inner().door).unwrap_or_default();
+        let instance = described.map(|answer| answer.into_inner().instance).unwrap_or_default();
         macro_rules! told {
             ($call:ident, $message:expr) => {{
                 let mut request = named($message, token);
-                if !door.is_empty() {
-                    request.metadata_mut().insert(store::DOOR, door.parse().unwrap());
+                if !instance.is_empty() {
+                    request.metadata_mut().insert(store::INSTANCE, instance.parse().unwrap());
                     client.$call(request).await.err().map(|status| status.code())
                 } else {
                     // A caller without a described instance cannot name it; its call fails all the
@@ -118,7 +118,7 @@ async fn unknown_pools_are_looked_for_once_a_second() {
     let channel = server.channel().await;
     let mut client = StoreClient::new(channel.clone());
     let described = client.describe(named(describe_request(), JOINER)).await;
-    let door = described.unwrap().into_inner().door;
+    let instance = described.unwrap().into_inner().instance;
     let claim = async || {
         let reuse = store::Reuse::Recycle.into();
         let pool = store::Pool { name: "workers-9".into(), slots: 512, group: 1, reuse };
@@ -129,7 +129,7 @@ async fn unknown_pools_are_looked_for_once_a_second() {
             ..Default::default()
         };
         let mut request = named(message, JOINER);
-        request.metadata_mut().insert(store::DOOR, door.parse().unwrap());
+        request.metadata_mut().insert(store::INSTANCE, instance.parse().unwrap());
         let claimed = StoreClient::new(channel.clone()).claim(request).await.unwrap();
         claimed.into_inner().error.unwrap().message
     };
