@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result, chain};
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
-use crate::ordered::{LetGo, Take, Taken};
+use crate::ordered::{Relinquish, Take, Taken};
 use crate::owners::Owners;
 use crate::pool::Ground;
 use crate::reclaim::{Reclaim, Reclaimed};
@@ -218,8 +218,8 @@ impl Store for LateStore {
         self.store().await?.take(take, now).await
     }
 
-    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
-        self.store().await?.let_go(let_go, now).await
+    async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
+        self.store().await?.relinquish(relinquish, now).await
     }
 
     async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {

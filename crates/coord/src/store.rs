@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::history::{Doubt, Evidence, History, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, check_mark};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
-use crate::ordered::{LetGo, Take, Taken};
+use crate::ordered::{Relinquish, Take, Taken};
 use crate::owners::Owners;
 use crate::pool::Ground;
 use crate::reclaim::{Reclaim, Reclaimed};
@@ -280,7 +280,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     ///
     /// Atomicity: each slot. Clock: the store's, else `now`, dates the releases. On retry: repeat
     /// freely; slots that the member does not hold (any more) are skipped.
-    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()>;
+    async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()>;
 
     /// Excludes slots, by the rules of [`avoid::decide_avoid`](crate::avoid::decide_avoid): raises
     /// their marks to `until`, leaves higher marks unchanged, and raises their terms.

@@ -8,8 +8,8 @@ use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Bounds, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Doubt, Error,
     Evidence, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease,
-    LetGo, Mark, Member, MemberInfo, MemberStatus, NewDefinition, Owners, Presence, Recalled,
-    Reclaim, Reclaimed, Release, Reserve, Restripe, Result, Segment, SlotInfo, SourceState,
+    Mark, Member, MemberInfo, MemberStatus, NewDefinition, Owners, Presence, Recalled, Reclaim,
+    Reclaimed, Release, Relinquish, Reserve, Restripe, Result, Segment, SlotInfo, SourceState,
     Standing, Store, StoreIdentity, Take, Taken, Verb,
 };
 use snowmint_core::UnixMillis;
@@ -185,8 +185,8 @@ impl Store for RemoteStore {
         Ok(taken)
     }
 
-    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
-        let message = write::let_go(let_go, now);
+    async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
+        let message = write::relinquish(relinquish, now);
         self.ask(method!(Relinquish, "Relinquish"), FREELY, message).await.map(read::done)
     }
 

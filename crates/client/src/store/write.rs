@@ -2,8 +2,8 @@
 
 use snowmint_coord::segment::Within;
 use snowmint_coord::{
-    Avoid, Bounds, ClaimRequest, Extend, FastForward, LetGo, Mark, Member, NewDefinition, Pool,
-    Presence, Release, Reserve, Reuse, SourceState, StoreIdentity, Take, Ticks, Wish,
+    Avoid, Bounds, ClaimRequest, Extend, FastForward, Mark, Member, NewDefinition, Pool, Presence,
+    Release, Relinquish, Reserve, Reuse, SourceState, StoreIdentity, Take, Ticks, Wish,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -127,11 +127,12 @@ pub(super) fn take(take: &Take, now: UnixMillis) -> said::AcquireRequest {
     }
 }
 
-pub(super) fn let_go(let_go: &LetGo, now: UnixMillis) -> said::RelinquishRequest {
-    let slots = let_go.slots.iter().map(|&(slot, term)| said::HeldBy { slot, term: term.get() });
+pub(super) fn relinquish(relinquish: &Relinquish, now: UnixMillis) -> said::RelinquishRequest {
+    let slots =
+        relinquish.slots.iter().map(|&(slot, term)| said::HeldBy { slot, term: term.get() });
     said::RelinquishRequest {
-        pool: let_go.pool.clone(),
-        member: let_go.member.to_string(),
+        pool: relinquish.pool.clone(),
+        member: relinquish.member.to_string(),
         slots: slots.collect(),
         now: now.get(),
     }

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result, Verb, chain};
 use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, Term, Wish};
 use crate::lend::{Borrower, KEEP_MS_MAX, Lent, Loan, is_lent, is_lent_in, lent_pool, lent_with};
 use crate::member::Incarnation;
-use crate::ordered::LetGo;
+use crate::ordered::Relinquish;
 use crate::pool::Pool;
 use crate::random;
 use crate::slot::SlotInfo;
@@ -266,7 +266,7 @@ impl Core {
     ) -> Vec<SlotInfo> {
         slots.retain(|slot| is_lent_in(&slot.pool, space));
         for slot in slots.iter_mut().filter(|slot| slot.holder == Some(member)) {
-            if !self.let_go(member, &slot.pool, slot.slot, slot.term, now).await {
+            if !self.relinquish(member, &slot.pool, slot.slot, slot.term, now).await {
                 break;
             }
             (slot.holder, slot.term) = (None, slot.term.next());
@@ -277,7 +277,7 @@ impl Core {
     /// Relinquishes a number that its mark protects: a held slot would not become free when the
     /// mark has passed. It is not [released](Release), which lowers the mark: a release may arrive
     /// late, after the mark was moved.
-    async fn let_go(
+    async fn relinquish(
         &self,
         member: Incarnation,
         pool: &str,
@@ -286,8 +286,9 @@ impl Core {
         now: UnixMillis,
     ) -> bool {
         let around = &self.around;
-        let let_go = LetGo { pool: pool.to_owned(), member, slots: vec![(slot, term)] };
-        let answer = around.store_call(Verb::Relinquish, around.store.let_go(&let_go, now)).await;
+        let relinquish = Relinquish { pool: pool.to_owned(), member, slots: vec![(slot, term)] };
+        let answer =
+            around.store_call(Verb::Relinquish, around.store.relinquish(&relinquish, now)).await;
         if let Err(error) = &answer {
             tracing::warn!(pool, slot, error = %chain(error), "a number that is lent stays with this server, too");
         }
@@ -326,7 +327,7 @@ impl Core {
         // known here, and is read when the client calls again.
         let mut given_up = true;
         for Held { pool, slot, .. } in &held {
-            given_up &= self.let_go(member, pool, *slot, term, now).await;
+            given_up &= self.relinquish(member, pool, *slot, term, now).await;
         }
         if given_up {
             held.iter_mut().for_each(|held| held.term = term.next());

@@ -72,7 +72,7 @@ pub struct Taken {
 /// A request to relinquish exclusive slots. Stop responding from them first. Their marks stay
 /// unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LetGo {
+pub struct Relinquish {
     /// Name of the pool.
     pub pool: String,
     /// Member that relinquishes.
@@ -194,7 +194,7 @@ pub fn decide_take(
 
 /// Decides a relinquish of one slot; returns the row after it, if the member holds it by this term.
 #[must_use]
-pub fn decide_let_go(
+pub fn decide_relinquish(
     row: &SlotRow,
     member: Incarnation,
     term: Term,

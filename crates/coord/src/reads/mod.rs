@@ -24,7 +24,7 @@ use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::home::Home;
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
-use crate::ordered::{LetGo, Take, Taken};
+use crate::ordered::{Relinquish, Take, Taken};
 use crate::pool::Ground;
 use crate::reclaim::{Reclaim, Reclaimed};
 use crate::segment::{GiveBack, Reserve, Segment};
@@ -222,8 +222,8 @@ impl Store for SharedReads {
         self.store.take(take, now).await
     }
 
-    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
-        self.store.let_go(let_go, now).await
+    async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
+        self.store.relinquish(relinquish, now).await
     }
 
     async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {

@@ -9,7 +9,8 @@ use super::members::infos;
 use super::{Rows, RunVerb, Step, Verb};
 use crate::lease::{SlotRow, Term};
 use crate::ordered::{
-    LetGo, Take, TakeStep, Taken, check_joined, check_take, decide_let_go, decide_take, gone,
+    Relinquish, Take, TakeStep, Taken, check_joined, check_take, decide_relinquish, decide_take,
+    gone,
 };
 use crate::pool::leases;
 
@@ -69,14 +70,14 @@ impl RunVerb for Takes<'_> {
 }
 
 /// Relinquishes some of the slots of a request: as many as one step can write.
-pub(super) struct LetsGo<'a> {
-    pub(super) let_go: &'a LetGo,
+pub(super) struct RelinquishVerb<'a> {
+    pub(super) relinquish: &'a Relinquish,
     pub(super) slots: &'a [(u64, Term)],
     pub(super) now: UnixMillis,
 }
 
 #[async_trait]
-impl RunVerb for LetsGo<'_> {
+impl RunVerb for RelinquishVerb<'_> {
     type Answer = ();
 
     fn verb(&self) -> Verb {
@@ -85,12 +86,12 @@ impl RunVerb for LetsGo<'_> {
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
         let now = rows.time(self.now);
-        let (pool, member) = (&self.let_go.pool, self.let_go.member);
+        let (pool, member) = (&self.relinquish.pool, self.relinquish.member);
         let terms: BTreeMap<u64, Term> = self.slots.iter().copied().collect();
         let slots: Vec<u64> = terms.keys().copied().collect();
         let held = rows.named_slots(pool, &slots).await?;
         let decide = |(slot, row): &(u64, Option<SlotRow>)| {
-            decide_let_go(row.as_ref()?, member, *terms.get(slot)?, now)
+            decide_relinquish(row.as_ref()?, member, *terms.get(slot)?, now)
         };
         let after: Vec<SlotRow> = held.iter().filter_map(decide).collect();
         rows.put_slots(pool, &after).await?;

@@ -10,7 +10,7 @@ use super::avoid::Avoids;
 use super::forward::{AcceptLead, Forward, LooksAtGround, Walk};
 use super::history::{AcceptsServer, Doubts, Recalls, Reports, Stands};
 use super::members::{Announce, Join, Leave, Members, Renew};
-use super::ordered::{LetsGo, Takes};
+use super::ordered::{RelinquishVerb, Takes};
 use super::reclaim::Reclaims;
 use super::slots::{Claim, Extends, Releases, Workers};
 use super::sources::{Change, Changed, Get, GivesBack, List, Reserves, Restripes};
@@ -24,7 +24,7 @@ use crate::error::{ErrorKind, Result};
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
-use crate::ordered::{LetGo, Take, Taken};
+use crate::ordered::{Relinquish, Take, Taken};
 use crate::owners::Owners;
 use crate::pool::{Ground, check_group};
 use crate::random;
@@ -247,9 +247,9 @@ impl<B: Backend> Store for StoreOver<B> {
         Ok(taken)
     }
 
-    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
-        for slots in in_steps::<B, _>(&let_go.slots) {
-            self.answer(LetsGo { let_go, slots, now }).await?;
+    async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
+        for slots in in_steps::<B, _>(&relinquish.slots) {
+            self.answer(RelinquishVerb { relinquish, slots, now }).await?;
         }
         Ok(())
     }

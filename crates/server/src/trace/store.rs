@@ -8,10 +8,9 @@ use opentelemetry::trace::{FutureExt as _, Status, TraceContextExt as _};
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Catalog, ClaimRequest, Definition, Doubt, Evidence, Extend, Extended, FastForward,
-    GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo,
-    MemberStatus, NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release, Reserve,
-    Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
-    Verb,
+    GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member, MemberInfo, MemberStatus,
+    NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe,
+    Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken, Verb,
 };
 use snowmint_core::UnixMillis;
 
@@ -128,8 +127,9 @@ impl Store for Traced {
         self.call(Verb::Acquire, pool(&take.pool.name), self.store.take(take, now)).await
     }
 
-    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
-        self.call(Verb::Relinquish, pool(&let_go.pool), self.store.let_go(let_go, now)).await
+    async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
+        self.call(Verb::Relinquish, pool(&relinquish.pool), self.store.relinquish(relinquish, now))
+            .await
     }
 
     async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {

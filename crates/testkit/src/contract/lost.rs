@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use snowmint_coord::{
-    Avoid, ClaimRequest, ClockOf, Definition, Extend, Extended, GiveBack, Incarnation, Lease,
-    LetGo, Mark, Member, MemberStatus, Pool, Presence, Reclaim, Release, Reserve, Restripe, Result,
+    Avoid, ClaimRequest, ClockOf, Definition, Extend, Extended, GiveBack, Incarnation, Lease, Mark,
+    Member, MemberStatus, Pool, Presence, Reclaim, Release, Relinquish, Reserve, Restripe, Result,
     Reuse, Segment, Serves, SourceState, Store, Take, Taken, Wish,
 };
 use snowmint_core::UnixMillis;
@@ -195,9 +195,9 @@ impl Holder {
             Reclaim { pool: workers().name, slots, reach_ms: 0, marks_at_least, from_live: true }
         };
         let release = || Release { mark: self.lease.mark, ..self.lease.unused() };
-        let let_go = || {
+        let relinquish = || {
             let slots = vec![(self.section.slot, self.section.term)];
-            LetGo { pool: sections().name, member: MEMBER, slots }
+            Relinquish { pool: sections().name, member: MEMBER, slots }
         };
         let (first, last, version) = (self.segment.last, self.segment.last, self.segment.version);
         let back = move || GiveBack { source: NUMBERS.into(), first, last, version };
@@ -225,7 +225,7 @@ impl Holder {
             "claim as before" => store.claim(&claim(), NOW),
             "take" => store.take(&take(&[4]), NOW),
             "take as before" => store.take(&take(&[3]), NOW),
-            "let_go" => store.let_go(&let_go(), NOW),
+            "relinquish" => store.relinquish(&relinquish(), NOW),
             "avoid" => store.avoid(&avoid(), NOW),
             "reclaim" => store.reclaim(&reclaim(), NOW),
             "release" => store.release(&release(), NOW),

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use super::case::{Case, TASKS, TTL_LONG_MS, code, extend, later, pool};
 use super::cases;
 use snowmint_coord::{
-    BootTimer, FastForward, LetGo, Mark, Member, Pool, Result, Reuse, Silent, Take, Taken, Term,
-    Timer as _, Wish, random,
+    BootTimer, FastForward, Mark, Member, Pool, Relinquish, Result, Reuse, Silent, Take, Taken,
+    Term, Timer as _, Wish, random,
 };
 
 cases![
@@ -47,17 +47,17 @@ async fn take(case: &Case, take: &Take) -> Result<Taken> {
 }
 
 /// Relinquishes slots by their current terms.
-async fn let_go(case: &Case, member: &Member, slots: &[u64]) {
+async fn relinquish(case: &Case, member: &Member, slots: &[u64]) {
     let rows = case.store.workers(case.now().await).await.unwrap();
     let term_now =
         |slot: u64| rows.iter().find(|row| row.slot == slot).map_or(Term::new(1), |row| row.term);
     let by_term = slots.iter().map(|slot| (*slot, term_now(*slot))).collect();
-    let_go_by(case, member, by_term).await;
+    relinquish_by(case, member, by_term).await;
 }
 
-async fn let_go_by(case: &Case, member: &Member, slots: Vec<(u64, Term)>) {
-    let let_go = LetGo { pool: "sections".into(), member: member.incarnation, slots };
-    case.store.let_go(&let_go, case.now().await).await.unwrap();
+async fn relinquish_by(case: &Case, member: &Member, slots: Vec<(u64, Term)>) {
+    let relinquish = Relinquish { pool: "sections".into(), member: member.incarnation, slots };
+    case.store.relinquish(&relinquish, case.now().await).await.unwrap();
 }
 
 async fn an_ordered_slot_has_one_holder_until_it_lets_go(case: Case) {
@@ -68,17 +68,17 @@ async fn an_ordered_slot_has_one_holder_until_it_lets_go(case: Case) {
     let second = take(&case, &wanting(&b, [7, 8])).await.unwrap();
     assert_eq!(second.leases[0].slot, 8);
     assert_eq!(second.held, [(7, a.incarnation)]);
-    let_go(&case, &b, &[7]).await;
+    relinquish(&case, &b, &[7]).await;
     assert_eq!(take(&case, &wanting(&b, [7])).await.unwrap().held, [(7, a.incarnation)]);
-    let_go(&case, &a, &[7, 8, 9]).await;
+    relinquish(&case, &a, &[7, 8, 9]).await;
     let third = take(&case, &wanting(&b, [7, 3])).await.unwrap();
     assert_eq!((third.leases[0].slot, third.leases[0].term.get()), (7, 3));
     assert_eq!(third.held, [(3, a.incarnation)]);
     // A late relinquish, after the slot was acquired again, has no effect.
     let anew = take(&case, &wanting(&a, [3])).await.unwrap().leases.remove(0);
-    let_go_by(&case, &a, vec![(3, Term::new(1))]).await;
+    relinquish_by(&case, &a, vec![(3, Term::new(1))]).await;
     assert_eq!(take(&case, &wanting(&b, [3])).await.unwrap().held, [(3, a.incarnation)]);
-    let_go_by(&case, &a, vec![(3, anew.term)]).await;
+    relinquish_by(&case, &a, vec![(3, anew.term)]).await;
     assert_eq!(take(&case, &wanting(&b, [3])).await.unwrap().leases[0].slot, 3);
     let a_again = take(&case, &wanting(&a, [8])).await.unwrap();
     assert_eq!(a_again.held, [(8, b.incarnation)], "what is another's cannot be let go");
@@ -183,7 +183,7 @@ async fn the_mark_of_an_ordered_slot_stays_where_it_is(case: Case) {
     let lease = take(&case, &wanting(&a, [9])).await.unwrap().leases.remove(0);
     let mark = later(lease.mark, 10_000);
     case.extend_item(extend(&lease, lease.mark, mark)).await.unwrap();
-    let_go(&case, &a, &[9]).await;
+    relinquish(&case, &a, &[9]).await;
     let next = take(&case, &wanting(&b, [9])).await.unwrap().leases.remove(0);
     assert_eq!((next.floor, next.mark), (mark, mark));
     let late = case.extend_item(extend(&lease, mark, later(mark, 1))).await;
@@ -198,7 +198,7 @@ async fn a_take_can_open_a_window_at_once(case: Case) {
     let again = take(&case, &wanted).await.unwrap().leases;
     assert_eq!(again, std::slice::from_ref(&lease), "a repeat moves nothing");
     case.extend_item(extend(&lease, lease.mark, Mark::new(600))).await.unwrap();
-    let_go(&case, &a, &[9]).await;
+    relinquish(&case, &a, &[9]).await;
     let next = take(&case, &Take { length: 7, ..wanting(&b, [9]) }).await.unwrap().leases.remove(0);
     assert_eq!((next.floor, next.mark), (Mark::new(600), Mark::new(607)));
 }
@@ -287,7 +287,7 @@ async fn a_thousand_slots_are_taken_at_once(case: Case) {
     let moved = case.store.extend(&extends, case.now().await).await.unwrap();
     assert!(moved.iter().all(Result::is_ok));
     let slots: Vec<u64> = (0..1000).collect();
-    let_go(&case, &a, &slots).await;
+    relinquish(&case, &a, &slots).await;
     let b = case.another().await.member("b").await;
     let next = take(&case, &wanting(&b, [0, 999])).await.unwrap();
     assert!(next.leases.iter().all(|lease| lease.mark == Mark::new(10)));

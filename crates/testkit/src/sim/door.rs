@@ -11,9 +11,9 @@ use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Capabilities, Catalog, ClaimRequest, ClockOf, ClockWitness, Definition, Doubt, Error,
     ErrorKind, Evidence, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known,
-    Lease, LetGo, Mark, Member, MemberInfo, MemberStatus, MemoryStore, NewDefinition, Owners,
-    Presence, Recalled, Reclaim, Reclaimed, Release, Reserve, Restripe, Result, Segment, SlotInfo,
-    SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    Lease, Mark, Member, MemberInfo, MemberStatus, MemoryStore, NewDefinition, Owners, Presence,
+    Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe, Result, Segment,
+    SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -306,9 +306,9 @@ impl Store for Door {
         planted::take(&*self.store, self.bug, take, now).await
     }
 
-    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
+    async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
         let _writing = self.writes().await?;
-        self.store.let_go(let_go, now).await
+        self.store.relinquish(relinquish, now).await
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {

@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
     Avoid, Catalog, ClaimRequest, Definition, Doubt, Error, Evidence, Extend, Extended,
-    FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, LetGo, Mark, Member, MemberInfo,
-    MemberStatus, NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release, Reserve,
-    Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member, MemberInfo,
+    MemberStatus, NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release, Relinquish,
+    Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity,
+    Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -342,8 +343,8 @@ impl Store for Faulty {
         through!(self, "take", |store, take| store.take(&take, now))
     }
 
-    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
-        through!(self, "let_go", |store, let_go| store.let_go(&let_go, now))
+    async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
+        through!(self, "relinquish", |store, relinquish| store.relinquish(&relinquish, now))
     }
 
     async fn workers(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {

@@ -1,6 +1,6 @@
 //! The audit trail of store calls by programs and operators through a server, and of their errors.
 
-use snowmint_coord::{Avoid, FastForward, LetGo, Mark, Pool, Reuse, Store as _, Take, random};
+use snowmint_coord::{Avoid, FastForward, Mark, Pool, Relinquish, Reuse, Store as _, Take, random};
 
 use super::audit::has_line;
 use super::programs::{Guest, now};
@@ -83,9 +83,12 @@ async fn who_takes_numbers_in_order_and_lets_them_go_leaves_a_line_each() {
     guest.join(0, 600_000).await.unwrap();
     let lease = guest.store.take(&take(), now()).await.unwrap().leases.remove(0);
     has_line(&server, &["program took", by, "after=\"ordered-here\" 3 mark "]);
-    let let_go =
-        LetGo { pool: name.into(), member: guest.member, slots: vec![(lease.slot, lease.term)] };
-    guest.store.let_go(&let_go, now()).await.unwrap();
+    let relinquish = Relinquish {
+        pool: name.into(),
+        member: guest.member,
+        slots: vec![(lease.slot, lease.term)],
+    };
+    guest.store.relinquish(&relinquish, now()).await.unwrap();
     has_line(&server, &["program let go", by, "before=\"ordered-here\" 3 "]);
     assert_eq!(server.stop(), 0);
 }

@@ -2,7 +2,7 @@
 
 use snowmint_client::RemoteStore;
 use snowmint_coord::lend::lent_pool;
-use snowmint_coord::{Extend, Incarnation, LetGo, Mark, Member, MemoryStore, Store, Term};
+use snowmint_coord::{Extend, Incarnation, Mark, Member, MemoryStore, Relinquish, Store, Term};
 use snowmint_server::Limits;
 
 use crate::tokens::bounds::said;
@@ -76,13 +76,13 @@ async fn program_names_few_numbers_in_a_call() {
     }
     let orders = remote(ORDERS, &[&server]).await;
     let lender = joined(&*orders, 2).await;
-    let let_go = async |count: u64| {
+    let relinquish = async |count: u64| {
         let slots = (0..count).map(|slot| (slot, Term::new(1))).collect();
         let pool = lent_pool("shop", 10).unwrap().name;
-        orders.let_go(&LetGo { pool, member: lender, slots }, now()).await
+        orders.relinquish(&Relinquish { pool, member: lender, slots }, now()).await
     };
-    assert_eq!(code(let_go(65).await), "limit_exceeded");
-    let_go(64).await.unwrap();
+    assert_eq!(code(relinquish(65).await), "limit_exceeded");
+    relinquish(64).await.unwrap();
     // A token that may move the whole store is not limited.
     let admin = remote(ADMIN, &[&server]).await;
     joined(&*admin, 3).await;

@@ -7,9 +7,9 @@ use snowmint_client::RemoteStore;
 use snowmint_coord::lend::{Borrower, lent_pool};
 use snowmint_coord::segment::Within;
 use snowmint_coord::{
-    BootTimer, Bounds, ClaimRequest, Extend, Incarnation, Lease, LetGo, Mark, Member, MemoryStore,
-    NewDefinition, Node, NodeSettings, Parts, Pool, Presence, Release, Reserve, Reuse, Store,
-    Ticks, Timer as _, Wish, random,
+    BootTimer, Bounds, ClaimRequest, Extend, Incarnation, Lease, Mark, Member, MemoryStore,
+    NewDefinition, Node, NodeSettings, Parts, Pool, Presence, Release, Relinquish, Reserve, Reuse,
+    Store, Ticks, Timer as _, Wish, random,
 };
 use snowmint_core::{Clock as _, Layout, SystemClock, UnixMillis};
 
@@ -99,9 +99,9 @@ async fn harms(store: &dyn Store, names: &[Incarnation], lease: &Lease) {
     assert_eq!(code(moved(store, lease, None, 5_000).await), "unsupported", "he must say for whom");
     let sent = Release { holder: None, ..lease.unused() };
     assert_eq!(code(store.release(&sent, now()).await), "unsupported");
-    let let_go =
-        LetGo { pool: lease.pool.clone(), member: own, slots: vec![(lease.slot, lease.term)] };
-    assert_eq!(code(store.let_go(&let_go, now()).await), "unsupported", "not an operator");
+    let relinquish =
+        Relinquish { pool: lease.pool.clone(), member: own, slots: vec![(lease.slot, lease.term)] };
+    assert_eq!(code(store.relinquish(&relinquish, now()).await), "unsupported", "not an operator");
     store.leave(own, now()).await.unwrap();
 }
 
@@ -251,8 +251,8 @@ async fn numbers_that_are_lent_are_for_those_who_may_lend_in_their_space() {
     assert_eq!(code(moved(&*bills, &lease, None, Mark::MAX.get() / 2).await), "unsupported");
     assert_eq!(code(bills.release(&lease.unused(), now()).await), "unsupported");
     let slots = vec![(lease.slot, lease.term)];
-    let let_go = LetGo { pool: pool.name.clone(), member: own, slots };
-    assert_eq!(code(bills.let_go(&let_go, now()).await), "unsupported");
+    let relinquish = Relinquish { pool: pool.name.clone(), member: own, slots };
+    assert_eq!(code(bills.relinquish(&relinquish, now()).await), "unsupported");
     let orders = remote(ORDERS, &[&server]).await;
     moved(&*orders, &lease, None, lease.mark.get() + 1).await.unwrap();
 }

@@ -23,7 +23,7 @@ use super::{Now, Requests};
 use crate::error::{Result, chain};
 use crate::lease::{Extend, Extended, Lease, Mark, NotExtended, Term};
 use crate::member::{Incarnation, MemberInfo, Serves};
-use crate::ordered::{LetGo, Take, Watch};
+use crate::ordered::{Relinquish, Take, Watch};
 use crate::pool::{Pool, SECTIONS};
 use crate::sources::{FRESH_MS, Shares, Want};
 
@@ -38,7 +38,7 @@ pub(crate) enum SectionsAction {
     /// Extend these, and report the results.
     Extend(Vec<Extend>),
     /// Stop minting from these, then relinquish them, and report the result.
-    LetGo(LetGo),
+    Relinquish(Relinquish),
     /// List the members, and report the result.
     List,
 }
@@ -181,7 +181,7 @@ impl SectionsMachine {
         let mut due = Vec::new();
         due.extend(self.take_due(now, actor).map(SectionsAction::Take));
         due.extend(self.extend_due(now, actor.skew_max_ms).map(SectionsAction::Extend));
-        due.extend(self.let_go_due(now.elapsed, actor).map(SectionsAction::LetGo));
+        due.extend(self.relinquish_due(now.elapsed, actor).map(SectionsAction::Relinquish));
         if self.list_due(now.elapsed, actor, again) {
             due.push(SectionsAction::List);
         }
@@ -214,7 +214,7 @@ impl SectionsMachine {
         Some(due)
     }
 
-    fn let_go_due(&mut self, now: ElapsedMillis, actor: &Actor) -> Option<LetGo> {
+    fn relinquish_due(&mut self, now: ElapsedMillis, actor: &Actor) -> Option<Relinquish> {
         if self.leaving.is_empty() || !self.letting.may_begin(now) {
             return None;
         }
@@ -222,7 +222,7 @@ impl SectionsMachine {
         self.letting.began(now, self.leaving.len());
         let held = |section: &u16| Some((u64::from(*section), self.held.get(section)?.term));
         let slots = self.leaving.iter().filter_map(held).collect();
-        Some(LetGo { pool: self.pool.name.clone(), member: actor.member, slots })
+        Some(Relinquish { pool: self.pool.name.clone(), member: actor.member, slots })
     }
 
     /// Returns whether other members matter: one holds a section that this member wants, or may
@@ -306,7 +306,7 @@ impl SectionsMachine {
     }
 
     /// Handles the result of a relinquish.
-    pub(crate) fn let_go(
+    pub(crate) fn relinquish(
         &mut self,
         now: ElapsedMillis,
         slots: &[(u64, Term)],
@@ -369,13 +369,13 @@ impl SectionsMachine {
             .then(|| self.taking.in_ms(now))
             .flatten();
         let extend = (!self.moving.is_empty()).then(|| self.extending.in_ms(now)).flatten();
-        let let_go = (!self.leaving.is_empty()).then(|| self.letting.in_ms(now)).flatten();
+        let relinquish = (!self.leaving.is_empty()).then(|| self.letting.in_ms(now)).flatten();
         let list = self.watches(actor).then(|| {
             let since_ms = self.listed_at.map_or(u64::MAX, |at| now.since(at));
             let due_ms = actor.list_every_ms.saturating_sub(since_ms);
             self.listing.in_ms(now).map(|ms| ms.max(due_ms))
         });
-        [take, extend, let_go, list.flatten()].into_iter().flatten().min()
+        [take, extend, relinquish, list.flatten()].into_iter().flatten().min()
     }
 }
 

@@ -243,11 +243,11 @@ fn what_belongs_to_another_is_let_go_before_anybody_is_sent_there() {
     assert!(machine.shares(at(1_000), &actor).is_none(), "not yet");
     machine.want(want(leaving.iter().copied()), at(1_000));
     let actions = machine.look(moment(1_000), &actor, false);
-    let [SectionsAction::LetGo(let_go)] = &actions[..] else { panic!("{actions:?}") };
-    assert_eq!(let_go.slots.len(), leaving.len());
-    machine.let_go(at(1_000), &let_go.slots, &Err(unavailable()));
+    let [SectionsAction::Relinquish(relinquish)] = &actions[..] else { panic!("{actions:?}") };
+    assert_eq!(relinquish.slots.len(), leaving.len());
+    machine.relinquish(at(1_000), &relinquish.slots, &Err(unavailable()));
     assert!(machine.shares(at(1_000), &actor).is_none());
-    machine.let_go(at(2_000), &let_go.slots, &Ok(()));
+    machine.relinquish(at(2_000), &relinquish.slots, &Ok(()));
     let shares = machine.shares(at(2_000), &actor).unwrap();
     assert!(leaving.iter().all(|section| !shares.is_own(*section)));
 }
@@ -289,14 +289,16 @@ fn what_the_store_holds_for_us_without_our_knowing_is_let_go() {
 
 fn let_all_go(machine: &mut SectionsMachine, now: u64, actor: &Actor, sections: &[u16]) {
     let actions = machine.look(moment(now), actor, false).into_iter();
-    let let_go = actions.filter_map(|action| match action {
-        SectionsAction::LetGo(let_go) => Some(let_go),
+    let relinquish = actions.filter_map(|action| match action {
+        SectionsAction::Relinquish(relinquish) => Some(relinquish),
         _ => None,
     });
-    let [let_go] = &let_go.collect::<Vec<_>>()[..] else { panic!("they are let go by one call") };
+    let [relinquish] = &relinquish.collect::<Vec<_>>()[..] else {
+        panic!("they are let go by one call")
+    };
     let held: Vec<_> = sections.iter().map(|one| (u64::from(*one), Term::new(1))).collect();
-    assert_eq!(let_go.slots, held);
-    machine.let_go(at(now), &let_go.slots, &Ok(()));
+    assert_eq!(relinquish.slots, held);
+    machine.relinquish(at(now), &relinquish.slots, &Ok(()));
 }
 
 /// Returns a machine with a lease that had expired for a moment, in which another member joined:

@@ -9,7 +9,7 @@ use crate::error::{Result, Verb, chain};
 use crate::lease::{Extend, Extended, Term};
 use crate::machine::{Actor, Now, Reasons, SectionChange, SectionsAction};
 use crate::member::{Incarnation, MemberInfo};
-use crate::ordered::{LetGo, Taken};
+use crate::ordered::{Relinquish, Taken};
 use crate::pool::SECTIONS;
 use crate::sources::Server;
 
@@ -17,7 +17,7 @@ use crate::sources::Server;
 pub(super) enum SectionsDone {
     Taken(u64, Result<Taken>),
     Extended(Vec<Extend>, Vec<Result<Extended>>),
-    LetGo(Vec<(u64, Term)>, Result<()>),
+    Relinquish(Vec<(u64, Term)>, Result<()>),
     Listed(Result<Vec<MemberInfo>>),
     /// Announcement of this revision of the node's status.
     Announced(u64, Result<()>),
@@ -104,11 +104,12 @@ impl Driver {
                     };
                     SectionsDone::Extended(items, answers)
                 }
-                SectionsAction::LetGo(let_go) => {
-                    let answer =
-                        around.store_call(Verb::Relinquish, store.let_go(&let_go, wall)).await;
-                    let LetGo { slots, .. } = let_go;
-                    SectionsDone::LetGo(slots, answer)
+                SectionsAction::Relinquish(relinquish) => {
+                    let answer = around
+                        .store_call(Verb::Relinquish, store.relinquish(&relinquish, wall))
+                        .await;
+                    let Relinquish { slots, .. } = relinquish;
+                    SectionsDone::Relinquish(slots, answer)
                 }
                 SectionsAction::List => {
                     let members = around.store_call(Verb::Members, store.members(wall)).await;
@@ -140,8 +141,8 @@ impl Driver {
                 self.apply(&changes);
                 shares_change = false;
             }
-            SectionsDone::LetGo(slots, answer) => {
-                self.sections.let_go(now.elapsed, &slots, &answer);
+            SectionsDone::Relinquish(slots, answer) => {
+                self.sections.relinquish(now.elapsed, &slots, &answer);
                 // Callers learn of these before the next ones are relinquished.
                 self.share(now, &actor);
                 let leaving = self.sections.give_up(now.elapsed, &actor);

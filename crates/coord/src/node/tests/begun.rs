@@ -4,7 +4,7 @@
 use super::kills::in_time;
 use super::*;
 use crate::catalog::NewDefinition;
-use crate::ordered::LetGo;
+use crate::ordered::Relinquish;
 
 /// Returns a world with a node that holds two rights, which it extends at the same time.
 async fn with_two_rights() -> (World, Node, Vec<Source>) {
@@ -59,8 +59,8 @@ async fn who_loses_a_right_to_a_process_that_has_just_begun_joins_again() {
     assert_eq!(held.len(), 2, "of two pools: {held:?}");
     let before = other.identity().await.unwrap();
     let (pool, slots) = (held[0].pool.clone(), vec![(held[0].slot, held[0].term)]);
-    let let_go = LetGo { pool, member: node.incarnation().unwrap(), slots };
-    other.let_go(&let_go, START).await.unwrap();
+    let relinquish = Relinquish { pool, member: node.incarnation().unwrap(), slots };
+    other.relinquish(&relinquish, START).await.unwrap();
     assert_ne!(other.identity().await.unwrap().id, before.id, "it has left a start");
     world.pass(30_000).await;
     goes_on(&world, &node, &sources).await;

@@ -16,7 +16,7 @@ use crate::error::Retry;
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Member, MemberInfo, MemberStatus, Presence};
-use crate::ordered::{LetGo, Take, Taken};
+use crate::ordered::{Relinquish, Take, Taken};
 use crate::owners::Owners;
 use crate::pool::Ground;
 use crate::reclaim::{Reclaim, Reclaimed};
@@ -265,8 +265,8 @@ impl Store for Faulty {
         self.through("take", self.store.take(take, now)).await
     }
 
-    async fn let_go(&self, let_go: &LetGo, now: UnixMillis) -> Result<()> {
-        self.through("let_go", self.store.let_go(let_go, now)).await
+    async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {
+        self.through("relinquish", self.store.relinquish(relinquish, now)).await
     }
 
     async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {

@@ -7,7 +7,7 @@ use super::*;
 use crate::error::ErrorKind;
 use crate::lend::{Borrower, KEEP_MS_MAX, Lent, Loan};
 use crate::memory::MemoryClock;
-use crate::ordered::LetGo;
+use crate::ordered::Relinquish;
 
 const KEEP_MS: u64 = 5_000;
 /// Largest distance between clocks that are compared with samples as old as a presence.
@@ -331,7 +331,7 @@ async fn a_number_that_the_store_would_not_let_go_of_is_kept_all_the_same() {
     let world = World::new();
     let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);
-    *lacks.lock().unwrap() = Some("let_go");
+    *lacks.lock().unwrap() = Some("relinquish");
     let store = Arc::new(store);
     let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
     let node = has_joined(&world, node).await;
@@ -343,8 +343,8 @@ async fn a_number_that_the_store_would_not_let_go_of_is_kept_all_the_same() {
     }
     // The delayed request arrives now, and takes nothing away.
     let slots = vec![(sent.slot, sent.term)];
-    let late = LetGo { pool: sent.pool, member: node.incarnation().unwrap(), slots };
-    world.handle().let_go(&late, world.clock.unix_ms()).await.unwrap();
+    let late = Relinquish { pool: sent.pool, member: node.incarnation().unwrap(), slots };
+    world.handle().relinquish(&late, world.clock.unix_ms()).await.unwrap();
     let row = world.handle().workers(START).await.unwrap().remove(0);
     assert_eq!((row.holder, row.mark > Mark::from(world.clock.unix_ms())), (None, true));
     let other = joined(&world).await;
@@ -363,7 +363,7 @@ async fn a_server_lets_go_of_what_it_does_not_know_to_hold() {
     let store = Arc::new(store);
     let node = Node::open(store, NodeSettings::default(), world.parts()).await.unwrap();
     let node = has_joined(&world, node).await;
-    *lacks.lock().unwrap() = Some("let_go");
+    *lacks.lock().unwrap() = Some("relinquish");
     assert_eq!(lend(&node, "a", 1).await.unwrap().number, 0);
     *lacks.lock().unwrap() = None;
     *unheard.lock().unwrap() = Some("claim");

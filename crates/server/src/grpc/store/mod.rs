@@ -271,9 +271,9 @@ impl store_server::Store for Relay {
     async fn relinquish(&self, request: Request<RelinquishRequest>) -> Answer<DoneResponse> {
         let Asked { at, service, speaker, message } =
             self.asked_by(request, may::relinquishing).await?;
-        let (let_go, now) = read::let_go(&speaker, message)?;
-        let done = programs::let_go(&at, &service, &let_go, now).await;
-        at.let_go(&service, &let_go, &done);
+        let (relinquish, now) = read::relinquish(&speaker, message)?;
+        let done = programs::relinquish(&at, &service, &relinquish, now).await;
+        at.relinquish(&service, &relinquish, &done);
         told(done, write::done)
     }
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use snowmint_coord::lend::{check_lent, space_of};
 use snowmint_coord::{
-    ClaimRequest, Error as StoreError, ErrorKind, Extend, Extended, Lease, LetGo, Member, Pool,
-    Presence, Result as StoreResult, Shapes, SlotInfo, Wish, is_worker_pool,
+    ClaimRequest, Error as StoreError, ErrorKind, Extend, Extended, Lease, Member, Pool, Presence,
+    Relinquish, Result as StoreResult, Shapes, SlotInfo, Wish, is_worker_pool,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
@@ -274,14 +274,14 @@ fn most(service: &Service, times: usize) -> usize {
 }
 
 /// Relinquishes few external leases.
-pub(super) async fn let_go(
+pub(super) async fn relinquish(
     at: &At,
     service: &Service,
-    let_go: &LetGo,
+    relinquish: &Relinquish,
     now: UnixMillis,
 ) -> StoreResult<()> {
-    check_numbers(service, let_go.slots.len())?;
-    at.store.let_go(let_go, now).await
+    check_numbers(service, relinquish.slots.len())?;
+    at.store.relinquish(relinquish, now).await
 }
 
 /// Rejects a call that names too many numbers: it would be a long step of the store, for which all

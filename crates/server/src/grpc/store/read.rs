@@ -3,8 +3,8 @@
 use snowmint_coord::segment::{Bounds, Within};
 use snowmint_coord::sources::SECTIONS;
 use snowmint_coord::{
-    Avoid, ClaimRequest, Extend, FastForward, GiveBack, Incarnation, LetGo, Mark, Member,
-    NewDefinition, Pool, Presence, Release, Reserve, Restripe, Reuse, Silent, SourceState,
+    Avoid, ClaimRequest, Extend, FastForward, GiveBack, Incarnation, Mark, Member, NewDefinition,
+    Pool, Presence, Release, Relinquish, Reserve, Restripe, Reuse, Silent, SourceState,
     StoreIdentity, Take, Term, Ticks, Wish,
 };
 use snowmint_core::UnixMillis;
@@ -174,17 +174,17 @@ pub(super) fn take(speaker: &Speaker, request: said::AcquireRequest) -> Read<(Ta
     Ok((take, speaker.time(request.now)))
 }
 
-pub(super) fn let_go(
+pub(super) fn relinquish(
     speaker: &Speaker,
     request: said::RelinquishRequest,
-) -> Read<(LetGo, UnixMillis)> {
+) -> Read<(Relinquish, UnixMillis)> {
     let held = |held: said::HeldBy| Ok((held.slot, Term::new(held.term)));
-    let let_go = LetGo {
+    let relinquish = Relinquish {
         pool: request.pool,
         member: speaker.own(&request.member)?,
         slots: few(request.slots, held)?,
     };
-    Ok((let_go, speaker.time(request.now)))
+    Ok((relinquish, speaker.time(request.now)))
 }
 
 pub(super) fn reserve(request: said::ReserveRequest) -> Reserve {

@@ -4,8 +4,8 @@ use std::fmt::{self, Display};
 
 use snowmint_coord::lend::is_lent;
 use snowmint_coord::{
-    Error as StoreError, ErrorKind, Extend, Extended, Incarnation, Lease, LetGo, Mark, Member,
-    Release, Result as StoreResult, Taken, is_worker_pool,
+    Error as StoreError, ErrorKind, Extend, Extended, Incarnation, Lease, Mark, Member, Release,
+    Relinquish, Result as StoreResult, Taken, is_worker_pool,
 };
 
 use super::at::At;
@@ -103,11 +103,16 @@ impl At {
         });
     }
 
-    pub(super) fn let_go(&self, service: &Service, let_go: &LetGo, done: &StoreResult<()>) {
+    pub(super) fn relinquish(
+        &self,
+        service: &Service,
+        relinquish: &Relinquish,
+        done: &StoreResult<()>,
+    ) {
         self.tell(service, (About::Program, "let go"), done, |()| {
             let named =
-                |(number, term): &(u64, _)| format!("{} {number} {term}", shown(&let_go.pool));
-            (Some(few(&let_go.slots, named)), None)
+                |(number, term): &(u64, _)| format!("{} {number} {term}", shown(&relinquish.pool));
+            (Some(few(&relinquish.slots, named)), None)
         });
     }
 
