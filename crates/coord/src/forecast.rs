@@ -44,7 +44,7 @@ pub struct PoolUse {
     pub held: u64,
     /// Free numbers that no member can claim now, because their marks lie ahead.
     pub ahead: u64,
-    /// Excluded numbers ([`avoid`](crate::avoid)).
+    /// Excluded numbers ([`exclude`](crate::exclude)).
     pub avoided: u64,
     /// Numbers used up, in a pool without reuse.
     pub used_up: Option<u64>,

@@ -8,12 +8,12 @@ use futures_util::future::BoxFuture;
 use snowmint_core::UnixMillis;
 use tokio::sync::OnceCell;
 
-use crate::avoid::Avoid;
 use crate::beside::StorePlace;
 use crate::capability::{Capabilities, ClockOf, PresenceBy};
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::clock_witness::ClockWitness;
 use crate::error::{Error, ErrorKind, Result, chain};
+use crate::exclude::Exclude;
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
@@ -222,8 +222,8 @@ impl Store for LateStore {
         self.store().await?.relinquish(relinquish, now).await
     }
 
-    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
-        self.store().await?.avoid(avoid, now).await
+    async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
+        self.store().await?.exclude(exclude, now).await
     }
 
     async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {

@@ -15,12 +15,12 @@
 //! over none) and no protocol.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-pub mod avoid;
 pub mod beside;
 pub mod capability;
 pub mod catalog;
 mod clock_witness;
 pub mod error;
+pub mod exclude;
 pub mod forecast;
 pub mod history;
 mod home;
@@ -55,11 +55,11 @@ pub mod upstream;
 pub mod verbs;
 mod waiters;
 
-pub use avoid::Avoid;
 pub use capability::{Capabilities, ClockOf, PresenceBy};
 pub use catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 pub use clock_witness::ClockWitness;
 pub use error::{Error, ErrorKind, ErrorParts, Holder, PoolFull, Result, Retry, Verb};
+pub use exclude::Exclude;
 pub use forecast::{Forecast, PoolUse, forecast};
 /// A boxed future. Each crate that awaits an `async fn` compiles it again. Long functions that are
 /// awaited once, such as opening a store, are compiled once behind this type.

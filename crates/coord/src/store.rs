@@ -6,12 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
-use crate::avoid::Avoid;
 use crate::beside::StorePlace;
 use crate::capability::Capabilities;
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState, check_name};
 use crate::clock_witness::ClockWitness;
 use crate::error::{Error, Result};
+use crate::exclude::Exclude;
 use crate::history::{Doubt, Evidence, History, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, check_mark};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
@@ -282,8 +282,8 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// freely; slots that the member does not hold (any more) are skipped.
     async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()>;
 
-    /// Excludes slots, by the rules of [`avoid::decide_avoid`](crate::avoid::decide_avoid): raises
-    /// their marks to `until`, leaves higher marks unchanged, and raises their terms.
+    /// Excludes slots, by the rules of [`exclude::decide_exclude`](crate::exclude::decide_exclude):
+    /// raises their marks to `until`, leaves higher marks unchanged, and raises their terms.
     ///
     /// Atomicity: each slot, the presence of its holder included; of a pool without reuse, its next
     /// number. Clock: the store's, else `now`, decides which members are live. On retry: repeat
@@ -291,7 +291,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     ///
     /// Fails with `Conflict` for a slot that a live member holds, or a pool of another shape;
     /// `Invalid`.
-    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()>;
+    async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()>;
 
     /// Reclaims worker numbers with marks far ahead of the clock: lowers the marks to where nodes
     /// that keep the rules cannot have come, and raises their terms. An operator vouches that no ID

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Avoid, Catalog, ClaimRequest, Definition, Doubt, Evidence, Extend, Extended, FastForward,
+    Catalog, ClaimRequest, Definition, Doubt, Evidence, Exclude, Extend, Extended, FastForward,
     GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member, MemberInfo, MemberStatus,
     NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe,
     Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
@@ -169,8 +169,8 @@ impl<W: Witness> Store for Watched<W> {
         self.store.fast_forward(forward).await
     }
 
-    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
-        self.store.avoid(avoid, now).await
+    async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
+        self.store.exclude(exclude, now).await
     }
 
     async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use snowmint_coord::{
-    Avoid, ClaimRequest, ErrorKind, Extend, Incarnation, Lease, Mark, Member, Pool, Presence,
+    ClaimRequest, ErrorKind, Exclude, Extend, Incarnation, Lease, Mark, Member, Pool, Presence,
     Reuse, Store, Wish,
 };
 use snowmint_core::{Clock as _, SystemClock, UnixMillis};
@@ -105,8 +105,8 @@ fn numbers_that_were_used_up_are_taken_back_and_mint_again() {
         let gone = Program::spoil(directory.path(), 1, 1, &[0, 1]).await;
         let live = Program::spoil(directory.path(), 2, 86_400_000, &[2]).await;
         let (label, slots) = ("leaf".into(), vec![3]);
-        let avoid = Avoid { pool: pool(), slots, until: Mark::MAX, label };
-        gone.store.avoid(&avoid, now()).await.unwrap();
+        let exclude = Exclude { pool: pool(), slots, until: Mark::MAX, label };
+        gone.store.exclude(&exclude, now()).await.unwrap();
         (gone, live)
     });
     let server = Server::start(serve(directory.path(), &["--config", file]));

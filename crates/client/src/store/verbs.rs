@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use snowmint_coord::beside::StorePlace;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Avoid, Bounds, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Doubt, Error,
-    Evidence, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease,
-    Mark, Member, MemberInfo, MemberStatus, NewDefinition, Owners, Presence, Recalled, Reclaim,
+    Bounds, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Doubt, Error, Evidence,
+    Exclude, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark,
+    Member, MemberInfo, MemberStatus, NewDefinition, Owners, Presence, Recalled, Reclaim,
     Reclaimed, Release, Relinquish, Reserve, Restripe, Result, Segment, SlotInfo, SourceState,
     Standing, Store, StoreIdentity, Take, Taken, Verb,
 };
@@ -190,8 +190,8 @@ impl Store for RemoteStore {
         self.ask(method!(Relinquish, "Relinquish"), FREELY, message).await.map(read::done)
     }
 
-    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
-        let message = write::avoid(avoid, now);
+    async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
+        let message = write::exclude(exclude, now);
         self.ask(method!(Exclude, "Exclude"), FREELY, message).await.map(read::done)
     }
 

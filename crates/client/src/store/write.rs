@@ -2,8 +2,8 @@
 
 use snowmint_coord::segment::Within;
 use snowmint_coord::{
-    Avoid, Bounds, ClaimRequest, Extend, FastForward, Mark, Member, NewDefinition, Pool, Presence,
-    Release, Relinquish, Reserve, Reuse, SourceState, StoreIdentity, Take, Ticks, Wish,
+    Bounds, ClaimRequest, Exclude, Extend, FastForward, Mark, Member, NewDefinition, Pool,
+    Presence, Release, Relinquish, Reserve, Reuse, SourceState, StoreIdentity, Take, Ticks, Wish,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -73,12 +73,12 @@ pub(super) fn claim(claim: &ClaimRequest, now: UnixMillis) -> said::ClaimRequest
     }
 }
 
-pub(super) fn avoid(avoid: &Avoid, now: UnixMillis) -> said::ExcludeRequest {
+pub(super) fn exclude(exclude: &Exclude, now: UnixMillis) -> said::ExcludeRequest {
     said::ExcludeRequest {
-        pool: Some(pool(&avoid.pool)),
-        slots: avoid.slots.clone(),
-        until: avoid.until.get(),
-        label: avoid.label.clone(),
+        pool: Some(pool(&exclude.pool)),
+        slots: exclude.slots.clone(),
+        until: exclude.until.get(),
+        label: exclude.label.clone(),
         now: now.get(),
     }
 }

@@ -9,7 +9,7 @@ use snowmint_client::RemoteStore;
 use snowmint_coord::beside::{StorePlace, StorePlaces};
 use snowmint_coord::spec::Kind;
 use snowmint_coord::{
-    Avoid, Mark, MemoryStore, NewDefinition, Node, NodeSettings, Parts, Pool, Reuse, SourceSpec,
+    Exclude, Mark, MemoryStore, NewDefinition, Node, NodeSettings, Parts, Pool, Reuse, SourceSpec,
     SourceState, Store, Values,
 };
 use snowmint_core::{Clock as _, SystemClock};
@@ -134,17 +134,17 @@ async fn what_another_version_does_not_know_is_said() {
     let newer = Between::start(Form::Newer, &now.address(), "127.0.0.1:0").await;
     let pool = Pool { name: "workers-10".into(), slots: 1024, group: 1, reuse: Reuse::Recycle };
     let (slots, label) = (vec![7], "another system".to_owned());
-    let avoid = Avoid { pool, slots, until: Mark::MAX, label };
+    let exclude = Exclude { pool, slots, until: Mark::MAX, label };
 
     // A verb that an older server lacks: the error says so, or another server is called where there
     // is one.
     let clock = SystemClock.unix_ms();
-    let (code, why) = refused(remote(&[&older.address()]).await.avoid(&avoid, clock).await);
+    let (code, why) = refused(remote(&[&older.address()]).await.exclude(&exclude, clock).await);
     assert_eq!(code, "unsupported");
     let path = "does not support /snowmint.store.v1.Store/Exclude; update the server";
     assert!(why.contains(path), "{why}");
     for _ in 0..4 {
-        remote(&[&older.address(), &now.address()]).await.avoid(&avoid, clock).await.unwrap();
+        remote(&[&older.address(), &now.address()]).await.exclude(&exclude, clock).await.unwrap();
     }
 
     // Values of a newer server that are unknown here.

@@ -285,10 +285,9 @@ impl Core {
         term: Term,
         now: UnixMillis,
     ) -> bool {
-        let around = &self.around;
+        let (around, store) = (&self.around, &self.around.store);
         let relinquish = Relinquish { pool: pool.to_owned(), member, slots: vec![(slot, term)] };
-        let answer =
-            around.store_call(Verb::Relinquish, around.store.relinquish(&relinquish, now)).await;
+        let answer = around.store_call(Verb::Relinquish, store.relinquish(&relinquish, now)).await;
         if let Err(error) = &answer {
             tracing::warn!(pool, slot, error = %chain(error), "a number that is lent stays with this server, too");
         }

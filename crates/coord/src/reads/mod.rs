@@ -17,9 +17,9 @@ use snowmint_core::UnixMillis;
 use tokio::runtime::Handle;
 
 use self::flight::{AsOf, Flights, Question};
-use crate::avoid::Avoid;
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState, existing};
 use crate::error::{Error, Result, Verb};
+use crate::exclude::Exclude;
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::home::Home;
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
@@ -226,8 +226,8 @@ impl Store for SharedReads {
         self.store.relinquish(relinquish, now).await
     }
 
-    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
-        self.store.avoid(avoid, now).await
+    async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
+        self.store.exclude(exclude, now).await
     }
 
     async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {

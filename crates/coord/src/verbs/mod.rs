@@ -6,7 +6,7 @@
 //! them.
 
 mod at_once;
-mod avoid;
+mod exclude;
 mod forward;
 mod history;
 mod lineage;

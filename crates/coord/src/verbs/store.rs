@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use snowmint_core::UnixMillis;
 
-use super::avoid::Avoids;
+use super::exclude::ExcludeVerb;
 use super::forward::{AcceptLead, Forward, LooksAtGround, Walk};
 use super::history::{AcceptsServer, Doubts, Recalls, Reports, Stands};
 use super::members::{Announce, Join, Leave, Members, Renew};
@@ -15,12 +15,12 @@ use super::reclaim::Reclaims;
 use super::slots::{Claim, Extends, Releases, Workers};
 use super::sources::{Change, Changed, Get, GivesBack, List, Reserves, Restripes};
 use super::{Access, Backend, Rows, RunVerb, Step, StoreOver, Verb};
-use crate::avoid::Avoid;
 use crate::beside::StorePlace;
 use crate::capability::{Capabilities, ClockOf};
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::clock_witness::ClockWitness;
 use crate::error::{ErrorKind, Result};
+use crate::exclude::Exclude;
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
@@ -254,11 +254,11 @@ impl<B: Backend> Store for StoreOver<B> {
         Ok(())
     }
 
-    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
+    async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
         // Concurrent steps of one handle would only overtake each other.
         let _turn = self.claims.lock().await;
-        for slots in in_steps::<B, _>(&avoid.slots) {
-            self.answer(Avoids { avoid, slots, now }).await?;
+        for slots in in_steps::<B, _>(&exclude.slots) {
+            self.answer(ExcludeVerb { exclude, slots, now }).await?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::{FutureExt as _, Status, TraceContextExt as _};
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Avoid, Catalog, ClaimRequest, Definition, Doubt, Evidence, Extend, Extended, FastForward,
+    Catalog, ClaimRequest, Definition, Doubt, Evidence, Exclude, Extend, Extended, FastForward,
     GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member, MemberInfo, MemberStatus,
     NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe,
     Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken, Verb,
@@ -132,8 +132,8 @@ impl Store for Traced {
             .await
     }
 
-    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
-        self.call(Verb::Exclude, pool(&avoid.pool.name), self.store.avoid(avoid, now)).await
+    async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
+        self.call(Verb::Exclude, pool(&exclude.pool.name), self.store.exclude(exclude, now)).await
     }
 
     async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {

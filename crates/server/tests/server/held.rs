@@ -9,7 +9,7 @@ use futures_util::stream::FuturesUnordered;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::spec::Span;
 use snowmint_coord::{
-    Avoid, Catalog, ClaimRequest, Definition, Doubt, Evidence, Extend, Extended, FastForward,
+    Catalog, ClaimRequest, Definition, Doubt, Evidence, Exclude, Extend, Extended, FastForward,
     GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member, MemberInfo, MemberStatus,
     MemoryStore, NewDefinition, Node, NodeSettings, Parts, Presence, Recalled, Reclaim, Reclaimed,
     Release, Relinquish, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Standing,
@@ -454,8 +454,8 @@ impl Store for Held {
         self.store.fast_forward(forward).await
     }
 
-    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
-        self.store.avoid(avoid, now).await
+    async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
+        self.store.exclude(exclude, now).await
     }
 
     async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU32;
 
 use snowmint_coord::verbs::{Rows as _, StoreOver};
 use snowmint_coord::{
-    Avoid, ClaimRequest, ClockOf, FastForward, Incarnation, Mark, Member, NewDefinition, Pool,
+    ClaimRequest, ClockOf, Exclude, FastForward, Incarnation, Mark, Member, NewDefinition, Pool,
     Presence, PresenceBy, Reuse, Silent, Store as _, Take, Wish,
 };
 
@@ -339,12 +339,12 @@ async fn who_joins_and_claims_between_two_reads_is_no_stranger() {
     for reads in 0..12 {
         let keys = OneByOne::default();
         let (store, other) = (keys.open().await, keys.another().await);
-        let avoid = |slot| {
+        let exclude = |slot| {
             let label = "it".into();
-            Avoid { pool: pool(), slots: vec![slot], until: Mark::MAX, label }
+            Exclude { pool: pool(), slots: vec![slot], until: Mark::MAX, label }
         };
         // Makes the pool.
-        store.avoid(&avoid(2), NOW).await.unwrap();
+        store.exclude(&exclude(2), NOW).await.unwrap();
         let act = Box::pin(async move {
             let request = ClaimRequest {
                 pool: pool(),
@@ -359,7 +359,7 @@ async fn who_joins_and_claims_between_two_reads_is_no_stranger() {
             other.claim(&request, NOW).await.unwrap();
         });
         *keys.meanwhile.lock().unwrap() = Some((reads, act));
-        let answer = store.avoid(&avoid(3), NOW).await;
+        let answer = store.exclude(&exclude(3), NOW).await;
         if keys.meanwhile.lock().unwrap().is_some() {
             break;
         }

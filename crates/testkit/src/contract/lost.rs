@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use snowmint_coord::{
-    Avoid, ClaimRequest, ClockOf, Definition, Extend, Extended, GiveBack, Incarnation, Lease, Mark,
-    Member, MemberStatus, Pool, Presence, Reclaim, Release, Relinquish, Reserve, Restripe, Result,
-    Reuse, Segment, Serves, SourceState, Store, Take, Taken, Wish,
+    ClaimRequest, ClockOf, Definition, Exclude, Extend, Extended, GiveBack, Incarnation, Lease,
+    Mark, Member, MemberStatus, Pool, Presence, Reclaim, Release, Relinquish, Reserve, Restripe,
+    Result, Reuse, Segment, Serves, SourceState, Store, Take, Taken, Wish,
 };
 use snowmint_core::UnixMillis;
 
@@ -188,8 +188,8 @@ impl Holder {
     /// ours would grant.
     pub(super) fn every_verb(&self) -> Vec<(&'static str, Asked<'_>)> {
         let store = &self.store;
-        let avoid =
-            || Avoid { pool: workers(), slots: vec![9], until: Mark::MAX, label: "x".into() };
+        let exclude =
+            || Exclude { pool: workers(), slots: vec![9], until: Mark::MAX, label: "x".into() };
         let reclaim = || {
             let (slots, marks_at_least) = (vec![(self.lease.slot, self.lease.term)], Mark::ZERO);
             Reclaim { pool: workers().name, slots, reach_ms: 0, marks_at_least, from_live: true }
@@ -226,7 +226,7 @@ impl Holder {
             "take" => store.take(&take(&[4]), NOW),
             "take as before" => store.take(&take(&[3]), NOW),
             "relinquish" => store.relinquish(&relinquish(), NOW),
-            "avoid" => store.avoid(&avoid(), NOW),
+            "exclude" => store.exclude(&exclude(), NOW),
             "reclaim" => store.reclaim(&reclaim(), NOW),
             "release" => store.release(&release(), NOW),
             "workers" => store.workers(NOW),

@@ -4,11 +4,11 @@
 //! store behind servers lacks. Each case gets its own namespace. [`run`] continues after a failure
 //! and names all failed cases at the end.
 
-mod avoid;
 mod by_clock;
 mod case;
 mod catalog;
 mod claims;
+mod exclude;
 mod extends;
 mod history;
 mod lost;
@@ -73,7 +73,7 @@ async fn run_each(factory: Arc<dyn Factory>) {
     let rooms = [
         members::CASES,
         claims::CASES,
-        avoid::CASES,
+        exclude::CASES,
         ordered::CASES,
         extends::CASES,
         segments::CASES,

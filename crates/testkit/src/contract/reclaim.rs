@@ -3,7 +3,7 @@
 use super::case::{Case, TASKS, code, later, pool, reached, stand_back};
 use super::cases;
 use snowmint_coord::{
-    Avoid, FastForward, Lease, Mark, Member, Pool, Reclaim, Reclaimed, Result, Reuse, SlotInfo,
+    Exclude, FastForward, Lease, Mark, Member, Pool, Reclaim, Reclaimed, Result, Reuse, SlotInfo,
     Take, Term, Wish,
 };
 
@@ -170,9 +170,9 @@ async fn a_slot_that_changed_hands_since_is_not_reclaimed(case: Case) {
 
 async fn a_slot_that_is_kept_away_for_ever_is_not_reclaimed(case: Case) {
     let pool = pool(4);
-    let avoid =
-        Avoid { pool: pool.clone(), slots: vec![2], until: Mark::MAX, label: "theirs".into() };
-    case.store.avoid(&avoid, case.now().await).await.unwrap();
+    let exclude =
+        Exclude { pool: pool.clone(), slots: vec![2], until: Mark::MAX, label: "theirs".into() };
+    case.store.exclude(&exclude, case.now().await).await.unwrap();
     let before = slot(&case, 2).await;
     let asked = Reclaim { from_live: true, ..reclaim(&pool, &[(2, before.term)]) };
     assert_eq!(code(send(&case, &asked).await), "conflict");

@@ -9,11 +9,11 @@ use async_trait::async_trait;
 use snowmint_coord::beside::StorePlace;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Avoid, Capabilities, Catalog, ClaimRequest, ClockOf, ClockWitness, Definition, Doubt, Error,
-    ErrorKind, Evidence, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known,
-    Lease, Mark, Member, MemberInfo, MemberStatus, MemoryStore, NewDefinition, Owners, Presence,
-    Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe, Result, Segment,
-    SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    Capabilities, Catalog, ClaimRequest, ClockOf, ClockWitness, Definition, Doubt, Error,
+    ErrorKind, Evidence, Exclude, Extend, Extended, FastForward, GiveBack, Incarnation,
+    JournalInfo, Known, Lease, Mark, Member, MemberInfo, MemberStatus, MemoryStore, NewDefinition,
+    Owners, Presence, Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe, Result,
+    Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
 };
 use snowmint_core::UnixMillis;
 
@@ -365,8 +365,8 @@ impl Store for Door {
         self.store.fast_forward(forward).await
     }
 
-    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
-        self.store.avoid(avoid, now).await
+    async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
+        self.store.exclude(exclude, now).await
     }
 
     async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {

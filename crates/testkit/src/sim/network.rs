@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use async_trait::async_trait;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Avoid, Catalog, ClaimRequest, Definition, Doubt, Error, Evidence, Extend, Extended,
+    Catalog, ClaimRequest, Definition, Doubt, Error, Evidence, Exclude, Extend, Extended,
     FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member, MemberInfo,
     MemberStatus, NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release, Relinquish,
     Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity,
@@ -387,8 +387,8 @@ impl Store for Faulty {
         self.inner.fast_forward(forward).await
     }
 
-    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
-        self.inner.avoid(avoid, now).await
+    async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
+        self.inner.exclude(exclude, now).await
     }
 
     async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use clap::Args;
 use serde::Serialize;
-use snowmint_coord::avoid::LABEL_BYTES_MAX;
+use snowmint_coord::exclude::LABEL_BYTES_MAX;
 use snowmint_coord::label::Visible;
 use snowmint_coord::lend::{is_lent, lent_pool};
 use snowmint_coord::pool::CLAIM_COUNT_MAX;
 use snowmint_coord::spec::{Plan, SnowflakePlan, SourceSpec, Span};
-use snowmint_coord::{Avoid, Mark, Pool, Reuse, SlotInfo, Store, pool_of};
+use snowmint_coord::{Exclude, Mark, Pool, Reuse, SlotInfo, Store, pool_of};
 use snowmint_core::layout::OutOfRange;
 use snowmint_core::{Layout, UnixMillis};
 use snowmint_stores::foreign::Worker;
@@ -360,9 +360,9 @@ impl Workers {
                     Mark::MAX => "for ever".to_owned(),
                     until => format!("until {}", Zone::default().show(until.unix_millis())),
                 };
-                let avoid = Avoid { pool, slots, until: self.until, label };
-                store.avoid(&avoid, when::now()).await?;
-                audit::leave(data_dir, &what, "to be had", format!("{until} ({})", avoid.label));
+                let exclude = Exclude { pool, slots, until: self.until, label };
+                store.exclude(&exclude, when::now()).await?;
+                audit::leave(data_dir, &what, "to be had", format!("{until} ({})", exclude.label));
             }
         }
         Ok(())

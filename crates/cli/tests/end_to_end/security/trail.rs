@@ -1,6 +1,8 @@
 //! The audit trail of store calls by programs and operators through a server, and of their errors.
 
-use snowmint_coord::{Avoid, FastForward, Mark, Pool, Relinquish, Reuse, Store as _, Take, random};
+use snowmint_coord::{
+    Exclude, FastForward, Mark, Pool, Relinquish, Reuse, Store as _, Take, random,
+};
 
 use super::audit::has_line;
 use super::programs::{Guest, now};
@@ -46,13 +48,13 @@ async fn who_moves_the_whole_store_leaves_a_line() {
     has_line(&server, &["store allowed to lead until 1970-01-01T00:00:00.001Z", by]);
 
     let pool = Pool { name: "workers-9".into(), slots: 512, group: 1, reuse: Reuse::Recycle };
-    let avoid = |label: &str| {
+    let exclude = |label: &str| {
         let (pool, label) = (pool.clone(), label.to_owned());
-        Avoid { pool, slots: vec![7], until: Mark::MAX, label }
+        Exclude { pool, slots: vec![7], until: Mark::MAX, label }
     };
-    store.avoid(&avoid("leaf"), now()).await.unwrap();
+    store.exclude(&exclude("leaf"), now()).await.unwrap();
     has_line(&server, &["store asked to avoid 7 of pool \"workers-9\"", "for \"leaf\"", by]);
-    store.avoid(&avoid("a\u{1b}"), now()).await.unwrap_err();
+    store.exclude(&exclude("a\u{1b}"), now()).await.unwrap_err();
     has_line(&server, &["store not asked to avoid 7 of pool \"workers-9\"", by, "why="]);
 
     let forward = FastForward { writes_at_least: 1_000, ..FastForward::default() };

@@ -7,12 +7,12 @@ use snowmint_core::UnixMillis;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::avoid::Avoid;
 use crate::beside::StorePlace;
 use crate::capability::Capabilities;
 use crate::catalog::{Catalog, Definition, NewDefinition, Restripe, SourceState};
 use crate::clock_witness::ClockWitness;
 use crate::error::Retry;
+use crate::exclude::Exclude;
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Member, MemberInfo, MemberStatus, Presence};
@@ -269,8 +269,8 @@ impl Store for Faulty {
         self.through("relinquish", self.store.relinquish(relinquish, now)).await
     }
 
-    async fn avoid(&self, avoid: &Avoid, now: UnixMillis) -> Result<()> {
-        self.through("avoid", self.store.avoid(avoid, now)).await
+    async fn exclude(&self, exclude: &Exclude, now: UnixMillis) -> Result<()> {
+        self.through("exclude", self.store.exclude(exclude, now)).await
     }
 
     async fn reclaim(&self, reclaim: &Reclaim, now: UnixMillis) -> Result<Vec<Reclaimed>> {

@@ -395,8 +395,8 @@ impl store_server::Store for Relay {
 
     async fn exclude(&self, request: Request<ExcludeRequest>) -> Answer<DoneResponse> {
         let Asked { at, service, speaker, message } = self.asked_by(request, may::operator).await?;
-        let (avoid, now) = read::avoid(&speaker, message)?;
-        let avoided = at.store.avoid(&avoid, now).await;
-        told(at.changed(&service, &words::asked_to_avoid(&avoid), avoided), write::done)
+        let (exclude, now) = read::exclude(&speaker, message)?;
+        let excluded = at.store.exclude(&exclude, now).await;
+        told(at.changed(&service, &words::asked_to_exclude(&exclude), excluded), write::done)
     }
 }

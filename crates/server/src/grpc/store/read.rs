@@ -3,7 +3,7 @@
 use snowmint_coord::segment::{Bounds, Within};
 use snowmint_coord::sources::SECTIONS;
 use snowmint_coord::{
-    Avoid, ClaimRequest, Extend, FastForward, GiveBack, Incarnation, Mark, Member, NewDefinition,
+    ClaimRequest, Exclude, Extend, FastForward, GiveBack, Incarnation, Mark, Member, NewDefinition,
     Pool, Presence, Release, Relinquish, Reserve, Restripe, Reuse, Silent, SourceState,
     StoreIdentity, Take, Term, Ticks, Wish,
 };
@@ -123,9 +123,12 @@ pub(super) fn claim(
     Ok((claim, speaker.time(request.now)))
 }
 
-pub(super) fn avoid(speaker: &Speaker, request: said::ExcludeRequest) -> Read<(Avoid, UnixMillis)> {
+pub(super) fn exclude(
+    speaker: &Speaker,
+    request: said::ExcludeRequest,
+) -> Read<(Exclude, UnixMillis)> {
     let said::ExcludeRequest { pool: wanted, slots, until, label, now } = request;
-    Ok((Avoid { pool: pool(wanted)?, slots, until: mark(until), label }, speaker.time(now)))
+    Ok((Exclude { pool: pool(wanted)?, slots, until: mark(until), label }, speaker.time(now)))
 }
 
 pub(super) fn extend(speaker: &Speaker, item: said::Extend) -> Read<Extend> {

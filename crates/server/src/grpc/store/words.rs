@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use snowmint_coord::{Avoid, FastForward, Mark};
+use snowmint_coord::{Exclude, FastForward, Mark};
 use snowmint_core::Rfc3339;
 
 /// Items of a list that are shown; a message may have thousands.
@@ -37,8 +37,8 @@ pub(super) fn allowed_to_lead(until: Mark) -> String {
 }
 
 /// Describes the worker numbers to exclude.
-pub(super) fn asked_to_avoid(avoid: &Avoid) -> String {
-    let Avoid { pool, slots, until, label } = avoid;
+pub(super) fn asked_to_exclude(exclude: &Exclude) -> String {
+    let Exclude { pool, slots, until, label } = exclude;
     let (name, until) = (&pool.name, Time(*until));
     format!(
         "asked to avoid {} of pool {name:?} until {until} for {label:?}",
@@ -95,9 +95,9 @@ mod tests {
         assert_eq!(allowed_to_lead(Mark::ZERO), "allowed to lead until no time");
         let pool = Pool { name: "workers-10".into(), slots: 9, group: 1, reuse: Reuse::Recycle };
         let label = "leaf\n".to_owned();
-        let avoid = Avoid { pool, slots: vec![3, 4], until: Mark::MAX, label };
+        let exclude = Exclude { pool, slots: vec![3, 4], until: Mark::MAX, label };
         assert_eq!(
-            asked_to_avoid(&avoid),
+            asked_to_exclude(&exclude),
             r#"asked to avoid 3, 4 of pool "workers-10" until the end of all time for "leaf\n""#
         );
     }

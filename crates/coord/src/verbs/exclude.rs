@@ -5,17 +5,17 @@ use snowmint_core::UnixMillis;
 
 use super::members::infos;
 use super::{Rows, RunVerb, Step, Verb};
-use crate::avoid::{Avoid, check_avoid, decide_avoid};
+use crate::exclude::{Exclude, check_exclude, decide_exclude};
 
 /// Excludes some of the slots of a request: as many as one step can write.
-pub(super) struct Avoids<'a> {
-    pub(super) avoid: &'a Avoid,
+pub(super) struct ExcludeVerb<'a> {
+    pub(super) exclude: &'a Exclude,
     pub(super) slots: &'a [u64],
     pub(super) now: UnixMillis,
 }
 
 #[async_trait]
-impl RunVerb for Avoids<'_> {
+impl RunVerb for ExcludeVerb<'_> {
     type Answer = ();
 
     fn verb(&self) -> Verb {
@@ -23,8 +23,8 @@ impl RunVerb for Avoids<'_> {
     }
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, ()> {
-        let Avoid { pool, .. } = self.avoid;
-        check_avoid(self.avoid)?;
+        let Exclude { pool, .. } = self.exclude;
+        check_exclude(self.exclude)?;
         let now = rows.time(self.now);
         let stored = rows.pool(&pool.name).await?;
         if let Some((stored, _)) = &stored {
@@ -36,14 +36,14 @@ impl RunVerb for Avoids<'_> {
         let found = rows.named_slots(&pool.name, self.slots).await?;
         let members = infos(rows, now).await?;
         let ground = rows.namespace().await?.ground;
-        let avoided = decide_avoid(self.avoid, found, &members, ground, before, now)?;
-        if avoided.rows.is_empty() && avoided.next == before {
+        let excluded = decide_exclude(self.exclude, found, &members, ground, before, now)?;
+        if excluded.rows.is_empty() && excluded.next == before {
             return Ok(((), false));
         }
-        if stored.is_none() || avoided.next != before {
-            rows.put_pool(pool, avoided.next).await?;
+        if stored.is_none() || excluded.next != before {
+            rows.put_pool(pool, excluded.next).await?;
         }
-        rows.put_slots(&pool.name, &avoided.rows).await?;
+        rows.put_slots(&pool.name, &excluded.rows).await?;
         Ok(((), true))
     }
 }

@@ -19,7 +19,7 @@ pub const LABEL_BYTES_MAX: usize = 200;
 
 /// A request to exclude slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Avoid {
+pub struct Exclude {
     /// Pool of the slots; never a pool of exclusive slots.
     pub pool: Pool,
     /// Slots to exclude. In a pool without reuse, all slots below the highest are excluded with it.
@@ -32,7 +32,7 @@ pub struct Avoid {
 
 /// Result of an exclude: the values to write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Avoided {
+pub struct Excluded {
     /// Rows that change.
     pub rows: Vec<SlotRow>,
     /// In a pool without reuse: the first number never assigned, after the exclude.
@@ -43,8 +43,8 @@ pub struct Avoided {
 ///
 /// # Errors
 /// `Invalid` when one of them is out of bounds.
-pub fn check_avoid(avoid: &Avoid) -> Result<()> {
-    let Avoid { pool, slots, until, label } = avoid;
+pub fn check_exclude(exclude: &Exclude) -> Result<()> {
+    let Exclude { pool, slots, until, label } = exclude;
     pool.check()?;
     check_mark(*until)?;
     if pool.reuse == Reuse::Ordered {
@@ -70,28 +70,28 @@ pub fn check_avoid(avoid: &Avoid) -> Result<()> {
 ///
 /// # Errors
 /// `Conflict` when a live member holds one of the slots.
-pub fn decide_avoid(
-    avoid: &Avoid,
+pub fn decide_exclude(
+    exclude: &Exclude,
     found: Vec<(u64, Option<SlotRow>)>,
     members: &[MemberInfo],
     ground: Ground,
     next: u64,
     now: UnixMillis,
-) -> Result<Avoided> {
-    let highest = avoid.slots.iter().max().map_or(0, |slot| slot.saturating_add(1));
-    let group = u64::from(avoid.pool.group.max(1));
-    let next = match avoid.pool.reuse {
+) -> Result<Excluded> {
+    let highest = exclude.slots.iter().max().map_or(0, |slot| slot.saturating_add(1));
+    let group = u64::from(exclude.pool.group.max(1));
+    let next = match exclude.pool.reuse {
         Reuse::Never => Ord::max(next, highest.div_ceil(group).saturating_mul(group)),
         Reuse::Recycle | Reuse::Ordered => next,
     };
     let mut rows = Vec::new();
     for (slot, row) in found {
         if let Some(row) = &row {
-            check_free(&avoid.pool.name, row, members)?;
+            check_free(&exclude.pool.name, row, members)?;
         }
-        rows.extend(kept_away(avoid, slot, row, ground, now));
+        rows.extend(kept_away(exclude, slot, row, ground, now));
     }
-    Ok(Avoided { rows, next })
+    Ok(Excluded { rows, next })
 }
 
 fn check_free(pool: &str, row: &SlotRow, members: &[MemberInfo]) -> Result<()> {
@@ -109,17 +109,17 @@ fn check_free(pool: &str, row: &SlotRow, members: &[MemberInfo]) -> Result<()> {
 /// Returns the row of a slot with nothing left to mint below `until`, or `None` if it is in that
 /// state already.
 fn kept_away(
-    avoid: &Avoid,
+    exclude: &Exclude,
     slot: u64,
     row: Option<SlotRow>,
     ground: Ground,
     now: UnixMillis,
 ) -> Option<SlotRow> {
-    if row.as_ref().is_some_and(|row| row.mark >= avoid.until) {
+    if row.as_ref().is_some_and(|row| row.mark >= exclude.until) {
         return None;
     }
     let (term, mark) = row.as_ref().map_or((ground.term, ground.mark), |row| (row.term, row.mark));
-    let mark = mark.max(avoid.until);
+    let mark = mark.max(exclude.until);
     let held_since = row.map_or(now, |row| row.held_since);
     Some(SlotRow {
         slot,
@@ -128,7 +128,7 @@ fn kept_away(
         floor: mark,
         mark,
         holder: None,
-        owner: avoid.label.clone(),
+        owner: exclude.label.clone(),
         claim_request: 0,
         extend_request: 0,
         held_since,

@@ -2,7 +2,7 @@
 
 use super::case::{Case, code, later, pool};
 use super::cases;
-use snowmint_coord::{Avoid, Mark, Pool, Result, Reuse, SlotInfo, Wish};
+use snowmint_coord::{Exclude, Mark, Pool, Result, Reuse, SlotInfo, Wish};
 
 cases![
     an_avoided_slot_is_claimed_by_nobody,
@@ -16,12 +16,12 @@ cases![
     an_avoid_that_makes_no_sense_is_refused,
 ];
 
-fn avoid(pool: &Pool, slots: &[u64], until: Mark) -> Avoid {
-    Avoid { pool: pool.clone(), slots: slots.to_vec(), until, label: "theirs".into() }
+fn exclude(pool: &Pool, slots: &[u64], until: Mark) -> Exclude {
+    Exclude { pool: pool.clone(), slots: slots.to_vec(), until, label: "theirs".into() }
 }
 
-async fn send(case: &Case, avoid: &Avoid) -> Result<()> {
-    case.store.avoid(avoid, case.now().await).await
+async fn send(case: &Case, exclude: &Exclude) -> Result<()> {
+    case.store.exclude(exclude, case.now().await).await
 }
 
 async fn slot(case: &Case, slot: u64) -> SlotInfo {
@@ -31,7 +31,7 @@ async fn slot(case: &Case, slot: u64) -> SlotInfo {
 
 async fn an_avoided_slot_is_claimed_by_nobody(case: Case) {
     let pool = pool(4);
-    send(&case, &avoid(&pool, &[0, 2, 3], Mark::MAX)).await.unwrap();
+    send(&case, &exclude(&pool, &[0, 2, 3], Mark::MAX)).await.unwrap();
     let member = case.member("orders").await;
     assert_eq!(case.claim(&member, &pool).await.slot, 1);
     let theirs = case.member("theirs").await;
@@ -51,24 +51,24 @@ async fn an_avoided_slot_is_claimed_by_nobody(case: Case) {
 
 async fn what_is_avoided_again_stays_as_it_is(case: Case) {
     let pool = pool(4);
-    send(&case, &avoid(&pool, &[1, 2], Mark::MAX)).await.unwrap();
+    send(&case, &exclude(&pool, &[1, 2], Mark::MAX)).await.unwrap();
     let (before, writes) = (slot(&case, 1).await, case.writes().await);
     for until in [Mark::MAX, Mark::new(7), Mark::ZERO] {
-        send(&case, &avoid(&pool, &[1, 2], until)).await.unwrap();
+        send(&case, &exclude(&pool, &[1, 2], until)).await.unwrap();
     }
     assert_eq!((slot(&case, 1).await, case.writes().await), (before, writes));
-    send(&case, &avoid(&pool, &[2, 3], Mark::MAX)).await.unwrap();
+    send(&case, &exclude(&pool, &[2, 3], Mark::MAX)).await.unwrap();
     assert!(slot(&case, 3).await.is_avoided() && case.writes().await > writes);
 }
 
 async fn a_slot_that_a_live_member_holds_is_not_avoided(case: Case) {
     let (pool, member) = (pool(4), case.member("orders").await);
     let lease = case.claim(&member, &pool).await;
-    let refused = send(&case, &avoid(&pool, &[lease.slot], Mark::MAX)).await;
+    let refused = send(&case, &exclude(&pool, &[lease.slot], Mark::MAX)).await;
     assert_eq!(code(refused), "conflict");
     case.extend(&lease, lease.mark, later(Mark::from(case.now().await), 50)).await.unwrap();
     case.store.leave(member.incarnation, case.now().await).await.unwrap();
-    send(&case, &avoid(&pool, &[lease.slot], Mark::MAX)).await.unwrap();
+    send(&case, &exclude(&pool, &[lease.slot], Mark::MAX)).await.unwrap();
     assert!(slot(&case, lease.slot).await.is_avoided());
 }
 
@@ -76,7 +76,7 @@ async fn a_lapsed_holder_of_an_avoided_slot_is_refused(case: Case) {
     let (pool, member) = (pool(4), case.member("orders").await);
     let lease = case.claim(&member, &pool).await;
     case.lapse(&member).await;
-    send(&case, &avoid(&pool, &[lease.slot], Mark::MAX)).await.unwrap();
+    send(&case, &exclude(&pool, &[lease.slot], Mark::MAX)).await.unwrap();
     let late = case.extend(&lease, lease.mark, later(Mark::from(case.now().await), 50)).await;
     assert_eq!(code(late), "fenced");
     assert_eq!(code(case.release(&lease, lease.mark).await), "fenced");
@@ -86,7 +86,7 @@ async fn a_lapsed_holder_of_an_avoided_slot_is_refused(case: Case) {
 async fn a_slot_avoided_until_a_time_is_minted_from_above_it(case: Case) {
     let pool = pool(1);
     let until = later(Mark::from(case.now().await), 60_000);
-    send(&case, &avoid(&pool, &[0], until)).await.unwrap();
+    send(&case, &exclude(&pool, &[0], until)).await.unwrap();
     let member = case.member("orders").await;
     assert_eq!(code(case.try_claim(&member, &pool, Wish::Any).await), "pool_full");
     let mut request = case.wanting(&member, &pool, Wish::Any).await;
@@ -97,18 +97,18 @@ async fn a_slot_avoided_until_a_time_is_minted_from_above_it(case: Case) {
 
 async fn a_pool_without_reuse_goes_on_above_what_is_avoided(case: Case) {
     let pool = Pool { reuse: Reuse::Never, ..pool(10) };
-    send(&case, &avoid(&pool, &[6], Mark::MAX)).await.unwrap();
+    send(&case, &exclude(&pool, &[6], Mark::MAX)).await.unwrap();
     let member = case.member("orders").await;
     assert_eq!(case.claim(&member, &pool).await.slot, 7);
-    send(&case, &avoid(&pool, &[3], Mark::MAX)).await.unwrap();
+    send(&case, &exclude(&pool, &[3], Mark::MAX)).await.unwrap();
     assert_eq!(case.claim(&member, &pool).await.slot, 8);
-    send(&case, &avoid(&pool, &[9], Mark::MAX)).await.unwrap();
+    send(&case, &exclude(&pool, &[9], Mark::MAX)).await.unwrap();
     assert_eq!(code(case.try_claim(&member, &pool, Wish::Any).await), "exhausted");
 }
 
 async fn all_slots_of_a_group_are_avoided(case: Case) {
     let pool = Pool { group: 2, ..pool(6) };
-    send(&case, &avoid(&pool, &[0, 1, 4, 5], Mark::MAX)).await.unwrap();
+    send(&case, &exclude(&pool, &[0, 1, 4, 5], Mark::MAX)).await.unwrap();
     let member = case.member("orders").await;
     let leases = case.send(&case.wanting(&member, &pool, Wish::Any).await).await.unwrap();
     assert_eq!(leases.iter().map(|lease| lease.slot).collect::<Vec<_>>(), [2, 3]);
@@ -118,7 +118,7 @@ async fn all_slots_of_a_group_are_avoided(case: Case) {
 async fn more_slots_are_avoided_than_one_step_can_write(case: Case) {
     let pool = pool(400);
     let slots: Vec<u64> = (0..399).collect();
-    send(&case, &avoid(&pool, &slots, Mark::MAX)).await.unwrap();
+    send(&case, &exclude(&pool, &slots, Mark::MAX)).await.unwrap();
     let member = case.member("orders").await;
     assert_eq!(case.claim(&member, &pool).await.slot, 399);
     assert_eq!(code(case.try_claim(&member, &pool, Wish::Any).await), "pool_full");
@@ -127,16 +127,16 @@ async fn more_slots_are_avoided_than_one_step_can_write(case: Case) {
 async fn an_avoid_that_makes_no_sense_is_refused(case: Case) {
     let pool = pool(4);
     for (wrong, expected) in [
-        (avoid(&pool, &[4], Mark::MAX), "invalid"),
-        (avoid(&pool, &[0], later(Mark::MAX, 1)), "invalid"),
-        (avoid(&Pool { reuse: Reuse::Ordered, ..pool.clone() }, &[0], Mark::MAX), "invalid"),
-        (Avoid { label: "x".repeat(201), ..avoid(&pool, &[0], Mark::MAX) }, "invalid"),
-        (Avoid { label: "a\u{1b}[2J".into(), ..avoid(&pool, &[0], Mark::MAX) }, "invalid"),
+        (exclude(&pool, &[4], Mark::MAX), "invalid"),
+        (exclude(&pool, &[0], later(Mark::MAX, 1)), "invalid"),
+        (exclude(&Pool { reuse: Reuse::Ordered, ..pool.clone() }, &[0], Mark::MAX), "invalid"),
+        (Exclude { label: "x".repeat(201), ..exclude(&pool, &[0], Mark::MAX) }, "invalid"),
+        (Exclude { label: "a\u{1b}[2J".into(), ..exclude(&pool, &[0], Mark::MAX) }, "invalid"),
     ] {
         assert_eq!(code(send(&case, &wrong).await), expected, "{wrong:?}");
     }
     let member = case.member("orders").await;
     case.claim(&member, &pool).await;
     let other = Pool { slots: 8, ..pool };
-    assert_eq!(code(send(&case, &avoid(&other, &[1], Mark::MAX)).await), "conflict");
+    assert_eq!(code(send(&case, &exclude(&other, &[1], Mark::MAX)).await), "conflict");
 }
