@@ -17,7 +17,7 @@ use crate::exclude::Exclude;
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
-use crate::ordered::{Relinquish, Take, Taken};
+use crate::ordered::{Acquire, Acquired, Relinquish};
 use crate::owners::Owners;
 use crate::pool::Ground;
 use crate::reclaim::{Reclaim, Reclaimed};
@@ -214,8 +214,8 @@ impl Store for LateStore {
         self.store().await?.release(release, now).await
     }
 
-    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
-        self.store().await?.take(take, now).await
+    async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
+        self.store().await?.acquire(acquire, now).await
     }
 
     async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {

@@ -75,7 +75,7 @@ pub use node::{
     AfterCrash, DefinedRoom, END_MS, Listed, NewStripe, Node, NodeSettings, Parts, Readiness,
     Reason, Shapes, SourceInfo,
 };
-pub use ordered::{Relinquish, Silent, Take, Taken};
+pub use ordered::{Acquire, Acquired, Relinquish, Silent};
 pub use owners::Owners;
 pub use pool::{Pool, Reuse, is_worker_pool, pool_of};
 pub use reclaim::{Reclaim, Reclaimed};

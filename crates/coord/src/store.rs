@@ -15,7 +15,7 @@ use crate::exclude::Exclude;
 use crate::history::{Doubt, Evidence, History, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, check_mark};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
-use crate::ordered::{Relinquish, Take, Taken};
+use crate::ordered::{Acquire, Acquired, Relinquish};
 use crate::owners::Owners;
 use crate::pool::Ground;
 use crate::reclaim::{Reclaim, Reclaimed};
@@ -262,16 +262,16 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     async fn release(&self, release: &Release, now: UnixMillis) -> Result<()>;
 
     /// Acquires exclusive slots by name, by the rules of
-    /// [`ordered::decide_take`](crate::ordered::decide_take): free slots, and slots of members
-    /// still stalled, with removal of their records. Presences and clocks do not count.
+    /// [`ordered::decide_acquire`](crate::ordered::decide_acquire): free slots, and slots of
+    /// members still stalled, with removal of their records. Presences and clocks do not count.
     ///
     /// Atomicity: renewal counts, choice and write, for as many slots at once as the store can
     /// write in one step. Clock: the store's, else `now`, for the listing only. On retry: repeat
     /// with the same request number; or with another, which acquires them again.
     ///
     /// Fails with `NotFound` when the member has not joined; `Conflict` when the pool has another
-    /// shape; `Invalid`. A slot of another holder causes no error: see [`Taken::held`].
-    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken>;
+    /// shape; `Invalid`. A slot of another holder causes no error: see [`Acquired::held`].
+    async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired>;
 
     /// Relinquishes exclusive slots, with their marks unchanged and their terms raised. Stop
     /// responding from them first. Also relinquishes numbers of external leases

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Catalog, ClaimRequest, Definition, Doubt, Evidence, Exclude, Extend, Extended, FastForward,
-    GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member, MemberInfo, MemberStatus,
-    NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe,
-    Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    Acquire, Acquired, Catalog, ClaimRequest, Definition, Doubt, Evidence, Exclude, Extend,
+    Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member,
+    MemberInfo, MemberStatus, NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release,
+    Relinquish, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store,
+    StoreIdentity,
 };
 use snowmint_core::UnixMillis;
 
@@ -117,8 +118,8 @@ impl<W: Witness> Store for Watched<W> {
         self.store.release(release, now).await
     }
 
-    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
-        self.store.take(take, now).await
+    async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
+        self.store.acquire(acquire, now).await
     }
 
     async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {

@@ -1,9 +1,9 @@
 //! Results of the store, read from messages.
 
 use snowmint_coord::{
-    Catalog, Definition, Error, Extended, Incarnation, Lease, Mark, Member, MemberInfo,
-    MemberStatus, Presence, Recalled, Result, Segment, SlotInfo, SourceState, StoreIdentity, Taken,
-    Term, segment,
+    Acquired, Catalog, Definition, Error, Extended, Incarnation, Lease, Mark, Member, MemberInfo,
+    MemberStatus, Presence, Recalled, Result, Segment, SlotInfo, SourceState, StoreIdentity, Term,
+    segment,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -99,9 +99,9 @@ pub(super) fn extended(answer: said::ExtendResponse) -> Vec<Result<Extended>> {
     answer.items.into_iter().map(item).collect()
 }
 
-pub(super) fn taken(answer: said::AcquireResponse, member: Incarnation) -> Result<Taken> {
+pub(super) fn acquired(answer: said::AcquireResponse, member: Incarnation) -> Result<Acquired> {
     let held = |held: said::Held| Ok((held.slot, incarnation(&held.member)?));
-    Ok(Taken {
+    Ok(Acquired {
         leases: answer.leases.into_iter().map(|it| lease(it, member)).collect(),
         held: answer.held.into_iter().map(held).collect::<Result<_>>()?,
     })

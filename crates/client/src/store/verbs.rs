@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use snowmint_coord::beside::StorePlace;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Bounds, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition, Doubt, Error, Evidence,
-    Exclude, Extend, Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark,
-    Member, MemberInfo, MemberStatus, NewDefinition, Owners, Presence, Recalled, Reclaim,
-    Reclaimed, Release, Relinquish, Reserve, Restripe, Result, Segment, SlotInfo, SourceState,
-    Standing, Store, StoreIdentity, Take, Taken, Verb,
+    Acquire, Acquired, Bounds, Capabilities, Catalog, ClaimRequest, ClockWitness, Definition,
+    Doubt, Error, Evidence, Exclude, Extend, Extended, FastForward, GiveBack, Incarnation,
+    JournalInfo, Known, Lease, Mark, Member, MemberInfo, MemberStatus, NewDefinition, Owners,
+    Presence, Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe, Result,
+    Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Verb,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -174,15 +174,15 @@ impl Store for RemoteStore {
         self.ask(method!(Release, "Release"), FREELY, message).await.map(read::done)
     }
 
-    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
-        let is_recognised = take.request != 0;
+    async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
+        let is_recognised = acquire.request != 0;
         let method = method!(Acquire, "Acquire");
-        let answer = self.ask(method, is_recognised, write::take(take, now)).await?;
-        let mut taken = read::taken(answer, take.member)?;
-        for (_, member) in &mut taken.held {
+        let answer = self.ask(method, is_recognised, write::acquire(acquire, now)).await?;
+        let mut acquired = read::acquired(answer, acquire.member)?;
+        for (_, member) in &mut acquired.held {
             *member = self.names.own(*member);
         }
-        Ok(taken)
+        Ok(acquired)
     }
 
     async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {

@@ -2,8 +2,8 @@
 
 use snowmint_coord::segment::Within;
 use snowmint_coord::{
-    Bounds, ClaimRequest, Exclude, Extend, FastForward, Mark, Member, NewDefinition, Pool,
-    Presence, Release, Relinquish, Reserve, Reuse, SourceState, StoreIdentity, Take, Ticks, Wish,
+    Acquire, Bounds, ClaimRequest, Exclude, Extend, FastForward, Mark, Member, NewDefinition, Pool,
+    Presence, Release, Relinquish, Reserve, Reuse, SourceState, StoreIdentity, Ticks, Wish,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -109,20 +109,20 @@ pub(super) fn release(release: &Release, now: UnixMillis) -> said::ReleaseReques
     }
 }
 
-pub(super) fn take(take: &Take, now: UnixMillis) -> said::AcquireRequest {
-    let silent = take.silent.iter().map(|silent| said::Silent {
+pub(super) fn acquire(acquire: &Acquire, now: UnixMillis) -> said::AcquireRequest {
+    let silent = acquire.silent.iter().map(|silent| said::Silent {
         member: silent.member.to_string(),
         renewals: silent.renewals,
     });
     said::AcquireRequest {
-        pool: Some(pool(&take.pool)),
-        member: take.member.to_string(),
-        owner: take.owner.clone(),
-        slots: take.slots.clone(),
+        pool: Some(pool(&acquire.pool)),
+        member: acquire.member.to_string(),
+        owner: acquire.owner.clone(),
+        slots: acquire.slots.clone(),
         silent: silent.collect(),
-        supersedes: take.supersedes.map(|member| member.to_string()),
-        length: take.length,
-        request: take.request,
+        supersedes: acquire.supersedes.map(|member| member.to_string()),
+        length: acquire.length,
+        request: acquire.request,
         now: now.get(),
     }
 }

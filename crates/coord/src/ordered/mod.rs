@@ -39,7 +39,7 @@ pub struct Silent {
 
 /// A request to acquire exclusive slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Take {
+pub struct Acquire {
     /// Pool of the slots, with the reuse rule [`Reuse::Ordered`].
     pub pool: Pool,
     /// Member that acquires; it must have joined.
@@ -62,7 +62,7 @@ pub struct Take {
 
 /// Result of an acquire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct Acquired {
     /// Slots that the member now holds.
     pub leases: Vec<Lease>,
     /// Slots held by other members, with their holders.
@@ -86,25 +86,25 @@ pub struct Relinquish {
 ///
 /// # Errors
 /// `Invalid` for a wrong pool, slot or length.
-pub fn check_take(take: &Take) -> Result<()> {
-    let pool = &take.pool;
+pub fn check_acquire(acquire: &Acquire) -> Result<()> {
+    let pool = &acquire.pool;
     pool.check()?;
     let Pool { name, reuse, group, .. } = pool;
     if *reuse != Reuse::Ordered || *group != 1 {
         let message = format!("pool {name:?} has no exclusive slots; claim from it");
         return Err(Error::invalid(message));
     }
-    if take.slots.is_empty() {
+    if acquire.slots.is_empty() {
         let message = format!("acquire from pool {name:?} lists 0 slots, minimum 1; list a slot");
         return Err(Error::invalid(message));
     }
-    if take.length > LENGTH_MAX {
+    if acquire.length > LENGTH_MAX {
         return Err(Error::invalid(format!(
             "acquire moves marks by {}, maximum {LENGTH_MAX}; lower it",
-            take.length
+            acquire.length
         )));
     }
-    if let Some(slot) = take.slots.iter().find(|slot| **slot >= pool.slots) {
+    if let Some(slot) = acquire.slots.iter().find(|slot| **slot >= pool.slots) {
         let last = pool.slots.saturating_sub(1);
         return Err(Error::invalid(format!(
             "slot {slot} of pool {name:?} is out of range, maximum {last}; correct the number"
@@ -117,26 +117,26 @@ pub fn check_take(take: &Take) -> Result<()> {
 ///
 /// # Errors
 /// `NotFound` if it has not.
-pub fn check_joined(take: &Take, members: &[MemberInfo]) -> Result<()> {
-    let is_taker = |info: &MemberInfo| info.member.incarnation == take.member;
-    if members.iter().any(is_taker) { Ok(()) } else { Err(not_joined(take.member)) }
+pub fn check_joined(acquire: &Acquire, members: &[MemberInfo]) -> Result<()> {
+    let is_taker = |info: &MemberInfo| info.member.incarnation == acquire.member;
+    if members.iter().any(is_taker) { Ok(()) } else { Err(not_joined(acquire.member)) }
 }
 
 /// Returns the members that are as stalled as the request states: their records are removed.
-pub fn gone(take: &Take, members: &[MemberInfo]) -> Vec<Incarnation> {
+pub fn gone(acquire: &Acquire, members: &[MemberInfo]) -> Vec<Incarnation> {
     let still = |silent: &&Silent| {
-        silent.member != take.member
+        silent.member != acquire.member
             && members.iter().any(|info| {
                 info.member.incarnation == silent.member
                     && info.presence.renewals == silent.renewals
             })
     };
-    take.silent.iter().filter(still).map(|silent| silent.member).collect()
+    acquire.silent.iter().filter(still).map(|silent| silent.member).collect()
 }
 
 /// Effect of an acquire on one slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TakeStep {
+pub enum AcquireStep {
     /// Write this row: the member holds the slot.
     Grant(SlotRow),
     /// The same request was done before: return this row again.
@@ -152,40 +152,41 @@ pub enum TakeStep {
 /// moment, rows are read first: a member that joins after the members were read, and acquires the
 /// slot, would otherwise look gone.
 #[must_use]
-pub fn decide_take(
+pub fn decide_acquire(
     row: Option<&SlotRow>,
     slot: u64,
-    take: &Take,
+    acquire: &Acquire,
     members: &[MemberInfo],
     gone: &[Incarnation],
     ground: Ground,
     now: UnixMillis,
-) -> TakeStep {
+) -> AcquireStep {
     if let Some(row) = row
         && let Some(holder) = row.holder
     {
-        if holder == take.member && row.claim_request == take.request && take.request != 0 {
-            return TakeStep::Repeat(row.clone());
+        if holder == acquire.member && row.claim_request == acquire.request && acquire.request != 0
+        {
+            return AcquireStep::Repeat(row.clone());
         }
         let is_known = members.iter().any(|info| info.member.incarnation == holder);
-        let passes = holder == take.member
-            || take.supersedes == Some(holder)
+        let passes = holder == acquire.member
+            || acquire.supersedes == Some(holder)
             || !is_known
             || gone.contains(&holder);
         if !passes {
-            return TakeStep::Held(holder);
+            return AcquireStep::Held(holder);
         }
     }
     let (term, mark) =
-        row.map_or_else(|| ground.of(&take.pool.name, slot), |row| (row.term, row.mark));
-    TakeStep::Grant(SlotRow {
+        row.map_or_else(|| ground.of(&acquire.pool.name, slot), |row| (row.term, row.mark));
+    AcquireStep::Grant(SlotRow {
         slot,
         term: term.next(),
         floor: mark,
-        mark: Mark::new(mark.get().saturating_add(take.length).min(Mark::MAX.get())),
-        holder: Some(take.member),
-        owner: take.owner.clone(),
-        claim_request: take.request,
+        mark: Mark::new(mark.get().saturating_add(acquire.length).min(Mark::MAX.get())),
+        holder: Some(acquire.member),
+        owner: acquire.owner.clone(),
+        claim_request: acquire.request,
         extend_request: 0,
         held_since: now,
         given_up_at: UnixMillis::ZERO,

@@ -24,7 +24,7 @@ use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::home::Home;
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
-use crate::ordered::{Relinquish, Take, Taken};
+use crate::ordered::{Acquire, Acquired, Relinquish};
 use crate::pool::Ground;
 use crate::reclaim::{Reclaim, Reclaimed};
 use crate::segment::{GiveBack, Reserve, Segment};
@@ -218,8 +218,8 @@ impl Store for SharedReads {
         self.store.release(release, now).await
     }
 
-    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
-        self.store.take(take, now).await
+    async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
+        self.store.acquire(acquire, now).await
     }
 
     async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {

@@ -9,63 +9,63 @@ use super::members::infos;
 use super::{Rows, RunVerb, Step, Verb};
 use crate::lease::{SlotRow, Term};
 use crate::ordered::{
-    Relinquish, Take, TakeStep, Taken, check_joined, check_take, decide_relinquish, decide_take,
-    gone,
+    Acquire, AcquireStep, Acquired, Relinquish, check_acquire, check_joined, decide_acquire,
+    decide_relinquish, gone,
 };
 use crate::pool::leases;
 
 /// Acquires some of the slots of a request: as many as one step can write.
-pub(super) struct Takes<'a> {
-    pub(super) take: &'a Take,
+pub(super) struct AcquireVerb<'a> {
+    pub(super) acquire: &'a Acquire,
     /// Slots of this step.
     pub(super) slots: &'a [u64],
     pub(super) now: UnixMillis,
 }
 
 #[async_trait]
-impl RunVerb for Takes<'_> {
-    type Answer = Taken;
+impl RunVerb for AcquireVerb<'_> {
+    type Answer = Acquired;
 
     fn verb(&self) -> Verb {
         Verb::Acquire
     }
 
-    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Taken> {
-        check_take(self.take)?;
-        let pool = &self.take.pool;
+    async fn run<R: Rows>(&self, rows: &mut R) -> Step<R, Acquired> {
+        check_acquire(self.acquire)?;
+        let pool = &self.acquire.pool;
         let stored = rows.pool(&pool.name).await?;
         // Slots are read before members: if the reads are not at one moment, every holder found
         // here is among the members.
         let found = rows.named_slots(&pool.name, self.slots).await?;
         let now = rows.time(self.now);
         let members = infos(rows, now).await?;
-        check_joined(self.take, &members)?;
+        check_joined(self.acquire, &members)?;
         match stored {
             Some((stored, _)) => pool.check_same(&stored)?,
             None => rows.put_pool(pool, 0).await?,
         }
         let ground = rows.namespace().await?.ground;
-        let mut gone = gone(self.take, &members);
+        let mut gone = gone(self.acquire, &members);
         gone.truncate(R::WRITES_MAX / 2);
-        let mut taken = Taken::default();
+        let mut acquired = Acquired::default();
         let mut granted = Vec::new();
         for (slot, row) in found {
-            match decide_take(row.as_ref(), slot, self.take, &members, &gone, ground, now) {
-                TakeStep::Held(holder) => taken.held.push((slot, holder)),
-                TakeStep::Repeat(row) => taken.leases.extend(leases(&pool.name, &[row])),
-                TakeStep::Grant(row) => granted.push(row),
+            match decide_acquire(row.as_ref(), slot, self.acquire, &members, &gone, ground, now) {
+                AcquireStep::Held(holder) => acquired.held.push((slot, holder)),
+                AcquireStep::Repeat(row) => acquired.leases.extend(leases(&pool.name, &[row])),
+                AcquireStep::Grant(row) => granted.push(row),
             }
         }
-        taken.leases.extend(leases(&pool.name, &granted));
+        acquired.leases.extend(leases(&pool.name, &granted));
         let changes = !granted.is_empty() || !gone.is_empty();
         if changes {
-            rows.hold_member(self.take.member).await?;
+            rows.hold_member(self.acquire.member).await?;
             for member in gone {
                 rows.remove_member(member).await?;
             }
             rows.put_slots(&pool.name, &granted).await?;
         }
-        Ok((taken, changes))
+        Ok((acquired, changes))
     }
 }
 

@@ -10,7 +10,7 @@ use super::exclude::ExcludeVerb;
 use super::forward::{AcceptLead, Forward, LooksAtGround, Walk};
 use super::history::{AcceptsServer, Doubts, Recalls, Reports, Stands};
 use super::members::{Announce, Join, Leave, Members, Renew};
-use super::ordered::{RelinquishVerb, Takes};
+use super::ordered::{AcquireVerb, RelinquishVerb};
 use super::reclaim::Reclaims;
 use super::slots::{Claim, Extends, Releases, Workers};
 use super::sources::{Change, Changed, Get, GivesBack, List, Reserves, Restripes};
@@ -24,7 +24,7 @@ use crate::exclude::Exclude;
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Incarnation, Member, MemberInfo, MemberStatus, Presence};
-use crate::ordered::{Relinquish, Take, Taken};
+use crate::ordered::{Acquire, Acquired, Relinquish};
 use crate::owners::Owners;
 use crate::pool::{Ground, check_group};
 use crate::random;
@@ -235,16 +235,16 @@ impl<B: Backend> Store for StoreOver<B> {
         self.answer(Releases { release, now }).await
     }
 
-    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
+    async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
         // Concurrent steps of one handle would only overtake each other.
         let _turn = self.claims.lock().await;
-        let mut taken = Taken::default();
-        for slots in in_steps::<B, _>(&take.slots) {
-            let mut more = self.answer(Takes { take, slots, now }).await?;
-            taken.leases.append(&mut more.leases);
-            taken.held.append(&mut more.held);
+        let mut acquired = Acquired::default();
+        for slots in in_steps::<B, _>(&acquire.slots) {
+            let mut more = self.answer(AcquireVerb { acquire, slots, now }).await?;
+            acquired.leases.append(&mut more.leases);
+            acquired.held.append(&mut more.held);
         }
-        Ok(taken)
+        Ok(acquired)
     }
 
     async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {

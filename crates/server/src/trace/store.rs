@@ -7,10 +7,11 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::{FutureExt as _, Status, TraceContextExt as _};
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Catalog, ClaimRequest, Definition, Doubt, Evidence, Exclude, Extend, Extended, FastForward,
-    GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member, MemberInfo, MemberStatus,
-    NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe,
-    Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken, Verb,
+    Acquire, Acquired, Catalog, ClaimRequest, Definition, Doubt, Evidence, Exclude, Extend,
+    Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member,
+    MemberInfo, MemberStatus, NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release,
+    Relinquish, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store,
+    StoreIdentity, Verb,
 };
 use snowmint_core::UnixMillis;
 
@@ -123,8 +124,8 @@ impl Store for Traced {
         self.call(Verb::Release, pool(&release.pool), self.store.release(release, now)).await
     }
 
-    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
-        self.call(Verb::Acquire, pool(&take.pool.name), self.store.take(take, now)).await
+    async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
+        self.call(Verb::Acquire, pool(&acquire.pool.name), self.store.acquire(acquire, now)).await
     }
 
     async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {

@@ -9,11 +9,11 @@ use futures_util::stream::FuturesUnordered;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::spec::Span;
 use snowmint_coord::{
-    Catalog, ClaimRequest, Definition, Doubt, Evidence, Exclude, Extend, Extended, FastForward,
-    GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member, MemberInfo, MemberStatus,
-    MemoryStore, NewDefinition, Node, NodeSettings, Parts, Presence, Recalled, Reclaim, Reclaimed,
-    Release, Relinquish, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Standing,
-    Store, StoreIdentity, Take, Taken,
+    Acquire, Acquired, Catalog, ClaimRequest, Definition, Doubt, Evidence, Exclude, Extend,
+    Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member,
+    MemberInfo, MemberStatus, MemoryStore, NewDefinition, Node, NodeSettings, Parts, Presence,
+    Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe, Result, Segment,
+    SlotInfo, SourceState, Standing, Store, StoreIdentity,
 };
 use snowmint_core::UnixMillis;
 use snowmint_server::{Access, Secret, Tokens};
@@ -394,11 +394,11 @@ impl Store for Held {
         self.store.release(release, now).await
     }
 
-    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
-        if take.owner.is_empty() {
+    async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
+        if acquire.owner.is_empty() {
             self.wait().await;
         }
-        self.store.take(take, now).await
+        self.store.acquire(acquire, now).await
     }
 
     async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {

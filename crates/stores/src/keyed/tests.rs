@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicU32;
 
 use snowmint_coord::verbs::{Rows as _, StoreOver};
 use snowmint_coord::{
-    ClaimRequest, ClockOf, Exclude, FastForward, Incarnation, Mark, Member, NewDefinition, Pool,
-    Presence, PresenceBy, Reuse, Silent, Store as _, Take, Wish,
+    Acquire, ClaimRequest, ClockOf, Exclude, FastForward, Incarnation, Mark, Member, NewDefinition,
+    Pool, Presence, PresenceBy, Reuse, Silent, Store as _, Wish,
 };
 
 use snowmint_core::ElapsedMillis;
@@ -287,9 +287,9 @@ async fn join(store: &StoreOver<Keyed<OneByOne>>, number: u128) -> Incarnation {
     incarnation
 }
 
-fn wanting(member: Incarnation, slots: &[u64]) -> Take {
+fn wanting(member: Incarnation, slots: &[u64]) -> Acquire {
     let pool = Pool { name: "sections".into(), slots: 100, group: 1, reuse: Reuse::Ordered };
-    Take {
+    Acquire {
         pool,
         member,
         owner: String::new(),
@@ -311,15 +311,15 @@ async fn who_joins_and_takes_between_two_reads_keeps_what_it_has() {
         let (store, other) = (keys.open().await, keys.another().await);
         let first = join(&store, 1).await;
         // Makes the pool.
-        store.take(&wanting(first, &[1]), NOW).await.unwrap();
+        store.acquire(&wanting(first, &[1]), NOW).await.unwrap();
         let second = Incarnation::new(2);
         let act = Box::pin(async move {
             join(&other, 2).await;
-            let taken = other.take(&wanting(second, &[7]), NOW).await.unwrap();
+            let taken = other.acquire(&wanting(second, &[7]), NOW).await.unwrap();
             assert_eq!(taken.leases.len(), 1, "nobody has it yet");
         });
         *keys.meanwhile.lock().unwrap() = Some((reads, act));
-        let taken = store.take(&wanting(first, &[5, 7]), NOW).await.unwrap();
+        let taken = store.acquire(&wanting(first, &[5, 7]), NOW).await.unwrap();
         if keys.meanwhile.lock().unwrap().is_some() {
             // The step ended before the action was due.
             break;
@@ -328,7 +328,7 @@ async fn who_joins_and_takes_between_two_reads_keeps_what_it_has() {
         let slots: Vec<u64> = taken.leases.iter().map(|lease| lease.slot).collect();
         assert_eq!((slots, taken.held), (vec![5], vec![(7, second)]), "after read {reads}");
     }
-    assert!(met >= 4, "a take reads more than {met} times");
+    assert!(met >= 4, "an acquire reads more than {met} times");
 }
 
 /// A number that a member claims meanwhile is not excluded: the member mints with it already.
@@ -376,14 +376,18 @@ async fn what_a_server_says_that_lags_is_looked_at_again() {
     let keys = OneByOne::default();
     let (store, other) = (keys.open().await, keys.another().await);
     let (first, second) = (join(&store, 1).await, join(&other, 2).await);
-    let leases = store.take(&wanting(first, &[7]), NOW).await.unwrap().leases;
-    assert_eq!(store.take(&wanting(first, &[7]), NOW).await.unwrap().leases, leases, "still his");
+    let leases = store.acquire(&wanting(first, &[7]), NOW).await.unwrap().leases;
+    assert_eq!(
+        store.acquire(&wanting(first, &[7]), NOW).await.unwrap().leases,
+        leases,
+        "still his"
+    );
     let before = keys.server.lock().unwrap().clone();
     let silent = vec![Silent { member: first, renewals: 0 }];
-    let taken = other.take(&Take { silent, ..wanting(second, &[7]) }, NOW).await.unwrap();
+    let taken = other.acquire(&Acquire { silent, ..wanting(second, &[7]) }, NOW).await.unwrap();
     assert_eq!(taken.leases.len(), 1);
     *keys.behind.lock().unwrap() = Some(before);
-    let refused = store.take(&wanting(first, &[7]), NOW).await.unwrap_err();
+    let refused = store.acquire(&wanting(first, &[7]), NOW).await.unwrap_err();
     assert_eq!(refused.kind().code(), "not_found", "{refused}");
 }
 

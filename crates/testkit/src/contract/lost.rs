@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use snowmint_coord::{
-    ClaimRequest, ClockOf, Definition, Exclude, Extend, Extended, GiveBack, Incarnation, Lease,
-    Mark, Member, MemberStatus, Pool, Presence, Reclaim, Release, Relinquish, Reserve, Restripe,
-    Result, Reuse, Segment, Serves, SourceState, Store, Take, Taken, Wish,
+    Acquire, Acquired, ClaimRequest, ClockOf, Definition, Exclude, Extend, Extended, GiveBack,
+    Incarnation, Lease, Mark, Member, MemberStatus, Pool, Presence, Reclaim, Release, Relinquish,
+    Reserve, Restripe, Result, Reuse, Segment, Serves, SourceState, Store, Wish,
 };
 use snowmint_core::UnixMillis;
 
@@ -112,8 +112,8 @@ fn claim() -> ClaimRequest {
     }
 }
 
-fn take(slots: &[u64]) -> Take {
-    Take {
+fn acquire(slots: &[u64]) -> Acquire {
+    Acquire {
         pool: sections(),
         member: MEMBER,
         owner: String::new(),
@@ -127,10 +127,10 @@ fn take(slots: &[u64]) -> Take {
 
 impl Holder {
     pub(super) async fn new(store: Arc<dyn Store>) -> Self {
-        let (member, claim, take) = (member(), claim(), take(&[3]));
+        let (member, claim, acquire) = (member(), claim(), acquire(&[3]));
         reached(|| store.join(&member, presence(0), NOW)).await.unwrap();
         let lease = reached(|| store.claim(&claim, NOW)).await.unwrap().remove(0);
-        let Taken { mut leases, .. } = reached(|| store.take(&take, NOW)).await.unwrap();
+        let Acquired { mut leases, .. } = reached(|| store.acquire(&acquire, NOW)).await.unwrap();
         let define = async |name: &str| {
             let new = definition(name, "a");
             reached(|| store.define(&new)).await.unwrap()
@@ -223,8 +223,8 @@ impl Holder {
             "members" => store.members(NOW),
             "claim" => store.claim(&ClaimRequest { request: 9, ..claim() }, NOW),
             "claim as before" => store.claim(&claim(), NOW),
-            "take" => store.take(&take(&[4]), NOW),
-            "take as before" => store.take(&take(&[3]), NOW),
+            "acquire" => store.acquire(&acquire(&[4]), NOW),
+            "acquire as before" => store.acquire(&acquire(&[3]), NOW),
             "relinquish" => store.relinquish(&relinquish(), NOW),
             "exclude" => store.exclude(&exclude(), NOW),
             "reclaim" => store.reclaim(&reclaim(), NOW),

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use super::case::{Case, TASKS, TTL_LONG_MS, code, extend, later, pool};
 use super::cases;
 use snowmint_coord::{
-    BootTimer, FastForward, Mark, Member, Pool, Relinquish, Result, Reuse, Silent, Take, Taken,
-    Term, Timer as _, Wish, random,
+    Acquire, Acquired, BootTimer, FastForward, Mark, Member, Pool, Relinquish, Result, Reuse,
+    Silent, Term, Timer as _, Wish, random,
 };
 
 cases![
@@ -29,8 +29,8 @@ fn sections(slots: u64) -> Pool {
     Pool { name: "sections".into(), slots, group: 1, reuse: Reuse::Ordered }
 }
 
-fn wanting(member: &Member, slots: impl IntoIterator<Item = u64>) -> Take {
-    Take {
+fn wanting(member: &Member, slots: impl IntoIterator<Item = u64>) -> Acquire {
+    Acquire {
         pool: sections(2000),
         member: member.incarnation,
         owner: member.owner.clone(),
@@ -42,8 +42,8 @@ fn wanting(member: &Member, slots: impl IntoIterator<Item = u64>) -> Take {
     }
 }
 
-async fn take(case: &Case, take: &Take) -> Result<Taken> {
-    case.store.take(take, case.now().await).await
+async fn acquire(case: &Case, acquire: &Acquire) -> Result<Acquired> {
+    case.store.acquire(acquire, case.now().await).await
 }
 
 /// Relinquishes slots by their current terms.
@@ -62,49 +62,49 @@ async fn relinquish_by(case: &Case, member: &Member, slots: Vec<(u64, Term)>) {
 
 async fn an_ordered_slot_has_one_holder_until_it_lets_go(case: Case) {
     let (a, b) = (case.member("a").await, case.another().await.member("b").await);
-    let first = take(&case, &wanting(&a, [3, 7])).await.unwrap();
+    let first = acquire(&case, &wanting(&a, [3, 7])).await.unwrap();
     let slots: Vec<_> = first.leases.iter().map(|lease| (lease.slot, lease.term.get())).collect();
     assert_eq!((slots, first.held), (vec![(3, 1), (7, 1)], vec![]));
-    let second = take(&case, &wanting(&b, [7, 8])).await.unwrap();
+    let second = acquire(&case, &wanting(&b, [7, 8])).await.unwrap();
     assert_eq!(second.leases[0].slot, 8);
     assert_eq!(second.held, [(7, a.incarnation)]);
     relinquish(&case, &b, &[7]).await;
-    assert_eq!(take(&case, &wanting(&b, [7])).await.unwrap().held, [(7, a.incarnation)]);
+    assert_eq!(acquire(&case, &wanting(&b, [7])).await.unwrap().held, [(7, a.incarnation)]);
     relinquish(&case, &a, &[7, 8, 9]).await;
-    let third = take(&case, &wanting(&b, [7, 3])).await.unwrap();
+    let third = acquire(&case, &wanting(&b, [7, 3])).await.unwrap();
     assert_eq!((third.leases[0].slot, third.leases[0].term.get()), (7, 3));
     assert_eq!(third.held, [(3, a.incarnation)]);
     // A late relinquish, after the slot was acquired again, has no effect.
-    let anew = take(&case, &wanting(&a, [3])).await.unwrap().leases.remove(0);
+    let anew = acquire(&case, &wanting(&a, [3])).await.unwrap().leases.remove(0);
     relinquish_by(&case, &a, vec![(3, Term::new(1))]).await;
-    assert_eq!(take(&case, &wanting(&b, [3])).await.unwrap().held, [(3, a.incarnation)]);
+    assert_eq!(acquire(&case, &wanting(&b, [3])).await.unwrap().held, [(3, a.incarnation)]);
     relinquish_by(&case, &a, vec![(3, anew.term)]).await;
-    assert_eq!(take(&case, &wanting(&b, [3])).await.unwrap().leases[0].slot, 3);
-    let a_again = take(&case, &wanting(&a, [8])).await.unwrap();
+    assert_eq!(acquire(&case, &wanting(&b, [3])).await.unwrap().leases[0].slot, 3);
+    let a_again = acquire(&case, &wanting(&a, [8])).await.unwrap();
     assert_eq!(a_again.held, [(8, b.incarnation)], "what is another's cannot be let go");
 }
 
 async fn a_lapsed_presence_passes_no_ordered_slot_on(case: Case) {
     let a = case.member("a").await;
     let b = case.another().await.member("b").await;
-    take(&case, &wanting(&a, [0])).await.unwrap();
+    acquire(&case, &wanting(&a, [0])).await.unwrap();
     case.lapse(&a).await;
-    let refused = take(&case, &wanting(&b, [0])).await.unwrap();
+    let refused = acquire(&case, &wanting(&b, [0])).await.unwrap();
     assert_eq!(refused.held, [(0, a.incarnation)], "the store's clock has no say");
 }
 
 async fn a_member_that_left_leaves_its_ordered_slots(case: Case) {
     let (a, b) = (case.member("a").await, case.another().await.member("b").await);
-    take(&case, &wanting(&a, [0, 1])).await.unwrap();
+    acquire(&case, &wanting(&a, [0, 1])).await.unwrap();
     case.store.leave(a.incarnation, case.now().await).await.unwrap();
-    assert_eq!(take(&case, &wanting(&b, [0, 1])).await.unwrap().leases.len(), 2);
+    assert_eq!(acquire(&case, &wanting(&b, [0, 1])).await.unwrap().leases.len(), 2);
 }
 
 async fn a_silent_holder_is_replaced_and_renews_no_more(case: Case) {
     let (a, b) = (case.member("a").await, case.another().await.member("b").await);
-    let held = take(&case, &wanting(&a, [4, 5])).await.unwrap().leases;
+    let held = acquire(&case, &wanting(&a, [4, 5])).await.unwrap().leases;
     let watched = vec![Silent { member: a.incarnation, renewals: 0 }];
-    let won = take(&case, &Take { silent: watched, ..wanting(&b, [4]) }).await.unwrap();
+    let won = acquire(&case, &Acquire { silent: watched, ..wanting(&b, [4]) }).await.unwrap();
     assert_eq!((won.leases[0].slot, won.leases[0].term), (4, held[0].term.next()));
     let presence = case.presence(1, TTL_LONG_MS).await;
     let renewed = case.store.renew(a.incarnation, presence, case.now().await).await;
@@ -112,16 +112,16 @@ async fn a_silent_holder_is_replaced_and_renews_no_more(case: Case) {
     let moved = case.extend_item(extend(&held[0], held[0].mark, later(held[0].mark, 5))).await;
     assert_eq!(code(moved), "fenced");
     // Its other slots are free for all members.
-    assert_eq!(take(&case, &wanting(&b, [5])).await.unwrap().leases.len(), 1);
+    assert_eq!(acquire(&case, &wanting(&b, [5])).await.unwrap().leases.len(), 1);
 }
 
 async fn a_renewal_saves_an_ordered_slot(case: Case) {
     let (a, b) = (case.member("a").await, case.another().await.member("b").await);
-    take(&case, &wanting(&a, [4])).await.unwrap();
+    acquire(&case, &wanting(&a, [4])).await.unwrap();
     let presence = case.presence(1, TTL_LONG_MS).await;
     case.store.renew(a.incarnation, presence, case.now().await).await.unwrap();
     let watched = vec![Silent { member: a.incarnation, renewals: 0 }];
-    let refused = take(&case, &Take { silent: watched, ..wanting(&b, [4]) }).await.unwrap();
+    let refused = acquire(&case, &Acquire { silent: watched, ..wanting(&b, [4]) }).await.unwrap();
     assert_eq!(refused.held, [(4, a.incarnation)]);
     let presence = case.presence(2, TTL_LONG_MS).await;
     case.store.renew(a.incarnation, presence, case.now().await).await.unwrap();
@@ -130,7 +130,7 @@ async fn a_renewal_saves_an_ordered_slot(case: Case) {
 /// A member that saw the first of them long ago would take this one for stalled.
 async fn what_a_member_said_before_takes_no_renewal_back(case: Case) {
     let (a, b) = (case.member("a").await, case.another().await.member("b").await);
-    take(&case, &wanting(&a, [4])).await.unwrap();
+    acquire(&case, &wanting(&a, [4])).await.unwrap();
     let renew = async |renewals| {
         let presence = case.presence(renewals, TTL_LONG_MS).await;
         case.store.renew(a.incarnation, presence, case.now().await).await.unwrap();
@@ -145,46 +145,51 @@ async fn what_a_member_said_before_takes_no_renewal_back(case: Case) {
         }
         for renewals in [0, 1] {
             let watched = vec![Silent { member: a.incarnation, renewals }];
-            let refused = take(&case, &Take { silent: watched, ..wanting(&b, [4]) }).await.unwrap();
+            let refused =
+                acquire(&case, &Acquire { silent: watched, ..wanting(&b, [4]) }).await.unwrap();
             assert_eq!(refused.held, [(4, a.incarnation)], "{late} after a later renewal");
         }
     }
     renew(3).await;
     let watched = vec![Silent { member: a.incarnation, renewals: 3 }];
     assert_eq!(
-        take(&case, &Take { silent: watched, ..wanting(&b, [4]) }).await.unwrap().leases.len(),
+        acquire(&case, &Acquire { silent: watched, ..wanting(&b, [4]) })
+            .await
+            .unwrap()
+            .leases
+            .len(),
         1
     );
 }
 
 async fn a_member_takes_what_it_had_as_another(case: Case) {
     let (a, b) = (case.member("a").await, case.another().await.member("a").await);
-    take(&case, &wanting(&a, [4])).await.unwrap();
-    let same_name = take(&case, &wanting(&b, [4])).await.unwrap();
+    acquire(&case, &wanting(&a, [4])).await.unwrap();
+    let same_name = acquire(&case, &wanting(&b, [4])).await.unwrap();
     assert_eq!(same_name.held, [(4, a.incarnation)], "a name proves nothing");
     let supersedes = Some(a.incarnation);
-    let again = take(&case, &Take { supersedes, ..wanting(&b, [4]) }).await.unwrap();
+    let again = acquire(&case, &Acquire { supersedes, ..wanting(&b, [4]) }).await.unwrap();
     assert_eq!(again.leases[0].term.get(), 2);
 }
 
 async fn a_repeated_take_answers_the_same_and_another_takes_anew(case: Case) {
     let a = case.member("a").await;
     let wanted = wanting(&a, [1, 2]);
-    let first = take(&case, &wanted).await.unwrap();
+    let first = acquire(&case, &wanted).await.unwrap();
     let writes = case.writes().await;
-    assert_eq!(take(&case, &wanted).await.unwrap(), first);
+    assert_eq!(acquire(&case, &wanted).await.unwrap(), first);
     assert_eq!(case.writes().await, writes, "a repeat changes nothing");
-    let anew = take(&case, &wanting(&a, [1])).await.unwrap();
+    let anew = acquire(&case, &wanting(&a, [1])).await.unwrap();
     assert_eq!(anew.leases[0].term, first.leases[0].term.next());
 }
 
 async fn the_mark_of_an_ordered_slot_stays_where_it_is(case: Case) {
     let (a, b) = (case.member("a").await, case.another().await.member("b").await);
-    let lease = take(&case, &wanting(&a, [9])).await.unwrap().leases.remove(0);
+    let lease = acquire(&case, &wanting(&a, [9])).await.unwrap().leases.remove(0);
     let mark = later(lease.mark, 10_000);
     case.extend_item(extend(&lease, lease.mark, mark)).await.unwrap();
     relinquish(&case, &a, &[9]).await;
-    let next = take(&case, &wanting(&b, [9])).await.unwrap().leases.remove(0);
+    let next = acquire(&case, &wanting(&b, [9])).await.unwrap().leases.remove(0);
     assert_eq!((next.floor, next.mark), (mark, mark));
     let late = case.extend_item(extend(&lease, mark, later(mark, 1))).await;
     assert_eq!(code(late), "fenced");
@@ -192,30 +197,31 @@ async fn the_mark_of_an_ordered_slot_stays_where_it_is(case: Case) {
 
 async fn a_take_can_open_a_window_at_once(case: Case) {
     let (a, b) = (case.member("a").await, case.another().await.member("b").await);
-    let wanted = Take { length: 500, ..wanting(&a, [9]) };
-    let lease = take(&case, &wanted).await.unwrap().leases.remove(0);
+    let wanted = Acquire { length: 500, ..wanting(&a, [9]) };
+    let lease = acquire(&case, &wanted).await.unwrap().leases.remove(0);
     assert_eq!((lease.floor, lease.mark), (Mark::ZERO, Mark::new(500)));
-    let again = take(&case, &wanted).await.unwrap().leases;
+    let again = acquire(&case, &wanted).await.unwrap().leases;
     assert_eq!(again, std::slice::from_ref(&lease), "a repeat moves nothing");
     case.extend_item(extend(&lease, lease.mark, Mark::new(600))).await.unwrap();
     relinquish(&case, &a, &[9]).await;
-    let next = take(&case, &Take { length: 7, ..wanting(&b, [9]) }).await.unwrap().leases.remove(0);
+    let next =
+        acquire(&case, &Acquire { length: 7, ..wanting(&b, [9]) }).await.unwrap().leases.remove(0);
     assert_eq!((next.floor, next.mark), (Mark::new(600), Mark::new(607)));
 }
 
 async fn a_take_that_makes_no_sense_is_refused(case: Case) {
     let a = case.member("a").await;
     let good = wanting(&a, [1]);
-    assert_eq!(code(take(&case, &wanting(&a, [2000])).await), "invalid");
-    assert_eq!(code(take(&case, &wanting(&a, [])).await), "invalid");
-    let long = Take { length: u64::MAX, ..good.clone() };
-    assert_eq!(code(take(&case, &long).await), "invalid");
-    assert_eq!(code(take(&case, &Take { pool: pool(8), ..good.clone() }).await), "invalid");
+    assert_eq!(code(acquire(&case, &wanting(&a, [2000])).await), "invalid");
+    assert_eq!(code(acquire(&case, &wanting(&a, [])).await), "invalid");
+    let long = Acquire { length: u64::MAX, ..good.clone() };
+    assert_eq!(code(acquire(&case, &long).await), "invalid");
+    assert_eq!(code(acquire(&case, &Acquire { pool: pool(8), ..good.clone() }).await), "invalid");
     let stranger = Member { incarnation: random::incarnation().unwrap(), ..a.clone() };
-    assert_eq!(code(take(&case, &wanting(&stranger, [1])).await), "not_found");
-    take(&case, &good).await.unwrap();
-    let other_shape = Take { pool: sections(1000), ..wanting(&a, [2]) };
-    assert_eq!(code(take(&case, &other_shape).await), "conflict");
+    assert_eq!(code(acquire(&case, &wanting(&stranger, [1])).await), "not_found");
+    acquire(&case, &good).await.unwrap();
+    let other_shape = Acquire { pool: sections(1000), ..wanting(&a, [2]) };
+    assert_eq!(code(acquire(&case, &other_shape).await), "conflict");
     assert_eq!(code(case.try_claim(&a, &sections(2000), Wish::Any).await), "invalid");
 }
 
@@ -230,7 +236,7 @@ async fn sixteen_takers_of_the_same_slots_share_none(case: Case) {
             let mut leases = Vec::new();
             for some in slots.chunks(10) {
                 loop {
-                    match take(&case, &wanting(&member, some.iter().copied())).await {
+                    match acquire(&case, &wanting(&member, some.iter().copied())).await {
                         Ok(mut taken) => break leases.append(&mut taken.leases),
                         Err(error) => assert_eq!(error.kind().code(), "unavailable", "{error:?}"),
                     }
@@ -260,7 +266,7 @@ async fn who_joins_while_another_takes_all_keeps_what_it_took(case: Case) {
             // The first member gets to the slots of the others last.
             let slots = if number == 0 { 0..SLOTS } else { SLOTS - number..SLOTS - number + 1 };
             loop {
-                match take(&case, &wanting(&member, slots.clone())).await {
+                match acquire(&case, &wanting(&member, slots.clone())).await {
                     Ok(taken) => break (member.incarnation, taken.leases),
                     Err(error) => assert_eq!(error.kind().code(), "unavailable", "{error:?}"),
                 }
@@ -280,7 +286,7 @@ async fn who_joins_while_another_takes_all_keeps_what_it_took(case: Case) {
 async fn a_thousand_slots_are_taken_at_once(case: Case) {
     let a = case.member("a").await;
     let wanted = wanting(&a, 0..1000);
-    let taken = take(&case, &wanted).await.unwrap();
+    let taken = acquire(&case, &wanted).await.unwrap();
     assert_eq!(taken.leases.len(), 1000);
     let extends: Vec<_> =
         taken.leases.iter().map(|lease| extend(lease, lease.mark, Mark::new(10))).collect();
@@ -289,7 +295,7 @@ async fn a_thousand_slots_are_taken_at_once(case: Case) {
     let slots: Vec<u64> = (0..1000).collect();
     relinquish(&case, &a, &slots).await;
     let b = case.another().await.member("b").await;
-    let next = take(&case, &wanting(&b, [0, 999])).await.unwrap();
+    let next = acquire(&case, &wanting(&b, [0, 999])).await.unwrap();
     assert!(next.leases.iter().all(|lease| lease.mark == Mark::new(10)));
 }
 
@@ -299,22 +305,22 @@ async fn fast_forward_moves_counters_beyond_what_a_lost_state_can_have_answered(
     const FAR: u64 = 5_000_000_000_000_000;
     const LEAP: u64 = 1 << 40;
     let (a, b) = (case.member("a").await, case.another().await.member("b").await);
-    let taken = take(&case, &Take { length: FAR, ..wanting(&a, [3]) }).await.unwrap();
+    let taken = acquire(&case, &Acquire { length: FAR, ..wanting(&a, [3]) }).await.unwrap();
     assert_eq!(taken.leases[0].mark, Mark::new(FAR));
     // A time, which means nothing to a counter.
     let forward = FastForward { marks_at_least: Mark::new(1 << 50), ..FastForward::default() };
     case.store.fast_forward(&forward).await.unwrap();
-    let anew = take(&case, &wanting(&b, [3, 4])).await.unwrap();
+    let anew = acquire(&case, &wanting(&b, [3, 4])).await.unwrap();
     let floors: Vec<u64> = anew.leases.iter().map(|lease| lease.floor.get()).collect();
     assert_eq!(floors, [FAR + LEAP, LEAP], "and as far for one that nobody had");
     case.store.fast_forward(&FastForward::default()).await.unwrap();
-    let again = take(&case, &wanting(&b, [4, 5])).await.unwrap();
+    let again = acquire(&case, &wanting(&b, [4, 5])).await.unwrap();
     let floors: Vec<u64> = again.leases.iter().map(|lease| lease.floor.get()).collect();
     assert_eq!(floors, [2 * LEAP, 2 * LEAP]);
     // Earlier recoveries count, too, even when they were lost.
     let forward = FastForward { recoveries_at_least: 7, ..FastForward::default() };
     case.store.fast_forward(&forward).await.unwrap();
-    let late = take(&case, &wanting(&b, [5, 6])).await.unwrap();
+    let late = acquire(&case, &wanting(&b, [5, 6])).await.unwrap();
     let floors: Vec<u64> = late.leases.iter().map(|lease| lease.floor.get()).collect();
     assert_eq!(floors, [8 * LEAP, 8 * LEAP]);
 }

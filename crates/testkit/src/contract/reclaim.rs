@@ -3,8 +3,8 @@
 use super::case::{Case, TASKS, code, later, pool, reached, stand_back};
 use super::cases;
 use snowmint_coord::{
-    Exclude, FastForward, Lease, Mark, Member, Pool, Reclaim, Reclaimed, Result, Reuse, SlotInfo,
-    Take, Term, Wish,
+    Acquire, Exclude, FastForward, Lease, Mark, Member, Pool, Reclaim, Reclaimed, Result, Reuse,
+    SlotInfo, Term, Wish,
 };
 
 cases![
@@ -189,7 +189,7 @@ async fn only_worker_numbers_that_are_used_again_are_reclaimed(case: Case) {
     let lease = case.claim(&member, &never).await;
     assert_eq!(code(send(&case, &reclaim(&never, &[(0, lease.term)])).await), "invalid");
     let ordered = Pool { name: "ordered".into(), reuse: Reuse::Ordered, ..pool(4) };
-    let take = Take {
+    let acquire = Acquire {
         pool: ordered.clone(),
         member: member.incarnation,
         owner: String::new(),
@@ -199,7 +199,7 @@ async fn only_worker_numbers_that_are_used_again_are_reclaimed(case: Case) {
         length: 10,
         request: 1,
     };
-    let taken = case.store.take(&take, case.now().await).await.unwrap().leases.remove(0);
+    let taken = case.store.acquire(&acquire, case.now().await).await.unwrap().leases.remove(0);
     let lent = Pool { name: "lent-2-orders".into(), ..pool(4) };
     let lease = case.claim(&member, &lent).await;
     for (pool, term) in [(&ordered, taken.term), (&lent, lease.term)] {

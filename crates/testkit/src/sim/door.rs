@@ -9,11 +9,11 @@ use async_trait::async_trait;
 use snowmint_coord::beside::StorePlace;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Capabilities, Catalog, ClaimRequest, ClockOf, ClockWitness, Definition, Doubt, Error,
-    ErrorKind, Evidence, Exclude, Extend, Extended, FastForward, GiveBack, Incarnation,
-    JournalInfo, Known, Lease, Mark, Member, MemberInfo, MemberStatus, MemoryStore, NewDefinition,
-    Owners, Presence, Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe, Result,
-    Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity, Take, Taken,
+    Acquire, Acquired, Capabilities, Catalog, ClaimRequest, ClockOf, ClockWitness, Definition,
+    Doubt, Error, ErrorKind, Evidence, Exclude, Extend, Extended, FastForward, GiveBack,
+    Incarnation, JournalInfo, Known, Lease, Mark, Member, MemberInfo, MemberStatus, MemoryStore,
+    NewDefinition, Owners, Presence, Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve,
+    Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity,
 };
 use snowmint_core::UnixMillis;
 
@@ -301,9 +301,9 @@ impl Store for Door {
         released
     }
 
-    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
+    async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
         let _writing = self.writes().await?;
-        planted::take(&*self.store, self.bug, take, now).await
+        planted::acquire(&*self.store, self.bug, acquire, now).await
     }
 
     async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use async_trait::async_trait;
 use snowmint_coord::pool::Ground;
 use snowmint_coord::{
-    Catalog, ClaimRequest, Definition, Doubt, Error, Evidence, Exclude, Extend, Extended,
-    FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member, MemberInfo,
-    MemberStatus, NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release, Relinquish,
-    Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store, StoreIdentity,
-    Take, Taken,
+    Acquire, Acquired, Catalog, ClaimRequest, Definition, Doubt, Error, Evidence, Exclude, Extend,
+    Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member,
+    MemberInfo, MemberStatus, NewDefinition, Presence, Recalled, Reclaim, Reclaimed, Release,
+    Relinquish, Reserve, Restripe, Result, Segment, SlotInfo, SourceState, Standing, Store,
+    StoreIdentity,
 };
 use snowmint_core::UnixMillis;
 
@@ -335,12 +335,12 @@ impl Store for Faulty {
         through!(self, "release", |store, release| store.release(&release, now))
     }
 
-    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
+    async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
         let late_ms = self.weather.take_late_ms.swap(0, Ordering::SeqCst);
         if late_ms > 0 {
             self.time.sleep_ms(late_ms).await;
         }
-        through!(self, "take", |store, take| store.take(&take, now))
+        through!(self, "acquire", |store, acquire| store.acquire(&acquire, now))
     }
 
     async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use snowmint_coord::{
-    ClaimRequest, Definition, Extend, Extended, GiveBack, Known, Lease, Mark, MemberInfo, Presence,
-    Release, Reserve, Result, Segment, Silent, SlotRow, Take, Taken, Wish,
+    Acquire, Acquired, ClaimRequest, Definition, Extend, Extended, GiveBack, Known, Lease, Mark,
+    MemberInfo, Presence, Release, Reserve, Result, Segment, Silent, SlotRow, Wish,
 };
 use snowmint_core::UnixMillis;
 
@@ -270,21 +270,21 @@ pub(super) async fn claim(
 }
 
 /// Acquires as a store with this bug does.
-pub(super) async fn take(
+pub(super) async fn acquire(
     store: &dyn SimStore,
     bug: Option<Bug>,
-    take: &Take,
+    acquire: &Acquire,
     now: UnixMillis,
-) -> Result<Taken> {
+) -> Result<Acquired> {
     if bug.is_none() {
-        return store.take(take, now).await;
+        return store.acquire(acquire, now).await;
     }
-    let mut take = take.clone();
+    let mut acquire = acquire.clone();
     let members = store.members(now).await?;
-    let named: Vec<_> = take.silent.iter().map(|silent| silent.member).collect();
+    let named: Vec<_> = acquire.silent.iter().map(|silent| silent.member).collect();
     let mut ignore = |is_gone: &dyn Fn(&MemberInfo) -> bool| {
         let gone = members.iter().filter(|info| is_gone(info));
-        take.silent = gone
+        acquire.silent = gone
             .map(|info| Silent {
                 member: info.member.incarnation,
                 renewals: info.presence.renewals,
@@ -297,14 +297,14 @@ pub(super) async fn take(
             ignore(&|info| named.contains(&info.member.incarnation));
         }
         Some(Bug::SameOwnerSkipsTheWait) => {
-            let owner = take.owner.clone();
+            let owner = acquire.owner.clone();
             ignore(&|info| !owner.is_empty() && info.member.owner == owner);
         }
         Some(Bug::TakeOverByAWallClock) => ignore(&|info| !info.live),
         _ => {}
     }
-    let before = store.rows(&take.pool.name);
-    let mut taken = store.take(&take, now).await?;
+    let before = store.rows(&acquire.pool.name);
+    let mut taken = store.acquire(&acquire, now).await?;
     if bug == Some(Bug::TakenAtTheFloorBefore) {
         for lease in &mut taken.leases {
             let last = before.iter().find(|row| row.slot == lease.slot);

@@ -1,7 +1,7 @@
 //! The audit trail of store calls by programs and operators through a server, and of their errors.
 
 use snowmint_coord::{
-    Exclude, FastForward, Mark, Pool, Relinquish, Reuse, Store as _, Take, random,
+    Acquire, Exclude, FastForward, Mark, Pool, Relinquish, Reuse, Store as _, random,
 };
 
 use super::audit::has_line;
@@ -69,7 +69,7 @@ async fn who_takes_numbers_in_order_and_lets_them_go_leaves_a_line_each() {
     let (server, guest) = offered(&folder, "ops", "join,admin *").await;
     let by = "who=token ops at 127.0.0.1:";
     let name = "ordered-here";
-    let take = || Take {
+    let acquire = || Acquire {
         pool: Pool { name: name.into(), slots: 9, group: 1, reuse: Reuse::Ordered },
         member: guest.member,
         owner: "guest".into(),
@@ -80,10 +80,10 @@ async fn who_takes_numbers_in_order_and_lets_them_go_leaves_a_line_each() {
         request: random::request().unwrap(),
     };
     // The member has not joined yet.
-    guest.store.take(&take(), now()).await.unwrap_err();
+    guest.store.acquire(&acquire(), now()).await.unwrap_err();
     has_line(&server, &["program not took", by, "why="]);
     guest.join(0, 600_000).await.unwrap();
-    let lease = guest.store.take(&take(), now()).await.unwrap().leases.remove(0);
+    let lease = guest.store.acquire(&acquire(), now()).await.unwrap().leases.remove(0);
     has_line(&server, &["program took", by, "after=\"ordered-here\" 3 mark "]);
     let relinquish = Relinquish {
         pool: name.into(),

@@ -23,7 +23,7 @@ use super::{Now, Requests};
 use crate::error::{Result, chain};
 use crate::lease::{Extend, Extended, Lease, Mark, NotExtended, Term};
 use crate::member::{Incarnation, MemberInfo, Serves};
-use crate::ordered::{Relinquish, Take, Watch};
+use crate::ordered::{Acquire, Relinquish, Watch};
 use crate::pool::{Pool, SECTIONS};
 use crate::sources::{FRESH_MS, Shares, Want};
 
@@ -34,7 +34,7 @@ const LIST_AGAIN_MS: u64 = 200;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SectionsAction {
     /// Acquire these, and report the result.
-    Take(Take),
+    Acquire(Acquire),
     /// Extend these, and report the results.
     Extend(Vec<Extend>),
     /// Stop minting from these, then relinquish them, and report the result.
@@ -86,7 +86,7 @@ pub(crate) struct SectionsMachine {
     /// Owner of a section as the store reported it, and when.
     blocked: HashMap<u16, (Incarnation, ElapsedMillis)>,
     /// Acquire that was sent, or is to be sent again.
-    take: Option<Take>,
+    acquire: Option<Acquire>,
     /// Sections to be relinquished.
     leaving: BTreeSet<u16>,
     orphans: Orphans,
@@ -114,7 +114,7 @@ impl SectionsMachine {
             wanted: BTreeMap::new(),
             was_wanted: false,
             blocked: HashMap::new(),
-            take: None,
+            acquire: None,
             leaving: BTreeSet::new(),
             orphans: Orphans::default(),
             taking: Turn::default(),
@@ -151,7 +151,7 @@ impl SectionsMachine {
         self.blocked.clear();
         self.leaving.clear();
         self.orphans.lapse();
-        self.take = None;
+        self.acquire = None;
         (self.taking, self.extending, self.letting) = Default::default();
         self.listing = Turn::default();
         self.listed_at = None;
@@ -179,7 +179,7 @@ impl SectionsMachine {
     /// Returns the actions that are due. `again`: a caller was redirected since the last poll.
     pub(crate) fn look(&mut self, now: Now, actor: &Actor, again: bool) -> Vec<SectionsAction> {
         let mut due = Vec::new();
-        due.extend(self.take_due(now, actor).map(SectionsAction::Take));
+        due.extend(self.acquire_due(now, actor).map(SectionsAction::Acquire));
         due.extend(self.extend_due(now, actor.skew_max_ms).map(SectionsAction::Extend));
         due.extend(self.relinquish_due(now.elapsed, actor).map(SectionsAction::Relinquish));
         if self.list_due(now.elapsed, actor, again) {
@@ -365,7 +365,7 @@ impl SectionsMachine {
 
     /// Returns the milliseconds until the next poll; none when nothing is pending.
     pub(crate) fn look_in_ms(&self, now: ElapsedMillis, actor: &Actor) -> Option<u64> {
-        let take = (self.take.is_some() || !self.wanted.is_empty() || self.orphans.are_due())
+        let acquire = (self.acquire.is_some() || !self.wanted.is_empty() || self.orphans.are_due())
             .then(|| self.taking.in_ms(now))
             .flatten();
         let extend = (!self.moving.is_empty()).then(|| self.extending.in_ms(now)).flatten();
@@ -375,7 +375,7 @@ impl SectionsMachine {
             let due_ms = actor.list_every_ms.saturating_sub(since_ms);
             self.listing.in_ms(now).map(|ms| ms.max(due_ms))
         });
-        [take, extend, relinquish, list.flatten()].into_iter().flatten().min()
+        [acquire, extend, relinquish, list.flatten()].into_iter().flatten().min()
     }
 }
 

@@ -8,19 +8,19 @@ use super::held::Held;
 use super::{Actor, SectionChange, SectionsMachine};
 use crate::error::{Error, ErrorKind, Result};
 use crate::machine::Now;
-use crate::ordered::{LENGTH_MAX, Take, Taken};
+use crate::ordered::{Acquire, Acquired, LENGTH_MAX};
 use crate::pool::SECTIONS;
 use crate::sources::Want;
 
 impl SectionsMachine {
-    pub(super) fn take_due(&mut self, now: Now, actor: &Actor) -> Option<Take> {
+    pub(super) fn acquire_due(&mut self, now: Now, actor: &Actor) -> Option<Acquire> {
         if !self.taking.may_begin(now.elapsed) {
             return None;
         }
-        if self.take.is_none() && (self.orphans.are_due() || !self.wanted.is_empty()) {
+        if self.acquire.is_none() && (self.orphans.are_due() || !self.wanted.is_empty()) {
             let (slots, length) = self.what_to_take(now.elapsed, actor);
             self.orphans.asked(slots.iter().filter_map(|slot| u16::try_from(*slot).ok()));
-            self.take = Some(Take {
+            self.acquire = Some(Acquire {
                 pool: self.pool.clone(),
                 member: actor.member,
                 owner: actor.owner.clone(),
@@ -31,9 +31,9 @@ impl SectionsMachine {
                 request: self.requests.next(now.chance),
             });
         }
-        let take = self.take.clone()?;
-        self.taking.began(now.elapsed, take.slots.len());
-        Some(take)
+        let acquire = self.acquire.clone()?;
+        self.taking.began(now.elapsed, acquire.slots.len());
+        Some(acquire)
     }
 
     /// Returns the slots to acquire, and how far to move their marks in the same call. Global-order
@@ -81,9 +81,9 @@ impl SectionsMachine {
         &mut self,
         now: ElapsedMillis,
         request: u64,
-        answer: Result<Taken>,
+        answer: Result<Acquired>,
     ) -> (Vec<SectionChange>, Option<Error>) {
-        let Some(take) = self.take.take_if(|take| take.request == request) else {
+        let Some(acquire) = self.acquire.take_if(|acquire| acquire.request == request) else {
             return (Vec::new(), None);
         };
         let taken = match answer {
@@ -92,7 +92,7 @@ impl SectionsMachine {
                 self.taking.ended(now, true);
                 if matches!(error.kind(), ErrorKind::Unavailable) {
                     // It may have been done: repeat the same request.
-                    self.take = Some(take);
+                    self.acquire = Some(acquire);
                 }
                 return (Vec::new(), Some(error));
             }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::error::Error;
 use crate::member::{Member, MemberStatus, Presence};
-use crate::ordered::{Taken, silence_ms};
+use crate::ordered::{Acquired, silence_ms};
 use crate::pool::{SECTIONS, sections_pool};
 use snowmint_core::UnixMillis;
 
@@ -64,9 +64,9 @@ fn lease(slot: u64) -> Lease {
 }
 
 /// Returns the one acquire that is due.
-fn take(machine: &mut SectionsMachine, now: u64, actor: &Actor) -> Option<Take> {
+fn acquire(machine: &mut SectionsMachine, now: u64, actor: &Actor) -> Option<Acquire> {
     machine.look(moment(now), actor, false).into_iter().find_map(|action| match action {
-        SectionsAction::Take(take) => Some(take),
+        SectionsAction::Acquire(acquire) => Some(acquire),
         _ => None,
     })
 }
@@ -84,14 +84,17 @@ fn unavailable() -> Error {
     Error::unavailable("store is unavailable")
 }
 
-fn granted(take: &Take) -> Result<Taken> {
-    Ok(Taken { leases: take.slots.iter().map(|slot| lease(*slot)).collect(), held: Vec::new() })
+fn granted(acquire: &Acquire) -> Result<Acquired> {
+    Ok(Acquired {
+        leases: acquire.slots.iter().map(|slot| lease(*slot)).collect(),
+        held: Vec::new(),
+    })
 }
 
 /// Acquires sections and opens them.
 fn hold(machine: &mut SectionsMachine, sections: impl IntoIterator<Item = u16>, actor: &Actor) {
     machine.want(want(sections), at(0));
-    let taken = take(machine, 0, actor).unwrap();
+    let taken = acquire(machine, 0, actor).unwrap();
     machine.taken(at(0), taken.request, granted(&taken));
 }
 
@@ -105,9 +108,9 @@ fn answer(machine: &mut SectionsMachine, now: u64, items: &[Extend]) -> Vec<Sect
 fn what_is_wanted_at_once_is_taken_and_extended_in_one_call_each() {
     let (mut machine, actor) = (machine(), actor(""));
     machine.want(want([3, 9, 7]), at(0));
-    let taken = take(&mut machine, 0, &actor).unwrap();
+    let taken = acquire(&mut machine, 0, &actor).unwrap();
     assert_eq!(taken.slots, [3, 7, 9]);
-    assert_eq!(take(&mut machine, 0, &actor), None, "one at a time");
+    assert_eq!(acquire(&mut machine, 0, &actor), None, "one at a time");
     let (changes, error) = machine.taken(at(5), taken.request, granted(&taken));
     assert!(error.is_none());
     assert_eq!(taken.length, 100);
@@ -129,7 +132,7 @@ fn a_server_that_counts_many_keys_soon_has_all_sections() {
     while machine.held.len() < usize::from(SECTIONS) {
         let next = (0..SECTIONS).find(|section| !machine.held.contains_key(section)).unwrap();
         machine.want(want([next]), at(0));
-        let taken = take(&mut machine, 0, &actor).unwrap();
+        let taken = acquire(&mut machine, 0, &actor).unwrap();
         machine.taken(at(0), taken.request, granted(&taken));
         calls += 1;
     }
@@ -140,11 +143,11 @@ fn a_server_that_counts_many_keys_soon_has_all_sections() {
 fn a_call_whose_outcome_is_unknown_is_made_again_as_it_was() {
     let (mut machine, actor) = (machine(), actor(""));
     machine.want(want([3]), at(0));
-    let first = take(&mut machine, 0, &actor).unwrap();
+    let first = acquire(&mut machine, 0, &actor).unwrap();
     machine.taken(at(0), first.request, Err(unavailable()));
     machine.want(want([4]), at(0));
-    assert_eq!(take(&mut machine, 0, &actor), None, "not at once");
-    assert_eq!(take(&mut machine, 1_000, &actor), Some(first.clone()));
+    assert_eq!(acquire(&mut machine, 0, &actor), None, "not at once");
+    assert_eq!(acquire(&mut machine, 1_000, &actor), Some(first.clone()));
     machine.taken(at(1_000), first.request, granted(&first));
     machine.want(want([3]), at(1_000));
     let items = extends(&mut machine, 1_000, &actor);
@@ -207,13 +210,13 @@ fn steps_follow_the_pace() {
 fn what_somebody_has_is_tried_again_only_after_a_moment() {
     let (mut machine, actor) = (machine(), actor(""));
     machine.want(want([3]), at(0));
-    let refused = take(&mut machine, 0, &actor).unwrap();
+    let refused = acquire(&mut machine, 0, &actor).unwrap();
     let held = vec![(3, member(2))];
-    machine.taken(at(0), refused.request, Ok(Taken { leases: Vec::new(), held }));
+    machine.taken(at(0), refused.request, Ok(Acquired { leases: Vec::new(), held }));
     machine.want(want([3]), at(1));
-    assert_eq!(take(&mut machine, 1, &actor), None);
+    assert_eq!(acquire(&mut machine, 1, &actor), None);
     machine.want(want([3]), at(FRESH_MS));
-    assert!(take(&mut machine, FRESH_MS, &actor).is_some());
+    assert!(acquire(&mut machine, FRESH_MS, &actor).is_some());
 }
 
 #[test]
@@ -223,9 +226,9 @@ fn only_who_was_seen_to_stand_still_for_a_lease_and_its_margin_is_named() {
     let silent_at = silence_ms(LEASE_MS);
     for (now, named) in [(silent_at - 1, false), (silent_at, true)] {
         machine.want(want([3]), at(now));
-        let taken = take(&mut machine, now, &actor).unwrap();
+        let taken = acquire(&mut machine, now, &actor).unwrap();
         assert_eq!(taken.silent.iter().any(|silent| silent.member == member(2)), named, "{now}");
-        machine.taken(at(now), taken.request, Ok(Taken::default()));
+        machine.taken(at(now), taken.request, Ok(Acquired::default()));
         machine.wanted.clear();
     }
 }
@@ -257,7 +260,7 @@ fn a_lost_membership_leaves_nothing_behind() {
     let (mut machine, actor) = (machine(), actor("a"));
     hold(&mut machine, [1, 2, 3], &actor);
     machine.want(want([4]), at(0));
-    let late = take(&mut machine, 0, &actor).unwrap();
+    let late = acquire(&mut machine, 0, &actor).unwrap();
     machine.lose();
     let (changes, _) = machine.taken(at(1), late.request, granted(&late));
     assert!(changes.is_empty() && machine.held.is_empty());
@@ -268,23 +271,23 @@ fn a_lost_membership_leaves_nothing_behind() {
 fn what_the_store_holds_for_us_without_our_knowing_is_let_go() {
     let (mut machine, actor) = (machine(), actor("here:1"));
     machine.want(want([3]), at(0));
-    let taken = take(&mut machine, 0, &actor).unwrap();
-    let held_by_another = Taken { leases: Vec::new(), held: vec![(3, member(2))] };
+    let taken = acquire(&mut machine, 0, &actor).unwrap();
+    let held_by_another = Acquired { leases: Vec::new(), held: vec![(3, member(2))] };
     machine.taken(at(1), taken.request, Ok(held_by_another));
     // A section that was never requested cannot be ours, and repeated misdirected callers do not
     // cause more calls.
     machine.disown([3, 4].into(), at(2_000));
-    assert_eq!(take(&mut machine, 2_000, &actor), None);
+    assert_eq!(acquire(&mut machine, 2_000, &actor), None);
     machine.disown([3, 4].into(), at(10_001));
-    let again = take(&mut machine, 10_001, &actor).unwrap();
+    let again = acquire(&mut machine, 10_001, &actor).unwrap();
     assert_eq!((&again.slots[..], again.length), (&[3][..], 0));
     let (changes, _) = machine.taken(at(10_002), again.request, granted(&again));
     assert_eq!(changes, [], "nobody answers from it");
     let_all_go(&mut machine, 10_002, &actor, &[3]);
     machine.disown([3].into(), at(10_500));
-    assert_eq!(take(&mut machine, 10_500, &actor), None);
+    assert_eq!(acquire(&mut machine, 10_500, &actor), None);
     machine.disown([3].into(), at(20_002));
-    assert!(take(&mut machine, 20_002, &actor).is_some());
+    assert!(acquire(&mut machine, 20_002, &actor).is_some());
 }
 
 fn let_all_go(machine: &mut SectionsMachine, now: u64, actor: &Actor, sections: &[u16]) {
@@ -319,12 +322,12 @@ fn what_was_held_when_the_lease_was_over_and_is_anothers_now_is_let_go_before_an
     let actor = actor("here:1");
     let (mut machine, own, others) = lapsed_beside_another(&actor);
     assert!(!own.is_empty() && !others.is_empty());
-    let found = take(&mut machine, 1, &actor).unwrap();
+    let found = acquire(&mut machine, 1, &actor).unwrap();
     let slots: Vec<_> = others.iter().map(|one| u64::from(*one)).collect();
     assert_eq!((found.slots.clone(), found.length), (slots, 0));
     machine.taken(at(2), found.request, granted(&found));
     let_all_go(&mut machine, 2, &actor, &others);
-    assert_eq!(take(&mut machine, 3, &actor), None, "what is ours is taken when it is wanted");
+    assert_eq!(acquire(&mut machine, 3, &actor), None, "what is ours is taken when it is wanted");
 }
 
 #[test]
@@ -334,7 +337,7 @@ fn everybody_who_was_sent_here_is_heard_at_once() {
     machine.lapse();
     machine.disown([3].into(), at(1));
     machine.disown([4].into(), at(2));
-    assert_eq!(take(&mut machine, 2, &actor).unwrap().slots, [3, 4]);
+    assert_eq!(acquire(&mut machine, 2, &actor).unwrap().slots, [3, 4]);
 }
 
 #[test]
@@ -345,7 +348,7 @@ fn who_waits_for_a_section_waits_for_one_look_at_others_at_most() {
     machine.taking.at_once = 8;
     machine.want(want(own.iter().copied().take(1)), at(1));
     let (mut now, mut lengths) = (1, Vec::new());
-    while let Some(due) = take(&mut machine, now, &actor) {
+    while let Some(due) = acquire(&mut machine, now, &actor) {
         lengths.push(due.length);
         now += 60;
         machine.taken(at(now), due.request, granted(&due));
@@ -364,7 +367,7 @@ fn slots_of_global_order_move_by_time_and_by_themselves() {
     };
     let slot = SECTIONS + 7;
     machine.want([(3, Want::Numbers { until: 1, step: 100 }), (slot, time(0))].into(), at(0));
-    let taken = take(&mut machine, 0, &actor).unwrap();
+    let taken = acquire(&mut machine, 0, &actor).unwrap();
     assert_eq!((&taken.slots[..], taken.length), (&[u64::from(slot)][..], 0));
     machine.taken(at(0), taken.request, granted(&taken));
     let actor = Actor { skew_max_ms: 1_000, ..actor };
@@ -399,7 +402,7 @@ fn an_order_that_the_stores_time_refuses_is_a_clock_that_is_ahead() {
     let time = || Want::Time { taken_until: UnixMillis::ZERO, window_ms: 500, lead_max_ms: 0 };
     hold(&mut machine, [3], &actor);
     machine.want(BTreeMap::from([(ordered, time())]), at(0));
-    let taken = take(&mut machine, 0, &actor).unwrap();
+    let taken = acquire(&mut machine, 0, &actor).unwrap();
     assert_eq!(taken.slots, [u64::from(ordered)]);
     machine.taken(at(0), taken.request, granted(&taken));
     let refuse = |machine: &mut SectionsMachine, now: u64| {

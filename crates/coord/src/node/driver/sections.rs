@@ -9,13 +9,13 @@ use crate::error::{Result, Verb, chain};
 use crate::lease::{Extend, Extended, Term};
 use crate::machine::{Actor, Now, Reasons, SectionChange, SectionsAction};
 use crate::member::{Incarnation, MemberInfo};
-use crate::ordered::{Relinquish, Taken};
+use crate::ordered::{Acquired, Relinquish};
 use crate::pool::SECTIONS;
 use crate::sources::Server;
 
 /// Result of a task for sections.
 pub(super) enum SectionsDone {
-    Taken(u64, Result<Taken>),
+    Acquired(u64, Result<Acquired>),
     Extended(Vec<Extend>, Vec<Result<Extended>>),
     Relinquish(Vec<(u64, Term)>, Result<()>),
     Listed(Result<Vec<MemberInfo>>),
@@ -93,9 +93,10 @@ impl Driver {
             let around = &core.around;
             let (store, wall) = (&around.store, around.clock.unix_ms());
             let done = match action {
-                SectionsAction::Take(take) => {
-                    let taken = around.store_call(Verb::Acquire, store.take(&take, wall)).await;
-                    SectionsDone::Taken(take.request, taken)
+                SectionsAction::Acquire(acquire) => {
+                    let taken =
+                        around.store_call(Verb::Acquire, store.acquire(&acquire, wall)).await;
+                    SectionsDone::Acquired(acquire.request, taken)
                 }
                 SectionsAction::Extend(items) => {
                     let answers = match around.extend(&items, wall).await {
@@ -126,7 +127,7 @@ impl Driver {
         let around = Arc::clone(&self.core.around);
         let mut shares_change = true;
         match done {
-            SectionsDone::Taken(request, answer) => {
+            SectionsDone::Acquired(request, answer) => {
                 let (changes, error) = self.sections.taken(now.elapsed, request, answer);
                 if let Some(error) = error {
                     tracing::warn!(error = %chain(&error), "no sections of counters");

@@ -321,7 +321,7 @@ async fn who_confirms_with_the_store_answers_nothing_that_is_anothers() {
     let now = world.clock.unix_ms();
     let other = joined(&store, now).await;
     let sections = [sure.section(b"alice").unwrap(), plain.section(b"alice").unwrap()];
-    let take = crate::Take {
+    let acquire = crate::Acquire {
         pool: crate::pool::sections_pool(),
         member: other,
         owner: String::new(),
@@ -331,7 +331,7 @@ async fn who_confirms_with_the_store_answers_nothing_that_is_anothers() {
         length: 100,
         request: 9,
     };
-    assert_eq!(store.take(&take, now).await.unwrap().leases.len(), 2);
+    assert_eq!(store.acquire(&acquire, now).await.unwrap().leases.len(), 2);
     count(&plain, "alice").await.expect("it believes in its lease");
     // The other member counts from below, since it knows no such bound.
     let refused = sure.raise(b"alice", first + 50, 0).await.unwrap_err();
@@ -370,7 +370,7 @@ async fn who_was_away_for_longer_than_its_lease_takes_its_sections_anew() {
     let known = store.members(now).await.unwrap().remove(0);
     let other = joined(&store, now).await;
     let renewals = known.presence.renewals;
-    let take = crate::Take {
+    let acquire = crate::Acquire {
         pool: crate::pool::sections_pool(),
         member: other,
         owner: String::new(),
@@ -380,7 +380,7 @@ async fn who_was_away_for_longer_than_its_lease_takes_its_sections_anew() {
         length: 100,
         request: 9,
     };
-    let lease = store.take(&take, now).await.unwrap().leases.remove(0);
+    let lease = store.acquire(&acquire, now).await.unwrap().leases.remove(0);
     history.rises("alice", lease.mark.get() - 1);
     store.join(&away.member, away.presence, now).await.unwrap();
     *lacks.lock().unwrap() = None;
@@ -407,7 +407,7 @@ async fn a_source_counts_no_further_than_there_are_numbers() {
     let (store, now) = (world.handle(), world.clock.unix_ms());
     let other = joined(&store, now).await;
     let highest = NUMBER_MAX - 500;
-    let take = crate::Take {
+    let acquire = crate::Acquire {
         pool: crate::pool::sections_pool(),
         member: other,
         owner: String::new(),
@@ -417,7 +417,7 @@ async fn a_source_counts_no_further_than_there_are_numbers() {
         length: 100,
         request: 9,
     };
-    let lease = store.take(&take, now).await.unwrap().leases.remove(0);
+    let lease = store.acquire(&acquire, now).await.unwrap().leases.remove(0);
     let extend = crate::Extend {
         pool: lease.pool,
         slot: lease.slot,

@@ -16,7 +16,7 @@ use crate::exclude::Exclude;
 use crate::history::{Doubt, Evidence, JournalInfo, Known, Recalled, Standing};
 use crate::lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release};
 use crate::member::{Member, MemberInfo, MemberStatus, Presence};
-use crate::ordered::{Relinquish, Take, Taken};
+use crate::ordered::{Acquire, Acquired, Relinquish};
 use crate::owners::Owners;
 use crate::pool::Ground;
 use crate::reclaim::{Reclaim, Reclaimed};
@@ -261,8 +261,8 @@ impl Store for Faulty {
         self.through("release", self.store.release(release, now)).await
     }
 
-    async fn take(&self, take: &Take, now: UnixMillis) -> Result<Taken> {
-        self.through("take", self.store.take(take, now)).await
+    async fn acquire(&self, acquire: &Acquire, now: UnixMillis) -> Result<Acquired> {
+        self.through("acquire", self.store.acquire(acquire, now)).await
     }
 
     async fn relinquish(&self, relinquish: &Relinquish, now: UnixMillis) -> Result<()> {

@@ -30,7 +30,7 @@ use super::Surroundings;
 use super::sections::{Absent, Lease, Sections, Want, Window};
 use super::shares::Server;
 use crate::error::{Error, Result, Retry, Verb};
-use crate::ordered::Take;
+use crate::ordered::Acquire;
 use crate::pool::sections_pool;
 use crate::segment::NUMBER_MAX;
 use crate::spec::CounterPlan;
@@ -373,7 +373,7 @@ impl CounterSource {
         let around = &self.around;
         let Some(member) = self.sections().shares.load().own() else { return Ok(false) };
         let (request, term) = hold;
-        let take = Take {
+        let acquire = Acquire {
             pool: sections_pool(),
             member,
             owner: String::new(),
@@ -383,7 +383,7 @@ impl CounterSource {
             length: 0,
             request,
         };
-        let taken = around.store.take(&take, around.clock.unix_ms());
+        let taken = around.store.acquire(&acquire, around.clock.unix_ms());
         let taken = around.store_call(Verb::Acquire, taken).await?;
         let is_ours = taken.leases.iter().any(|lease| lease.term.get() == term);
         if !is_ours && self.sections().held_by(section) == hold {

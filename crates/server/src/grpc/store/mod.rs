@@ -262,10 +262,10 @@ impl store_server::Store for Relay {
 
     async fn acquire(&self, request: Request<AcquireRequest>) -> Answer<AcquireResponse> {
         let Asked { at, service, speaker, message } = self.asked_by(request, may::operator).await?;
-        let (take, now) = read::take(&speaker, message)?;
-        let taken = at.store.take(&take, now).await;
-        at.taken(&service, &taken);
-        told(taken, write::taken)
+        let (acquire, now) = read::acquire(&speaker, message)?;
+        let acquired = at.store.acquire(&acquire, now).await;
+        at.acquired(&service, &acquired);
+        told(acquired, write::acquired)
     }
 
     async fn relinquish(&self, request: Request<RelinquishRequest>) -> Answer<DoneResponse> {

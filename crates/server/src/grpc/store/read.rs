@@ -3,9 +3,9 @@
 use snowmint_coord::segment::{Bounds, Within};
 use snowmint_coord::sources::SECTIONS;
 use snowmint_coord::{
-    ClaimRequest, Exclude, Extend, FastForward, GiveBack, Incarnation, Mark, Member, NewDefinition,
-    Pool, Presence, Release, Relinquish, Reserve, Restripe, Reuse, Silent, SourceState,
-    StoreIdentity, Take, Term, Ticks, Wish,
+    Acquire, ClaimRequest, Exclude, Extend, FastForward, GiveBack, Incarnation, Mark, Member,
+    NewDefinition, Pool, Presence, Release, Relinquish, Reserve, Restripe, Reuse, Silent,
+    SourceState, StoreIdentity, Term, Ticks, Wish,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
@@ -159,12 +159,15 @@ pub(super) fn release(
     Ok((release, speaker.time(request.now)))
 }
 
-pub(super) fn take(speaker: &Speaker, request: said::AcquireRequest) -> Read<(Take, UnixMillis)> {
+pub(super) fn acquire(
+    speaker: &Speaker,
+    request: said::AcquireRequest,
+) -> Read<(Acquire, UnixMillis)> {
     // Stalled members are those of other callers, named as in lists.
     let silent = |silent: said::Silent| {
         Ok(Silent { member: incarnation(&silent.member)?, renewals: silent.renewals })
     };
-    let take = Take {
+    let acquire = Acquire {
         pool: pool(request.pool)?,
         member: speaker.own(&request.member)?,
         owner: request.owner,
@@ -174,7 +177,7 @@ pub(super) fn take(speaker: &Speaker, request: said::AcquireRequest) -> Read<(Ta
         length: request.length,
         request: request.request,
     };
-    Ok((take, speaker.time(request.now)))
+    Ok((acquire, speaker.time(request.now)))
 }
 
 pub(super) fn relinquish(

@@ -4,8 +4,8 @@ use std::fmt::{self, Display};
 
 use snowmint_coord::lend::is_lent;
 use snowmint_coord::{
-    Error as StoreError, ErrorKind, Extend, Extended, Incarnation, Lease, Mark, Member, Release,
-    Relinquish, Result as StoreResult, Taken, is_worker_pool,
+    Acquired, Error as StoreError, ErrorKind, Extend, Extended, Incarnation, Lease, Mark, Member,
+    Release, Relinquish, Result as StoreResult, is_worker_pool,
 };
 
 use super::at::At;
@@ -61,9 +61,9 @@ impl At {
         });
     }
 
-    pub(super) fn taken(&self, service: &Service, taken: &StoreResult<Taken>) {
-        let after = |taken: &Taken| (None, Some(few(&taken.leases, lease)));
-        self.tell(service, (About::Program, "took"), taken, after);
+    pub(super) fn acquired(&self, service: &Service, acquired: &StoreResult<Acquired>) {
+        let after = |acquired: &Acquired| (None, Some(few(&acquired.leases, lease)));
+        self.tell(service, (About::Program, "took"), acquired, after);
     }
 
     pub(super) fn extended(

@@ -2,9 +2,9 @@
 
 use snowmint_coord::error::chain;
 use snowmint_coord::{
-    Catalog, ClockOf, Definition, Error as StoreError, ErrorKind, ErrorParts, Extended,
+    Acquired, Catalog, ClockOf, Definition, Error as StoreError, ErrorKind, ErrorParts, Extended,
     Incarnation, Lease, MemberInfo, PoolFull, PresenceBy, Recalled, Result as StoreResult, Retry,
-    Segment, SlotInfo, SourceState, Store, StoreIdentity, Taken,
+    Segment, SlotInfo, SourceState, Store, StoreIdentity,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
@@ -183,12 +183,12 @@ pub(super) fn extended(items: Vec<StoreResult<Extended>>) -> said::ExtendRespons
     said::ExtendResponse { error: None, items: items.into_iter().map(item).collect() }
 }
 
-pub(super) fn taken(taken: Taken) -> said::AcquireResponse {
+pub(super) fn acquired(acquired: Acquired) -> said::AcquireResponse {
     let held = |(slot, member): (u64, Incarnation)| said::Held { slot, member: member.to_string() };
     said::AcquireResponse {
         error: None,
-        leases: taken.leases.into_iter().map(lease).collect(),
-        held: taken.held.into_iter().map(held).collect(),
+        leases: acquired.leases.into_iter().map(lease).collect(),
+        held: acquired.held.into_iter().map(held).collect(),
     }
 }
 
