@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use snowmint_coord::{
-    ClaimRequest, Extend, Lease, Mark, Member, Pool, Presence, Reuse, Store, Wish, random,
+    ClaimRequest, Extend, Lease, Mark, Member, Pool, Preference, Presence, Reuse, Store, random,
 };
 use snowmint_core::UnixMillis;
 
@@ -73,7 +73,7 @@ pub async fn claim(store: &Arc<dyn Store>, member: &Member, slots: u64) -> Lease
         member: member.incarnation,
         owner: member.owner.clone(),
         count: 1,
-        wish: Wish::Any,
+        preference: Preference::Any,
         supersedes: None,
         mark_at_most: Mark::MAX,
         request: random::request().expect("randomness"),

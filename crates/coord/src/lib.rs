@@ -67,7 +67,7 @@ pub use futures_util::future::BoxFuture;
 pub use history::{Doubt, Evidence, History, JournalInfo, Known, Recalled, Standing, Starts};
 pub use home::Home;
 pub use late::{LateStore, Opening};
-pub use lease::{ClaimRequest, Extend, Extended, Lease, Mark, Release, SlotRow, Term, Wish};
+pub use lease::{ClaimRequest, Extend, Extended, Lease, Mark, Preference, Release, SlotRow, Term};
 pub use lend::{Borrower, Lent, Loan};
 pub use member::{Incarnation, Member, MemberInfo, MemberStatus, Presence, Serves};
 pub use memory::{MemoryBackup, MemoryClock, MemoryStore};

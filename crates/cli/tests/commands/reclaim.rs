@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use snowmint_coord::{
-    ClaimRequest, ErrorKind, Exclude, Extend, Incarnation, Lease, Mark, Member, Pool, Presence,
-    Reuse, Store, Wish,
+    ClaimRequest, ErrorKind, Exclude, Extend, Incarnation, Lease, Mark, Member, Pool, Preference,
+    Presence, Reuse, Store,
 };
 use snowmint_core::{Clock as _, SystemClock, UnixMillis};
 use snowmint_stores::Settings;
@@ -60,7 +60,7 @@ impl Program {
                 member: member.incarnation,
                 owner: member.owner.clone(),
                 count: 1,
-                wish: Wish::Exactly(*number),
+                preference: Preference::Exactly(*number),
                 supersedes: None,
                 mark_at_most: Mark::MAX,
                 request: number + 1,

@@ -3,7 +3,7 @@
 use snowmint_coord::segment::Within;
 use snowmint_coord::{
     Acquire, Bounds, ClaimRequest, Exclude, Extend, FastForward, Mark, Member, NewDefinition, Pool,
-    Presence, Release, Relinquish, Reserve, Reuse, SourceState, StoreIdentity, Ticks, Wish,
+    Preference, Presence, Release, Relinquish, Reserve, Reuse, SourceState, StoreIdentity, Ticks,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::grpc::store as said;
@@ -61,10 +61,10 @@ pub(super) fn claim(claim: &ClaimRequest, now: UnixMillis) -> said::ClaimRequest
         member: claim.member.to_string(),
         owner: claim.owner.clone(),
         count: claim.count,
-        preference: match claim.wish {
-            Wish::Any => None,
-            Wish::LastOfOwner => Some(Said::LastOfOwner(true)),
-            Wish::Exactly(group) => Some(Said::Exactly(group)),
+        preference: match claim.preference {
+            Preference::Any => None,
+            Preference::LastOfOwner => Some(Said::LastOfOwner(true)),
+            Preference::Exactly(group) => Some(Said::Exactly(group)),
         },
         supersedes: claim.supersedes.map(|member| member.to_string()),
         mark_at_most: claim.mark_at_most.get(),

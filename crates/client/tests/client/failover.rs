@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use snowmint_client::{RemoteStore, Settings};
 use snowmint_coord::{
     BootTimer, ClaimRequest, Definition, Extend, Mark, Member, MemoryStore, NewDefinition, Pool,
-    Presence, Reserve, Reuse, SlotInfo, SourceSpec, Store, Timer as _, Wish,
+    Preference, Presence, Reserve, Reuse, SlotInfo, SourceSpec, Store, Timer as _,
 };
 use snowmint_core::UnixMillis;
 use snowmint_server::Handle;
@@ -233,7 +233,7 @@ fn what_the_store_recognises_is_asked_again_and_done_once() {
             member: member.incarnation,
             owner: member.owner,
             count: 1,
-            wish: Wish::Any,
+            preference: Preference::Any,
             supersedes: None,
             mark_at_most: Mark::MAX,
             request: 77,

@@ -152,12 +152,12 @@ pub struct ClaimRequest {
     pub pool: Pool,
     /// Member that claims; it must have joined.
     pub member: Incarnation,
-    /// Label of the member, kept with the slot for [`Wish::LastOfOwner`].
+    /// Label of the member, kept with the slot for [`Preference::LastOfOwner`].
     pub owner: String,
     /// Number of groups of slots, at least one. The result has fewer when fewer are free.
     pub count: u32,
     /// Slot preference.
-    pub wish: Wish,
+    pub preference: Preference,
     /// A member proven dead by stronger evidence than its presence, such as the lock of its data
     /// directory: its slots count as free.
     pub supersedes: Option<Incarnation>,
@@ -171,7 +171,7 @@ pub struct ClaimRequest {
 
 /// Slot preference of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum Preference {
     /// Any slot.
     Any,
     /// The slot that this owner had last, if it is free and its mark allows it; otherwise any.

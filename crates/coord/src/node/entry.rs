@@ -10,7 +10,7 @@ use crate::catalog::Catalog;
 use crate::error::{Error, ErrorKind, Result, Verb, chain};
 use crate::history::Recalled;
 use crate::journal::JournalLease;
-use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, Term, Wish};
+use crate::lease::{ClaimRequest, Extend, Lease, Mark, Preference, Release, Term};
 use crate::machine::{Granted, PresenceMachine};
 use crate::member::{Incarnation, Member};
 use crate::pool::Pool;
@@ -147,10 +147,10 @@ pub(super) async fn claim(
         return Ok(granted);
     }
     let owner = claim.member.owner.clone();
-    let wish = match settings.worker {
-        Some(worker) => Wish::Exactly(worker),
-        None if owner.is_empty() => Wish::Any,
-        None => Wish::LastOfOwner,
+    let preference = match settings.worker {
+        Some(worker) => Preference::Exactly(worker),
+        None if owner.is_empty() => Preference::Any,
+        None => Preference::LastOfOwner,
     };
     let mark_at_most = match settings.after_crash {
         AfterCrash::OtherWorker => Mark::from(wall),
@@ -164,7 +164,7 @@ pub(super) async fn claim(
         member: claim.member.incarnation,
         owner,
         count: 1,
-        wish,
+        preference,
         supersedes: claim.supersedes,
         mark_at_most,
         request: claim.request,
@@ -232,7 +232,7 @@ async fn claim_known(
         member: claim.member.incarnation,
         owner: claim.member.owner.clone(),
         count: 1,
-        wish: Wish::Exactly(group),
+        preference: Preference::Exactly(group),
         supersedes: claim.supersedes,
         // The store's mark lies ahead; the journal's mark counts, once the term is known.
         mark_at_most: Mark::MAX,

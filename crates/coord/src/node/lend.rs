@@ -10,7 +10,7 @@ use snowmint_core::UnixMillis;
 
 use super::{Core, Node};
 use crate::error::{Error, ErrorKind, Result, Verb, chain};
-use crate::lease::{ClaimRequest, Extend, Lease, Mark, Release, Term, Wish};
+use crate::lease::{ClaimRequest, Extend, Lease, Mark, Preference, Release, Term};
 use crate::lend::{Borrower, KEEP_MS_MAX, Lent, Loan, is_lent, is_lent_in, lent_pool, lent_with};
 use crate::member::Incarnation;
 use crate::ordered::Relinquish;
@@ -129,11 +129,11 @@ impl Node {
                 }
                 continue;
             }
-            let wish = wish(borrower, (space.as_slice(), lent), &pool, now, most)?;
-            match core.lend_anew(member, borrower, pool.clone(), wish, now, until).await {
+            let wanted = preference(borrower, (space.as_slice(), lent), &pool, now, most)?;
+            let is_any = wanted == Preference::Any;
+            match core.lend_anew(member, borrower, pool.clone(), wanted, now, until).await {
                 // Another server has granted the one that was free.
-                Err(error)
-                    if wish != Wish::Any && matches!(error.kind(), ErrorKind::PoolFull(_)) => {}
+                Err(error) if !is_any && matches!(error.kind(), ErrorKind::PoolFull(_)) => {}
                 lent => return lent,
             }
         }
@@ -300,7 +300,7 @@ impl Core {
         member: Incarnation,
         borrower: &Borrower,
         pool: Pool,
-        wish: Wish,
+        preference: Preference,
         now: UnixMillis,
         until: Mark,
     ) -> Result<Lent> {
@@ -310,7 +310,7 @@ impl Core {
             member,
             owner: borrower.label.clone(),
             count: 1,
-            wish,
+            preference,
             supersedes: None,
             mark_at_most: Mark::from(now),
             request: random::request()?,
@@ -420,21 +420,21 @@ fn lent_to(borrower: &Borrower, space: &[SlotInfo]) -> Vec<Held> {
 
 /// Returns the preference for a client without a number: any number, while fewer than `most` are
 /// granted; else the one of the pool that has been free for longest.
-fn wish(
+fn preference(
     borrower: &Borrower,
     (space, lent): (&[SlotInfo], u64),
     pool: &Pool,
     now: UnixMillis,
     most: u64,
-) -> Result<Wish> {
+) -> Result<Preference> {
     if lent < most {
-        return Ok(Wish::Any);
+        return Ok(Preference::Any);
     }
     let is_free = |slot: &&SlotInfo| {
         slot.pool == pool.name && slot.holder.is_none() && slot.mark <= Mark::from(now)
     };
     match space.iter().filter(is_free).min_by_key(|slot| slot.mark) {
-        Some(slot) => Ok(Wish::Exactly(slot.slot)),
+        Some(slot) => Ok(Preference::Exactly(slot.slot)),
         None => Err(Error::limit_exceeded(format!(
             "one more external lease in scope {:?} makes {}, limit {most} \
              (compat.cosid.machines_max, counted over all namespaces of the token); raise it, or \

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::lease::{ClaimRequest, Mark, SlotRow, Wish};
+use crate::lease::{ClaimRequest, Mark, Preference, SlotRow};
 
 use super::{Ground, Reuse};
 
@@ -17,10 +17,10 @@ pub fn asks_for_holders(
     pass: usize,
 ) -> bool {
     let owned = |row: &SlotRow| !request.owner.is_empty() && row.owner == request.owner;
-    let wishes = match request.wish {
-        Wish::Any => false,
-        Wish::LastOfOwner => rows.iter().any(owned),
-        Wish::Exactly(_) => true,
+    let prefers = match request.preference {
+        Preference::Any => false,
+        Preference::LastOfOwner => rows.iter().any(owned),
+        Preference::Exactly(_) => true,
     };
     let group = u64::from(request.pool.group.max(1));
     let used: HashSet<u64> = rows.iter().map(|row| row.slot / group).collect();
@@ -28,5 +28,5 @@ pub fn asks_for_holders(
     let unused = request.pool.groups().saturating_sub(count(used.len()));
     let wanted = u64::from(request.count).saturating_add(count(pass));
     let is_usable = ground.mark <= request.mark_at_most && ground.mark < Mark::MAX;
-    wishes || request.pool.reuse == Reuse::Never || unused < wanted || !is_usable
+    prefers || request.pool.reuse == Reuse::Never || unused < wanted || !is_usable
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::error::PoolFull;
-use crate::lease::Wish;
+use crate::lease::Preference;
 use crate::member::{Incarnation, Member, Presence};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,13 +41,13 @@ fn row(slot: u64, holder: Option<u128>, mark: u64, given_up_at: u64) -> SlotRow 
     }
 }
 
-fn request(slots: u64, wish: Wish) -> ClaimRequest {
+fn request(slots: u64, preference: Preference) -> ClaimRequest {
     ClaimRequest {
         pool: Pool { name: "workers".into(), slots, group: 1, reuse: Reuse::Recycle },
         member: Incarnation::new(ME),
         owner: "me".into(),
         count: 1,
-        wish,
+        preference,
         supersedes: None,
         mark_at_most: Mark::from(NOW),
         request: 77,
@@ -82,61 +82,66 @@ fn full(error: &Error) -> PoolFull {
 fn the_smallest_never_used_comes_before_the_longest_given_up() {
     let rows = [row(0, None, 10, 500), row(1, None, 10, 400), row(3, Some(1), 10, 0)];
     let members = [member(1, true)];
-    let take = |slots_in_pool| choose_with(&request(slots_in_pool, Wish::Any), &rows, &members);
+    let take =
+        |slots_in_pool| choose_with(&request(slots_in_pool, Preference::Any), &rows, &members);
     assert_eq!(slots(&take(5).unwrap()), [2]);
-    let mut many = request(5, Wish::Any);
+    let mut many = request(5, Preference::Any);
     many.count = 3;
     assert_eq!(slots(&choose_with(&many, &rows, &members).unwrap()), [1, 2, 4]);
     many.count = 9;
     assert_eq!(slots(&choose_with(&many, &rows, &members).unwrap()), [0, 1, 2, 4]);
     let used = [row(0, None, 10, 500), row(1, None, 10, 400)];
-    assert_eq!(slots(&choose_with(&request(2, Wish::Any), &used, &[]).unwrap()), [1]);
+    assert_eq!(slots(&choose_with(&request(2, Preference::Any), &used, &[]).unwrap()), [1]);
 }
 
 #[test]
 fn a_claim_raises_the_term_by_one_and_floors_at_the_mark() {
     let rows = [row(0, None, 123, 1)];
-    let taken = choose_with(&request(1, Wish::Any), &rows, &[]).unwrap();
+    let taken = choose_with(&request(1, Preference::Any), &rows, &[]).unwrap();
     assert_eq!(taken[0].term, Term::new(5));
     assert_eq!((taken[0].floor, taken[0].mark), (Mark::new(123), Mark::new(123)));
     assert_eq!(taken[0].holder, Some(Incarnation::new(ME)));
     assert_eq!((taken[0].claim_request, taken[0].extend_request), (77, 0));
-    let fresh = choose_with(&request(2, Wish::Any), &rows, &[]).unwrap();
+    let fresh = choose_with(&request(2, Preference::Any), &rows, &[]).unwrap();
     assert_eq!((fresh[0].slot, fresh[0].term, fresh[0].mark), (1, Term::new(1), Mark::ZERO));
 }
 
 #[test]
-fn the_owners_last_is_wished_only_where_its_mark_allows() {
+fn the_owners_last_is_preferred_only_where_its_mark_allows() {
     let mut rows = [row(4, None, 10, 500), row(6, None, 10, 800), row(7, None, 10, 900)];
     rows[0].owner = "me".into();
     rows[1].owner = "me".into();
-    let wish = request(9, Wish::LastOfOwner);
-    assert_eq!(slots(&choose_with(&wish, &rows, &[]).unwrap()), [6], "the most recent of its two");
+    let claim = request(9, Preference::LastOfOwner);
+    assert_eq!(slots(&choose_with(&claim, &rows, &[]).unwrap()), [6], "the most recent of its two");
     rows[1].mark = Mark::new(NOW.get() + 1);
-    assert_eq!(slots(&choose_with(&wish, &rows, &[]).unwrap()), [4]);
+    assert_eq!(slots(&choose_with(&claim, &rows, &[]).unwrap()), [4]);
     rows[0].holder = Some(Incarnation::new(1));
-    assert_eq!(slots(&choose_with(&wish, &rows, &[member(1, true)]).unwrap()), [0]);
-    assert_eq!(slots(&choose_with(&wish, &rows, &[member(1, false)]).unwrap()), [4]);
-    let mut nameless = wish.clone();
+    assert_eq!(slots(&choose_with(&claim, &rows, &[member(1, true)]).unwrap()), [0]);
+    assert_eq!(slots(&choose_with(&claim, &rows, &[member(1, false)]).unwrap()), [4]);
+    let mut nameless = claim.clone();
     nameless.owner = String::new();
     rows[0].owner = String::new();
-    assert_eq!(slots(&choose_with(&nameless, &rows, &[]).unwrap()), [0], "no name is no wish");
+    assert_eq!(
+        slots(&choose_with(&nameless, &rows, &[]).unwrap()),
+        [0],
+        "no name is no preference"
+    );
 }
 
 #[test]
 fn a_lapsed_or_superseded_holder_does_not_count() {
     let rows = [row(0, Some(1), 10, 0)];
-    let mut wish = request(1, Wish::Any);
-    let refused = full(&choose_with(&wish, &rows, &[member(1, true)]).unwrap_err());
+    let mut claim = request(1, Preference::Any);
+    let refused = full(&choose_with(&claim, &rows, &[member(1, true)]).unwrap_err());
     assert_eq!((refused.groups, refused.held, refused.marked_ahead), (1, 1, 0));
     assert_eq!(refused.holders[0].incarnation, Incarnation::new(1));
     assert_eq!(refused.usable_in_ms, Some(10_000));
-    assert!(choose_with(&wish, &rows, &[member(1, false)]).is_ok());
-    assert!(choose_with(&wish, &rows, &[]).is_ok(), "a holder that nobody knows is gone");
-    wish.supersedes = Some(Incarnation::new(2));
-    assert!(choose_with(&wish, &rows, &[member(1, true)]).is_err());
-    wish.supersedes = Some(Incarnation::new(1));
-    assert_eq!(choose_with(&wish, &rows, &[member(1, true)]).unwrap()[0].term, Term::new(5));
+    assert!(choose_with(&claim, &rows, &[member(1, false)]).is_ok());
+    assert!(choose_with(&claim, &rows, &[]).is_ok(), "a holder that nobody knows is gone");
+    claim.supersedes = Some(Incarnation::new(2));
+    assert!(choose_with(&claim, &rows, &[member(1, true)]).is_err());
+    claim.supersedes = Some(Incarnation::new(1));
+    assert_eq!(choose_with(&claim, &rows, &[member(1, true)]).unwrap()[0].term, Term::new(5));
 }
 
 #[test]
@@ -147,71 +152,71 @@ fn a_claim_that_was_overtaken_passes_numbers_over() {
         let Choice::Take { rows, .. } = choice else { panic!("no repeat") };
         slots(&rows)
     };
-    let mut wish = request(5, Wish::Any);
+    let mut claim = request(5, Preference::Any);
     // None, some, and more than exist, which starts over.
     for (pass, slot) in [(0, 0), (1, 1), (4, 4), (5, 0)] {
-        assert_eq!(taken(&wish, &[], pass), [slot]);
+        assert_eq!(taken(&claim, &[], pass), [slot]);
     }
-    wish.count = 4;
-    assert_eq!(taken(&wish, &[], 1), [1, 2, 3, 4]);
-    assert_eq!(taken(&wish, &[], 2), [0, 1, 2, 3], "never fewer than there are");
+    claim.count = 4;
+    assert_eq!(taken(&claim, &[], 1), [1, 2, 3, 4]);
+    assert_eq!(taken(&claim, &[], 2), [0, 1, 2, 3], "never fewer than there are");
     let given_up: Vec<_> = (0..5).map(|slot| row(slot, None, 10, 500 - slot)).collect();
-    wish.count = 1;
-    assert_eq!(taken(&wish, &given_up, 0), [4], "the longest given up");
-    assert_eq!(taken(&wish, &given_up, 1), [3]);
-    assert_eq!(taken(&request(5, Wish::Exactly(2)), &[], 3), [2]);
+    claim.count = 1;
+    assert_eq!(taken(&claim, &given_up, 0), [4], "the longest given up");
+    assert_eq!(taken(&claim, &given_up, 1), [3]);
+    assert_eq!(taken(&request(5, Preference::Exactly(2)), &[], 3), [2]);
 }
 
 #[test]
 fn a_mark_is_allowed_up_to_the_limit_itself() {
     let limit = NOW.get();
-    let wish = request(1, Wish::Any);
+    let claim = request(1, Preference::Any);
     for allowed in [limit - 1, limit] {
-        assert!(choose_with(&wish, &[row(0, None, allowed, 1)], &[]).is_ok());
+        assert!(choose_with(&claim, &[row(0, None, allowed, 1)], &[]).is_ok());
     }
-    let refused = full(&choose_with(&wish, &[row(0, None, limit + 1, 1)], &[]).unwrap_err());
+    let refused = full(&choose_with(&claim, &[row(0, None, limit + 1, 1)], &[]).unwrap_err());
     assert_eq!((refused.held, refused.marked_ahead, refused.usable_in_ms), (0, 1, Some(1)));
 }
 
 #[test]
 fn numbers_that_are_not_allowed_are_not_looked_at_one_by_one() {
     let ground = Ground { mark: Mark::new(NOW.get() + 7), ..Ground::default() };
-    let wish = request(1 << 50, Wish::Any);
-    let chosen = choose(&wish, &[], &[member(ME, true)], ground, 0, NOW, 0);
+    let claim = request(1 << 50, Preference::Any);
+    let chosen = choose(&claim, &[], &[member(ME, true)], ground, 0, NOW, 0);
     assert_eq!(full(&chosen.unwrap_err()).usable_in_ms, Some(7));
 }
 
 #[test]
 fn exactly_one_number_is_that_one_or_an_error() {
     let rows = [row(0, Some(1), 10, 0)];
-    assert_eq!(slots(&choose_with(&request(9, Wish::Exactly(5)), &rows, &[]).unwrap()), [5]);
-    let refused = choose_with(&request(9, Wish::Exactly(0)), &rows, &[member(1, true)]);
+    assert_eq!(slots(&choose_with(&request(9, Preference::Exactly(5)), &rows, &[]).unwrap()), [5]);
+    let refused = choose_with(&request(9, Preference::Exactly(0)), &rows, &[member(1, true)]);
     assert_eq!(full(&refused.unwrap_err()).only, Some(0));
-    let outside = choose_with(&request(9, Wish::Exactly(9)), &rows, &[]).unwrap_err();
+    let outside = choose_with(&request(9, Preference::Exactly(9)), &rows, &[]).unwrap_err();
     assert_eq!(outside.kind().code(), "invalid");
-    let mut two = request(9, Wish::Exactly(1));
+    let mut two = request(9, Preference::Exactly(1));
     two.count = 2;
     assert_eq!(choose_with(&two, &rows, &[]).unwrap_err().kind().code(), "invalid");
 }
 
 #[test]
 fn groups_are_taken_whole_and_need_one_usable_mark() {
-    let mut wish = request(8, Wish::Any);
-    wish.pool.group = 4;
+    let mut claim = request(8, Preference::Any);
+    claim.pool.group = 4;
     let ahead = NOW.get() + 500;
     let rows: Vec<_> = (0..4).map(|slot| row(slot, None, ahead + slot, 1)).collect();
-    assert_eq!(slots(&choose_with(&wish, &rows, &[]).unwrap()), [4, 5, 6, 7]);
-    wish.pool.slots = 4;
-    assert_eq!(full(&choose_with(&wish, &rows, &[]).unwrap_err()).usable_in_ms, Some(500));
+    assert_eq!(slots(&choose_with(&claim, &rows, &[]).unwrap()), [4, 5, 6, 7]);
+    claim.pool.slots = 4;
+    assert_eq!(full(&choose_with(&claim, &rows, &[]).unwrap_err()).usable_in_ms, Some(500));
     let mut one_usable = rows.clone();
     one_usable[2].mark = Mark::new(3);
-    let taken = choose_with(&wish, &one_usable, &[]).unwrap();
+    let taken = choose_with(&claim, &one_usable, &[]).unwrap();
     assert_eq!(slots(&taken), [0, 1, 2, 3]);
     assert_eq!(taken[3].floor, Mark::new(ahead + 3), "each slot keeps its own mark");
     one_usable[0].holder = Some(Incarnation::new(1));
-    assert!(choose_with(&wish, &one_usable, &[member(1, true)]).is_err());
-    wish.pool.slots = 6;
-    assert_eq!(choose_with(&wish, &rows, &[]).unwrap_err().kind().code(), "invalid");
+    assert!(choose_with(&claim, &one_usable, &[member(1, true)]).is_err());
+    claim.pool.slots = 6;
+    assert_eq!(choose_with(&claim, &rows, &[]).unwrap_err().kind().code(), "invalid");
 }
 
 #[test]
@@ -219,24 +224,24 @@ fn a_repeat_answers_the_first_claim_again() {
     let mut rows = [row(2, Some(ME), 10, 0), row(3, Some(ME), 10, 0)];
     rows[1].claim_request = 77;
     let members = [member(ME, true)];
-    let wish = request(9, Wish::Any);
-    let choice = choose(&wish, &rows, &members, Ground::default(), 0, NOW, 0).unwrap();
+    let claim = request(9, Preference::Any);
+    let choice = choose(&claim, &rows, &members, Ground::default(), 0, NOW, 0).unwrap();
     assert_eq!(choice, Choice::Repeat(vec![rows[1].clone()]));
     rows[1].holder = None;
-    let late = choose(&wish, &rows, &members, Ground::default(), 0, NOW, 0).unwrap_err();
+    let late = choose(&claim, &rows, &members, Ground::default(), 0, NOW, 0).unwrap_err();
     assert_eq!(late.kind().code(), "fenced", "released since");
-    let anew = ClaimRequest { request: 78, ..wish };
+    let anew = ClaimRequest { request: 78, ..claim };
     let choice = choose(&anew, &rows, &members, Ground::default(), 0, NOW, 0).unwrap();
     assert!(matches!(choice, Choice::Take { .. }));
 }
 
 #[test]
 fn only_members_claim_and_only_sensible_numbers() {
-    let wish = request(9, Wish::Any);
-    let refused = choose(&wish, &[], &[], Ground::default(), 0, NOW, 0).unwrap_err();
+    let claim = request(9, Preference::Any);
+    let refused = choose(&claim, &[], &[], Ground::default(), 0, NOW, 0).unwrap_err();
     assert_eq!(refused.kind().code(), "not_found");
     for (count, code) in [(0, "invalid"), (CLAIM_COUNT_MAX + 1, "limit_exceeded")] {
-        let bad = ClaimRequest { count, ..wish.clone() };
+        let bad = ClaimRequest { count, ..claim.clone() };
         assert_eq!(choose_with(&bad, &[], &[]).unwrap_err().kind().code(), code);
     }
 }
@@ -246,13 +251,13 @@ fn the_ground_holds_for_slots_without_a_row() {
     let (mark, term) = (Mark::new(NOW.get() - 5), Term::new(1 << 32));
     let ground = Ground { mark, term, ..Ground::default() };
     let members = [member(ME, true)];
-    let mut wish = request(2, Wish::Any);
-    let Ok(Choice::Take { rows, .. }) = choose(&wish, &[], &members, ground, 0, NOW, 0) else {
+    let mut claim = request(2, Preference::Any);
+    let Ok(Choice::Take { rows, .. }) = choose(&claim, &[], &members, ground, 0, NOW, 0) else {
         panic!("the ground's mark is allowed")
     };
     assert_eq!((rows[0].floor, rows[0].term), (ground.mark, ground.term.next()));
-    wish.mark_at_most = Mark::new(NOW.get() - 6);
-    let refused = full(&choose(&wish, &[], &members, ground, 0, NOW, 0).unwrap_err());
+    claim.mark_at_most = Mark::new(NOW.get() - 6);
+    let refused = full(&choose(&claim, &[], &members, ground, 0, NOW, 0).unwrap_err());
     assert_eq!((refused.marked_ahead, refused.usable_in_ms), (2, Some(1)));
 }
 
@@ -261,34 +266,34 @@ fn an_accepted_lead_helps_when_nothing_else_does_and_as_far_as_it_was_accepted()
     let ahead = |by: u64| NOW.get() + by;
     let rows = [row(0, None, ahead(500), 1), row(1, Some(1), ahead(900), 0), row(2, None, 5, 2)];
     let members = [member(ME, true), member(1, true)];
-    let take = |rows: &[SlotRow], wish, lead_until| {
+    let take = |rows: &[SlotRow], preference, lead_until| {
         let ground = Ground { lead_until: Mark::new(lead_until), ..Ground::default() };
-        let wish = request(u64::try_from(rows.len()).unwrap(), wish);
-        match choose(&wish, rows, &members, ground, 0, NOW, 0) {
+        let claim = request(u64::try_from(rows.len()).unwrap(), preference);
+        match choose(&claim, rows, &members, ground, 0, NOW, 0) {
             Ok(Choice::Take { rows, .. }) => Ok(rows[0].slot),
             Ok(other) => panic!("{other:?}"),
             Err(error) => Err(full(&error).usable_in_ms),
         }
     };
-    assert_eq!(take(&rows, Wish::Any, ahead(500)), Ok(2), "one that does not lead is better");
-    let (two, any) = (&rows[..2], Wish::Any);
+    assert_eq!(take(&rows, Preference::Any, ahead(500)), Ok(2), "one that does not lead is better");
+    let (two, any) = (&rows[..2], Preference::Any);
     assert_eq!(take(two, any, 0), Err(Some(500)));
     assert_eq!(take(two, any, ahead(499)), Err(Some(500)));
     assert_eq!(take(two, any, ahead(500)), Ok(0));
     assert_eq!(take(two, any, ahead(5_000)), Ok(0), "the live holder keeps its own");
-    assert_eq!(take(two, Wish::Exactly(1), ahead(5_000)), Err(Some(10_000)));
+    assert_eq!(take(two, Preference::Exactly(1), ahead(5_000)), Err(Some(10_000)));
 }
 
 #[test]
 fn a_pool_without_reuse_counts_on_forgets_and_ends() {
-    let mut wish = request(300, Wish::LastOfOwner);
-    wish.pool.reuse = Reuse::Never;
+    let mut claim = request(300, Preference::LastOfOwner);
+    claim.pool.reuse = Reuse::Never;
     let members = [member(ME, true)];
     let mut rows: Vec<SlotRow> = Vec::new();
     let mut next = 0;
     for expected in 0..300 {
-        wish.request = expected + 1;
-        let choice = choose(&wish, &rows, &members, Ground::default(), next, NOW, 0).unwrap();
+        claim.request = expected + 1;
+        let choice = choose(&claim, &rows, &members, Ground::default(), next, NOW, 0).unwrap();
         let Choice::Take { rows: taken, next: after, forget } = choice else { panic!("no repeat") };
         assert_eq!(slots(&taken), [expected]);
         next = after;
@@ -296,12 +301,12 @@ fn a_pool_without_reuse_counts_on_forgets_and_ends() {
         rows.extend(taken.iter().map(|row| crate::lease::given_up(row, row.mark, NOW)));
         assert!(rows.len() <= NEVER_ROWS_KEPT + 1);
     }
-    wish.request = 1000;
-    let spent = choose(&wish, &rows, &members, Ground::default(), next, NOW, 0).unwrap_err();
+    claim.request = 1000;
+    let spent = choose(&claim, &rows, &members, Ground::default(), next, NOW, 0).unwrap_err();
     assert_eq!(spent.kind().code(), "exhausted", "{spent}");
     assert!(spent.message().contains("all its 300 numbers"), "{spent}");
-    wish.wish = Wish::Exactly(3);
-    assert!(choose(&wish, &rows, &members, Ground::default(), next, NOW, 0).is_err());
+    claim.preference = Preference::Exactly(3);
+    assert!(choose(&claim, &rows, &members, Ground::default(), next, NOW, 0).is_err());
 }
 
 prop_compose! {
@@ -324,8 +329,10 @@ proptest! {
         group in prop_oneof![Just(1u32), Just(2), Just(4)],
         rows in proptest::collection::vec(any_row(16), 0..24),
         live in proptest::collection::vec(any::<bool>(), 6),
-        wish in prop_oneof![
-            Just(Wish::Any), Just(Wish::LastOfOwner), (0u64..4).prop_map(Wish::Exactly)
+        preference in prop_oneof![
+            Just(Preference::Any),
+            Just(Preference::LastOfOwner),
+            (0u64..4).prop_map(Preference::Exactly),
         ],
         supersedes in proptest::option::of(0u128..6),
         count in 1u32..6,
@@ -333,11 +340,11 @@ proptest! {
         let rows: Vec<SlotRow> =
             rows.into_iter().map(|row| (row.slot, row)).collect::<BTreeMap<_, _>>().into_values().collect();
         let members: Vec<MemberInfo> = (0..6u128).zip(&live).map(|(number, live)| member(number, *live)).collect();
-        let mut request = request(16, wish);
+        let mut request = request(16, preference);
         request.pool.group = group;
         request.owner = "owner3".into();
         request.supersedes = supersedes.map(Incarnation::new);
-        request.count = if matches!(wish, Wish::Exactly(_)) { 1 } else { count };
+        request.count = if matches!(preference, Preference::Exactly(_)) { 1 } else { count };
 
         let find = |slot: u64| rows.iter().find(|row| row.slot == slot);
         let is_live = |holder: u128| live[usize::try_from(holder).unwrap()] && supersedes != Some(holder);
@@ -347,8 +354,8 @@ proptest! {
                 find(slot).and_then(|row| row.holder).is_none_or(|holder| !is_live(holder.get()))
             }) && of_group().any(|slot| find(slot).is_none_or(|row| row.mark <= request.mark_at_most))
         };
-        let wanted: Vec<u64> = match wish {
-            Wish::Exactly(number) => vec![number],
+        let wanted: Vec<u64> = match preference {
+            Preference::Exactly(number) => vec![number],
             _ => (0..16 / u64::from(group)).collect(),
         };
         // Where holders are not needed, they do not affect the result.

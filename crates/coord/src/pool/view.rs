@@ -6,7 +6,7 @@ use snowmint_core::UnixMillis;
 
 use super::{Ground, HOLDERS_SHOWN, NEVER_ROWS_KEPT, Reuse};
 use crate::error::{Error, Holder, PoolFull, Result};
-use crate::lease::{ClaimRequest, Mark, SlotRow, Wish};
+use crate::lease::{ClaimRequest, Mark, Preference, SlotRow};
 use crate::member::{Incarnation, MemberInfo, Presence};
 
 /// A group that was claimed before.
@@ -85,14 +85,14 @@ impl<'a> View<'a> {
         let unused = (0..groups).filter(|number| !self.used.contains_key(number));
 
         let mut chosen = BTreeSet::new();
-        if let Wish::Exactly(only) = self.request.wish {
+        if let Preference::Exactly(only) = self.request.preference {
             let free = match self.used.get(&only) {
                 Some(group) => self.usable(group),
                 None => self.mark_allowed(self.ground.mark),
             };
             chosen.extend(free.then_some(only));
         } else {
-            if self.request.wish == Wish::LastOfOwner {
+            if self.request.preference == Preference::LastOfOwner {
                 let mut owned: Vec<_> = usable().filter(|(_, group)| group.owned).collect();
                 owned
                     .sort_by_key(|(number, group)| (std::cmp::Reverse(group.free_since), **number));
@@ -151,9 +151,9 @@ impl<'a> View<'a> {
 
     fn full(&self) -> Error {
         let groups = self.request.pool.groups();
-        let only = match self.request.wish {
-            Wish::Exactly(number) => Some(number),
-            Wish::Any | Wish::LastOfOwner => None,
+        let only = match self.request.preference {
+            Preference::Exactly(number) => Some(number),
+            Preference::Any | Preference::LastOfOwner => None,
         };
         let counted = |number: &u64| only.is_none_or(|only| only == *number);
         let considered: Vec<&Used> =

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU32;
 use snowmint_coord::verbs::{Rows as _, StoreOver};
 use snowmint_coord::{
     Acquire, ClaimRequest, ClockOf, Exclude, FastForward, Incarnation, Mark, Member, NewDefinition,
-    Pool, Presence, PresenceBy, Reuse, Silent, Store as _, Wish,
+    Pool, Preference, Presence, PresenceBy, Reuse, Silent, Store as _,
 };
 
 use snowmint_core::ElapsedMillis;
@@ -351,7 +351,7 @@ async fn who_joins_and_claims_between_two_reads_is_no_stranger() {
                 member: join(&other, 2).await,
                 owner: String::new(),
                 count: 1,
-                wish: Wish::Exactly(3),
+                preference: Preference::Exactly(3),
                 supersedes: None,
                 mark_at_most: Mark::from(NOW),
                 request: 7,

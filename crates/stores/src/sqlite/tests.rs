@@ -323,7 +323,7 @@ async fn a_file_opens_again_after_every_verb() {
                 member: member.incarnation,
                 owner: member.owner.clone(),
                 count: 1,
-                wish: snowmint_coord::Wish::LastOfOwner,
+                preference: snowmint_coord::Preference::LastOfOwner,
                 supersedes: None,
                 mark_at_most: Mark::MAX,
                 request: round + 1,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use snowmint_coord::{
-    ClaimRequest, Extend, Incarnation, Lease, Mark, Member, NewDefinition, Pool, Presence, Reuse,
-    Store, Wish,
+    ClaimRequest, Extend, Incarnation, Lease, Mark, Member, NewDefinition, Pool, Preference,
+    Presence, Reuse, Store,
 };
 use snowmint_core::UnixMillis;
 use snowmint_testkit::servers::Server;
@@ -32,7 +32,7 @@ pub(crate) async fn holder(store: &Arc<dyn Store>) -> Lease {
         member,
         owner: "a".into(),
         count: 1,
-        wish: Wish::Any,
+        preference: Preference::Any,
         supersedes: None,
         mark_at_most: Mark::MAX,
         request: 1,

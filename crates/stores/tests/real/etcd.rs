@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use snowmint_coord::{
-    ClaimRequest, Mark, Node, NodeSettings, Parts, Pool, Reuse, SourceSpec, Wish,
+    ClaimRequest, Mark, Node, NodeSettings, Parts, Pool, Preference, Reuse, SourceSpec,
 };
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_testkit::contract;
@@ -73,7 +73,7 @@ async fn a_worker_of_more_clock_values_than_a_transaction_takes_is_refused() {
         member: node.incarnation().unwrap(),
         owner: String::new(),
         count: 1,
-        wish: Wish::Any,
+        preference: Preference::Any,
         supersedes: None,
         mark_at_most: Mark::MAX,
         request: 1,

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use snowmint_coord::{
-    BootTimer, ClaimRequest, Extend, Mark, Member, NewDefinition, Pool, Presence, Reserve, Reuse,
-    Store, Timer, Wish, random,
+    BootTimer, ClaimRequest, Extend, Mark, Member, NewDefinition, Pool, Preference, Presence,
+    Reserve, Reuse, Store, Timer, random,
 };
 use snowmint_core::UnixMillis;
 use snowmint_stores::Settings;
@@ -269,7 +269,7 @@ async fn extend_as_child(url: &str) {
         member: incarnation,
         owner: member.owner,
         count: 1,
-        wish: Wish::Any,
+        preference: Preference::Any,
         supersedes: None,
         mark_at_most: Mark::MAX,
         request: random::request().unwrap(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use snowmint_coord::{
-    ClaimRequest, Error, Lease, Mark, Member, Pool, Presence, Reuse, Store, Wish, random,
+    ClaimRequest, Error, Lease, Mark, Member, Pool, Preference, Presence, Reuse, Store, random,
 };
 use snowmint_core::UnixMillis;
 use snowmint_testkit::contract;
@@ -83,7 +83,7 @@ async fn claim(store: &Arc<dyn Store>, member: &Member) -> Result<Vec<Lease>, Er
         member: member.incarnation,
         owner: String::new(),
         count: 1,
-        wish: Wish::Any,
+        preference: Preference::Any,
         supersedes: None,
         mark_at_most: Mark::from(NOW),
         request: random::request().unwrap(),

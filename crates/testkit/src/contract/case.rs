@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use snowmint_coord::{
     BootTimer, Bounds, ClaimRequest, ClockOf, Definition, Error, ErrorKind, Extend, Extended,
-    Lease, Mark, Member, NewDefinition, Pool, Presence, Release, Reserve, Result, Reuse, Segment,
-    Store, Timer as _, Wish, random,
+    Lease, Mark, Member, NewDefinition, Pool, Preference, Presence, Release, Reserve, Result,
+    Reuse, Segment, Store, Timer as _, random,
 };
 use snowmint_core::UnixMillis;
 
@@ -122,13 +122,18 @@ impl Case {
     }
 
     /// Returns a request for one slot of `pool`, with a new request number.
-    pub(super) async fn wanting(&self, member: &Member, pool: &Pool, wish: Wish) -> ClaimRequest {
+    pub(super) async fn wanting(
+        &self,
+        member: &Member,
+        pool: &Pool,
+        preference: Preference,
+    ) -> ClaimRequest {
         ClaimRequest {
             pool: pool.clone(),
             member: member.incarnation,
             owner: member.owner.clone(),
             count: 1,
-            wish,
+            preference,
             supersedes: None,
             mark_at_most: Mark::from(self.now().await),
             request: random::request().unwrap(),
@@ -144,15 +149,15 @@ impl Case {
         &self,
         member: &Member,
         pool: &Pool,
-        wish: Wish,
+        preference: Preference,
     ) -> Result<Lease> {
-        let leases = self.send(&self.wanting(member, pool, wish).await).await?;
+        let leases = self.send(&self.wanting(member, pool, preference).await).await?;
         assert_eq!(leases.len(), 1);
         Ok(leases.into_iter().next().unwrap())
     }
 
     pub(super) async fn claim(&self, member: &Member, pool: &Pool) -> Lease {
-        self.try_claim(member, pool, Wish::Any).await.unwrap()
+        self.try_claim(member, pool, Preference::Any).await.unwrap()
     }
 
     /// Sends one extend.

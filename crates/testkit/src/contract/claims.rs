@@ -4,7 +4,7 @@ use std::sync::Arc;
 use super::case::{Case, TASKS, TTL_LONG_MS, code, later, pool};
 use super::cases;
 use snowmint_coord::pool::NEVER_ROWS_KEPT;
-use snowmint_coord::{ErrorKind, Mark, Pool, Retry, Reuse, Term, Wish};
+use snowmint_coord::{ErrorKind, Mark, Pool, Preference, Retry, Reuse, Term};
 
 cases![
     the_first_claims_take_the_smallest_numbers,
@@ -47,8 +47,8 @@ async fn a_live_slot_is_never_shared(case: Case) {
     let one = case.member("orders").await;
     let namesake = case.member("orders").await;
     let held = case.claim(&one, &pool(4)).await;
-    for wish in [Wish::LastOfOwner, Wish::Any] {
-        let other = case.try_claim(&namesake, &pool(4), wish).await.unwrap();
+    for preference in [Preference::LastOfOwner, Preference::Any] {
+        let other = case.try_claim(&namesake, &pool(4), preference).await.unwrap();
         assert_ne!(other.slot, held.slot);
     }
     case.extend(&held, held.mark, Mark::new(9)).await.unwrap();
@@ -60,7 +60,7 @@ async fn a_lapsed_presence_passes_its_slot_on_and_is_fenced(case: Case) {
     let lost = case.claim(&gone, &pool(1)).await;
     let mark = Mark::from(case.now().await);
     case.extend(&lost, lost.mark, mark).await.unwrap();
-    assert_eq!(code(case.try_claim(&next, &pool(1), Wish::Any).await), "pool_full");
+    assert_eq!(code(case.try_claim(&next, &pool(1), Preference::Any).await), "pool_full");
     case.lapse(&gone).await;
     let taken = case.claim(&next, &pool(1)).await;
     assert_eq!((taken.slot, taken.floor, taken.mark), (lost.slot, mark, mark));
@@ -105,14 +105,15 @@ async fn the_owner_gets_its_last_number_back(case: Case) {
     let other = case.member("other").await;
     assert_ne!(case.claim(&other, &pool(8)).await.slot, held.slot, "never used comes first");
     let again = case.member("orders").await;
-    let back = case.try_claim(&again, &pool(8), Wish::LastOfOwner).await.unwrap();
+    let back = case.try_claim(&again, &pool(8), Preference::LastOfOwner).await.unwrap();
     assert_eq!(back.slot, held.slot);
 }
 
 async fn two_lives_of_one_owner_have_two_numbers(case: Case) {
     let (one, two) = (case.member("orders").await, case.member("orders").await);
-    let first = case.try_claim(&one, &pool(8), Wish::LastOfOwner).await.unwrap();
-    let second = case.another().await.try_claim(&two, &pool(8), Wish::LastOfOwner).await.unwrap();
+    let first = case.try_claim(&one, &pool(8), Preference::LastOfOwner).await.unwrap();
+    let second =
+        case.another().await.try_claim(&two, &pool(8), Preference::LastOfOwner).await.unwrap();
     assert_ne!(first.slot, second.slot);
     case.extend(&first, first.mark, Mark::new(7)).await.unwrap();
     case.extend(&second, second.mark, Mark::new(7)).await.unwrap();
@@ -121,14 +122,14 @@ async fn two_lives_of_one_owner_have_two_numbers(case: Case) {
 async fn exactly_one_number_or_a_refusal(case: Case) {
     let one = case.member("orders").await;
     let two = case.member("bills").await;
-    let lease = case.try_claim(&one, &pool(8), Wish::Exactly(5)).await.unwrap();
+    let lease = case.try_claim(&one, &pool(8), Preference::Exactly(5)).await.unwrap();
     assert_eq!(lease.slot, 5);
-    let refused = case.try_claim(&two, &pool(8), Wish::Exactly(5)).await.unwrap_err();
+    let refused = case.try_claim(&two, &pool(8), Preference::Exactly(5)).await.unwrap_err();
     assert!(
         matches!(refused.kind(), ErrorKind::PoolFull(full) if full.only == Some(5)),
         "{refused:?}"
     );
-    assert_eq!(code(case.try_claim(&two, &pool(8), Wish::Exactly(8)).await), "invalid");
+    assert_eq!(code(case.try_claim(&two, &pool(8), Preference::Exactly(8)).await), "invalid");
 }
 
 async fn a_full_pool_says_limit_holders_and_time(case: Case) {
@@ -137,7 +138,7 @@ async fn a_full_pool_says_limit_holders_and_time(case: Case) {
     case.claim(&one, &pool(2)).await;
     case.claim(&two, &pool(2)).await;
     let writes = case.writes().await;
-    let refused = case.try_claim(&two, &pool(2), Wish::Any).await.unwrap_err();
+    let refused = case.try_claim(&two, &pool(2), Preference::Any).await.unwrap_err();
     let ErrorKind::PoolFull(full) = refused.kind() else { panic!("{refused:?}") };
     assert_eq!((full.pool.as_str(), full.groups, full.held), ("workers", 2, 2));
     assert_eq!((full.marked_ahead, full.only), (0, None));
@@ -152,7 +153,7 @@ async fn a_full_pool_says_limit_holders_and_time(case: Case) {
     // skip the error.
     let ttl_ms = 2_000;
     case.renew(&one, ttl_ms).await;
-    let refused = case.try_claim(&two, &pool(2), Wish::Any).await;
+    let refused = case.try_claim(&two, &pool(2), Preference::Any).await;
     assert!(refused.is_err() || !case.goes_by_callers(), "{refused:?}");
     let slot = match refused {
         Ok(late) => late.slot,
@@ -173,9 +174,9 @@ async fn a_mark_ahead_is_passed_over(case: Case) {
     case.extend(&lost, lost.mark, ahead).await.unwrap();
     case.lapse(&crashed).await;
     let again = case.member("orders").await;
-    let other = case.try_claim(&again, &pool(2), Wish::LastOfOwner).await.unwrap();
+    let other = case.try_claim(&again, &pool(2), Preference::LastOfOwner).await.unwrap();
     assert_eq!(other.slot, 1, "its last number cannot mint yet");
-    let mut patient = case.wanting(&again, &pool(2), Wish::LastOfOwner).await;
+    let mut patient = case.wanting(&again, &pool(2), Preference::LastOfOwner).await;
     let refused = case.send(&patient).await.unwrap_err();
     let ErrorKind::PoolFull(full) = refused.kind() else { panic!("{refused:?}") };
     assert_eq!((full.held, full.marked_ahead), (1, 1));
@@ -188,7 +189,7 @@ async fn a_mark_ahead_is_passed_over(case: Case) {
 
 async fn a_repeated_claim_answers_the_first(case: Case) {
     let member = case.member("orders").await;
-    let mut request = case.wanting(&member, &pool(8), Wish::Any).await;
+    let mut request = case.wanting(&member, &pool(8), Preference::Any).await;
     let first = case.send(&request).await.unwrap();
     let writes = case.writes().await;
     assert_eq!(case.another().await.send(&request).await.unwrap(), first);
@@ -209,7 +210,7 @@ async fn a_repeated_claim_answers_the_first(case: Case) {
 async fn only_members_may_claim(case: Case) {
     let member = case.member("orders").await;
     case.store.leave(member.incarnation, case.now().await).await.unwrap();
-    assert_eq!(code(case.try_claim(&member, &pool(8), Wish::Any).await), "not_found");
+    assert_eq!(code(case.try_claim(&member, &pool(8), Preference::Any).await), "not_found");
     assert_eq!(case.store.workers(case.now().await).await.unwrap(), []);
 }
 
@@ -218,7 +219,7 @@ async fn a_superseded_member_makes_room_at_once(case: Case) {
     let lost = case.claim(&dead, &pool(1)).await;
     case.extend(&lost, lost.mark, Mark::new(77)).await.unwrap();
     let heir = case.member("orders").await;
-    let mut request = case.wanting(&heir, &pool(1), Wish::LastOfOwner).await;
+    let mut request = case.wanting(&heir, &pool(1), Preference::LastOfOwner).await;
     assert_eq!(code(case.send(&request).await), "pool_full");
     request.supersedes = Some(dead.incarnation);
     let lease = &case.send(&request).await.unwrap()[0];
@@ -231,28 +232,28 @@ async fn groups_are_taken_whole(case: Case) {
     let pool =
         Pool { name: "workers-2-clock-2".into(), slots: 16, group: 4, reuse: Reuse::Recycle };
     let member = case.member("orders").await;
-    let request = case.wanting(&member, &pool, Wish::Any).await;
+    let request = case.wanting(&member, &pool, Preference::Any).await;
     let first = case.send(&request).await.unwrap();
     assert_eq!(first.iter().map(|lease| lease.slot).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!(case.send(&request).await.unwrap(), first);
-    let second = case.send(&case.wanting(&member, &pool, Wish::Any).await).await.unwrap();
+    let second = case.send(&case.wanting(&member, &pool, Preference::Any).await).await.unwrap();
     assert_eq!(second[0].slot, 4);
     case.extend(&first[2], Mark::ZERO, Mark::new(50)).await.unwrap();
     for lease in &first {
         let mark = if lease.slot == 2 { Mark::new(50) } else { Mark::ZERO };
         case.release(lease, mark).await.unwrap();
     }
-    let exactly = case.wanting(&member, &pool, Wish::Exactly(0)).await;
+    let exactly = case.wanting(&member, &pool, Preference::Exactly(0)).await;
     let again = case.send(&exactly).await.unwrap();
     assert_eq!((again[2].floor, again[3].floor), (Mark::new(50), Mark::ZERO));
     let uneven = Pool { name: "uneven".into(), slots: 6, ..pool };
-    let refused = case.send(&case.wanting(&member, &uneven, Wish::Any).await).await;
+    let refused = case.send(&case.wanting(&member, &uneven, Preference::Any).await).await;
     assert_eq!(code(refused), "invalid");
 }
 
 async fn many_numbers_in_one_claim(case: Case) {
     let member = case.member("orders").await;
-    let mut request = case.wanting(&member, &pool(100), Wish::Any).await;
+    let mut request = case.wanting(&member, &pool(100), Preference::Any).await;
     request.count = 60;
     let slots = |leases: Vec<snowmint_coord::Lease>| -> Vec<u64> {
         leases.into_iter().map(|lease| lease.slot).collect()
@@ -270,7 +271,7 @@ async fn numbers_that_are_never_reused(case: Case) {
     let member = case.member("orders").await;
     let total = u64::try_from(NEVER_ROWS_KEPT).unwrap() + 20;
     for number in 0..total {
-        let lease = case.try_claim(&member, &pool, Wish::LastOfOwner).await.unwrap();
+        let lease = case.try_claim(&member, &pool, Preference::LastOfOwner).await.unwrap();
         assert_eq!((lease.slot, lease.term), (number, Term::new(1)));
         if number != 3 {
             case.release(&lease, lease.mark).await.unwrap();
@@ -279,7 +280,7 @@ async fn numbers_that_are_never_reused(case: Case) {
     let remembered = case.store.workers(case.now().await).await.unwrap();
     assert!(remembered.len() <= NEVER_ROWS_KEPT + 2, "rows are bounded: {}", remembered.len());
     assert!(remembered.iter().any(|info| info.slot == 3 && info.live), "a held row is kept");
-    assert_eq!(code(case.try_claim(&member, &pool, Wish::Exactly(0)).await), "invalid");
+    assert_eq!(code(case.try_claim(&member, &pool, Preference::Exactly(0)).await), "invalid");
 }
 
 async fn a_pool_without_reuse_ends(case: Case) {
@@ -289,7 +290,7 @@ async fn a_pool_without_reuse_ends(case: Case) {
         let lease = case.claim(&member, &pool).await;
         case.release(&lease, lease.mark).await.unwrap();
     }
-    let spent = case.try_claim(&member, &pool, Wish::Any).await.unwrap_err();
+    let spent = case.try_claim(&member, &pool, Preference::Any).await.unwrap_err();
     assert_eq!(spent.kind().code(), "exhausted", "{spent}");
     assert!(spent.message().contains("all its 2 numbers"), "{spent}");
     assert_eq!(spent.retry(), Retry::Never);
@@ -299,13 +300,13 @@ async fn a_pool_keeps_its_shape(case: Case) {
     let member = case.member("orders").await;
     case.claim(&member, &pool(4)).await;
     for other in [pool(8), Pool { group: 2, ..pool(4) }, Pool { reuse: Reuse::Never, ..pool(4) }] {
-        assert_eq!(code(case.try_claim(&member, &other, Wish::Any).await), "conflict");
+        assert_eq!(code(case.try_claim(&member, &other, Preference::Any).await), "conflict");
     }
 }
 
 async fn bad_claims_are_refused(case: Case) {
     let member = case.member("orders").await;
-    let good = case.wanting(&member, &pool(4), Wish::Any).await;
+    let good = case.wanting(&member, &pool(4), Preference::Any).await;
     for name in ["", "a/b", "a b", &"x".repeat(64)] {
         let mut bad = good.clone();
         bad.pool.name = name.into();
@@ -325,7 +326,7 @@ async fn bad_claims_are_refused(case: Case) {
 
 async fn requests_that_come_after_their_sender_has_gone_change_nothing(case: Case) {
     let member = case.member("orders").await;
-    let claim = case.wanting(&member, &pool(8), Wish::Any).await;
+    let claim = case.wanting(&member, &pool(8), Preference::Any).await;
     let lease = case.send(&claim).await.unwrap().remove(0);
     case.extend(&lease, lease.mark, Mark::new(7)).await.unwrap();
     case.store.leave(member.incarnation, case.now().await).await.unwrap();
@@ -351,7 +352,7 @@ async fn sixteen_claimers_get_sixteen_numbers(case: Case) {
     let slots: BTreeSet<u64> = leases.iter().map(|lease| lease.slot).collect();
     assert_eq!(slots, (0..TASKS).collect());
     let late = case.member("late").await;
-    assert_eq!(code(case.try_claim(&late, &pool(TASKS), Wish::Any).await), "pool_full");
+    assert_eq!(code(case.try_claim(&late, &pool(TASKS), Preference::Any).await), "pool_full");
 }
 
 /// Number of simultaneous claims.
@@ -395,7 +396,7 @@ async fn sixteen_claimers_of_one_number_get_it_once(case: Case) {
     let answers = case
         .contend(|case, _| async move {
             let member = case.member("orders").await;
-            case.try_claim(&member, &pool(4), Wish::Exactly(2)).await
+            case.try_claim(&member, &pool(4), Preference::Exactly(2)).await
         })
         .await;
     let won = answers.iter().filter(|answer| answer.is_ok()).count();

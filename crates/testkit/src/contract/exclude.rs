@@ -2,7 +2,7 @@
 
 use super::case::{Case, code, later, pool};
 use super::cases;
-use snowmint_coord::{Exclude, Mark, Pool, Result, Reuse, SlotInfo, Wish};
+use snowmint_coord::{Exclude, Mark, Pool, Preference, Result, Reuse, SlotInfo};
 
 cases![
     an_avoided_slot_is_claimed_by_nobody,
@@ -35,12 +35,16 @@ async fn an_avoided_slot_is_claimed_by_nobody(case: Case) {
     let member = case.member("orders").await;
     assert_eq!(case.claim(&member, &pool).await.slot, 1);
     let theirs = case.member("theirs").await;
-    for wish in [Wish::Any, Wish::LastOfOwner, Wish::Exactly(2)] {
-        assert_eq!(code(case.try_claim(&theirs, &pool, wish).await), "pool_full", "{wish:?}");
+    for preference in [Preference::Any, Preference::LastOfOwner, Preference::Exactly(2)] {
+        assert_eq!(
+            code(case.try_claim(&theirs, &pool, preference).await),
+            "pool_full",
+            "{preference:?}"
+        );
     }
     // The slot stays excluded under any lead that an operator accepts, and at any later time.
     case.store.accept_lead(Mark::MAX).await.unwrap();
-    let mut request = case.wanting(&theirs, &pool, Wish::Any).await;
+    let mut request = case.wanting(&theirs, &pool, Preference::Any).await;
     request.mark_at_most = Mark::MAX;
     assert_eq!(code(case.send(&request).await), "pool_full");
     let info = slot(&case, 2).await;
@@ -88,8 +92,8 @@ async fn a_slot_avoided_until_a_time_is_minted_from_above_it(case: Case) {
     let until = later(Mark::from(case.now().await), 60_000);
     send(&case, &exclude(&pool, &[0], until)).await.unwrap();
     let member = case.member("orders").await;
-    assert_eq!(code(case.try_claim(&member, &pool, Wish::Any).await), "pool_full");
-    let mut request = case.wanting(&member, &pool, Wish::Any).await;
+    assert_eq!(code(case.try_claim(&member, &pool, Preference::Any).await), "pool_full");
+    let mut request = case.wanting(&member, &pool, Preference::Any).await;
     request.mark_at_most = until;
     let lease = case.send(&request).await.unwrap().remove(0);
     assert_eq!((lease.floor, lease.mark), (until, until));
@@ -103,16 +107,19 @@ async fn a_pool_without_reuse_goes_on_above_what_is_avoided(case: Case) {
     send(&case, &exclude(&pool, &[3], Mark::MAX)).await.unwrap();
     assert_eq!(case.claim(&member, &pool).await.slot, 8);
     send(&case, &exclude(&pool, &[9], Mark::MAX)).await.unwrap();
-    assert_eq!(code(case.try_claim(&member, &pool, Wish::Any).await), "exhausted");
+    assert_eq!(code(case.try_claim(&member, &pool, Preference::Any).await), "exhausted");
 }
 
 async fn all_slots_of_a_group_are_avoided(case: Case) {
     let pool = Pool { group: 2, ..pool(6) };
     send(&case, &exclude(&pool, &[0, 1, 4, 5], Mark::MAX)).await.unwrap();
     let member = case.member("orders").await;
-    let leases = case.send(&case.wanting(&member, &pool, Wish::Any).await).await.unwrap();
+    let leases = case.send(&case.wanting(&member, &pool, Preference::Any).await).await.unwrap();
     assert_eq!(leases.iter().map(|lease| lease.slot).collect::<Vec<_>>(), [2, 3]);
-    assert_eq!(code(case.send(&case.wanting(&member, &pool, Wish::Any).await).await), "pool_full");
+    assert_eq!(
+        code(case.send(&case.wanting(&member, &pool, Preference::Any).await).await),
+        "pool_full"
+    );
 }
 
 async fn more_slots_are_avoided_than_one_step_can_write(case: Case) {
@@ -121,7 +128,7 @@ async fn more_slots_are_avoided_than_one_step_can_write(case: Case) {
     send(&case, &exclude(&pool, &slots, Mark::MAX)).await.unwrap();
     let member = case.member("orders").await;
     assert_eq!(case.claim(&member, &pool).await.slot, 399);
-    assert_eq!(code(case.try_claim(&member, &pool, Wish::Any).await), "pool_full");
+    assert_eq!(code(case.try_claim(&member, &pool, Preference::Any).await), "pool_full");
 }
 
 async fn an_avoid_that_makes_no_sense_is_refused(case: Case) {

@@ -1,6 +1,6 @@
 use super::case::{Case, TASKS, code, extend, later, pool};
 use super::cases;
-use snowmint_coord::{ErrorKind, Extend, Lease, Mark, Release, Retry, Term, Wish};
+use snowmint_coord::{ErrorKind, Extend, Lease, Mark, Preference, Release, Retry, Term};
 
 cases![
     a_slot_that_nobody_holds_is_kept_by_its_newest_term,
@@ -34,7 +34,7 @@ async fn a_slot_that_nobody_holds_is_kept_by_its_newest_term(case: Case) {
     case.release(&lease, ahead).await.unwrap();
     let kept = Lease { term: lease.term.next(), holder: None, ..lease.clone() };
     let refused = |claim| assert_eq!(code(claim), "pool_full");
-    refused(case.try_claim(&other, &pool(1), Wish::Any).await);
+    refused(case.try_claim(&other, &pool(1), Preference::Any).await);
     case.extend(&kept, ahead, later(ahead, 1)).await.unwrap();
     assert_eq!(code(case.extend(&lease, later(ahead, 1), later(ahead, 2)).await), "fenced");
     assert_eq!(code(case.extend(&kept, ahead, later(ahead, 2)).await), "mark_moved");
@@ -42,7 +42,7 @@ async fn a_slot_that_nobody_holds_is_kept_by_its_newest_term(case: Case) {
     case.store.leave(lender.incarnation, case.now().await).await.unwrap();
     let slot = case.store.workers(case.now().await).await.unwrap().remove(0);
     assert_eq!((slot.owner.as_str(), slot.holder, slot.term), ("lender", None, kept.term));
-    refused(case.try_claim(&other, &pool(1), Wish::Any).await);
+    refused(case.try_claim(&other, &pool(1), Preference::Any).await);
     case.release(&kept, now).await.unwrap();
     assert_eq!(case.claim(&other, &pool(1)).await.floor, now);
 }
@@ -202,7 +202,7 @@ async fn a_release_lowers_to_the_floor_and_no_further(case: Case) {
     case.extend(&lease, lease.mark, Mark::new(100)).await.unwrap();
     case.release(&lease, Mark::new(60)).await.unwrap();
     let member = case.member("bills").await;
-    let exactly = Wish::Exactly(lease.slot);
+    let exactly = Preference::Exactly(lease.slot);
     let next = case.try_claim(&member, &pool(64), exactly).await.unwrap();
     case.extend(&next, next.mark, Mark::new(100)).await.unwrap();
     for mark in [0, 59, 101] {
@@ -222,7 +222,7 @@ async fn a_release_is_recognised_until_the_next_claim(case: Case) {
     assert_eq!(case.writes().await, writes);
     assert_eq!(code(case.release(&lease, Mark::new(61)).await), "fenced");
     let member = case.member("bills").await;
-    let exactly = Wish::Exactly(lease.slot);
+    let exactly = Preference::Exactly(lease.slot);
     case.try_claim(&member, &pool(64), exactly).await.unwrap();
     assert_eq!(code(case.release(&lease, Mark::new(60)).await), "fenced");
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use snowmint_coord::{
     Acquire, Acquired, ClaimRequest, ClockOf, Definition, Exclude, Extend, Extended, GiveBack,
-    Incarnation, Lease, Mark, Member, MemberStatus, Pool, Presence, Reclaim, Release, Relinquish,
-    Reserve, Restripe, Result, Reuse, Segment, Serves, SourceState, Store, Wish,
+    Incarnation, Lease, Mark, Member, MemberStatus, Pool, Preference, Presence, Reclaim, Release,
+    Relinquish, Reserve, Restripe, Result, Reuse, Segment, Serves, SourceState, Store,
 };
 use snowmint_core::UnixMillis;
 
@@ -105,7 +105,7 @@ fn claim() -> ClaimRequest {
         member: MEMBER,
         owner: String::new(),
         count: 1,
-        wish: Wish::Any,
+        preference: Preference::Any,
         supersedes: None,
         mark_at_most: Mark::MAX,
         request: 1,

@@ -1,6 +1,8 @@
 use super::case::{Case, TTL_LONG_MS, code, pool};
 use super::cases;
-use snowmint_coord::{Incarnation, Mark, Member, MemberStatus, Presence, Serves, Wish, random};
+use snowmint_coord::{
+    Incarnation, Mark, Member, MemberStatus, Preference, Presence, Serves, random,
+};
 
 cases![
     a_member_is_known_once_it_joined,
@@ -139,7 +141,7 @@ async fn labels_with_control_characters_are_refused(case: Case) {
             );
         }
         // The slot keeps the label, too.
-        let claimed = case.try_claim(&owner, &pool(8), Wish::Any).await;
+        let claimed = case.try_claim(&owner, &pool(8), Preference::Any).await;
         assert_eq!(code(claimed), "invalid", "{owner:?}");
     }
     assert_eq!(case.store.members(now).await.unwrap()[0].member, member);

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use super::case::{Case, TASKS, TTL_LONG_MS, code, extend, later, pool};
 use super::cases;
 use snowmint_coord::{
-    Acquire, Acquired, BootTimer, FastForward, Mark, Member, Pool, Relinquish, Result, Reuse,
-    Silent, Term, Timer as _, Wish, random,
+    Acquire, Acquired, BootTimer, FastForward, Mark, Member, Pool, Preference, Relinquish, Result,
+    Reuse, Silent, Term, Timer as _, random,
 };
 
 cases![
@@ -222,7 +222,7 @@ async fn a_take_that_makes_no_sense_is_refused(case: Case) {
     acquire(&case, &good).await.unwrap();
     let other_shape = Acquire { pool: sections(1000), ..wanting(&a, [2]) };
     assert_eq!(code(acquire(&case, &other_shape).await), "conflict");
-    assert_eq!(code(case.try_claim(&a, &sections(2000), Wish::Any).await), "invalid");
+    assert_eq!(code(case.try_claim(&a, &sections(2000), Preference::Any).await), "invalid");
 }
 
 async fn sixteen_takers_of_the_same_slots_share_none(case: Case) {

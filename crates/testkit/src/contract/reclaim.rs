@@ -3,8 +3,8 @@
 use super::case::{Case, TASKS, code, later, pool, reached, stand_back};
 use super::cases;
 use snowmint_coord::{
-    Acquire, Exclude, FastForward, Lease, Mark, Member, Pool, Reclaim, Reclaimed, Result, Reuse,
-    SlotInfo, Term, Wish,
+    Acquire, Exclude, FastForward, Lease, Mark, Member, Pool, Preference, Reclaim, Reclaimed,
+    Result, Reuse, SlotInfo, Term,
 };
 
 cases![
@@ -101,11 +101,11 @@ async fn the_next_holder_begins_where_the_mark_fell_to(case: Case) {
     let pool = pool(1);
     let lease = left_far_ahead(&case, &pool).await;
     let next = case.member("ours").await;
-    assert_eq!(code(case.try_claim(&next, &pool, Wish::Any).await), "pool_full");
+    assert_eq!(code(case.try_claim(&next, &pool, Preference::Any).await), "pool_full");
     let to = send(&case, &reclaim(&pool, &[(0, lease.term)])).await.unwrap().remove(0).to;
     // The clock has to reach the mark first.
-    assert_eq!(code(case.try_claim(&next, &pool, Wish::Any).await), "pool_full");
-    let mut request = case.wanting(&next, &pool, Wish::Any).await;
+    assert_eq!(code(case.try_claim(&next, &pool, Preference::Any).await), "pool_full");
+    let mut request = case.wanting(&next, &pool, Preference::Any).await;
     request.mark_at_most = to;
     let taken = case.send(&request).await.unwrap().remove(0);
     assert_eq!((taken.floor, taken.mark), (to, to));
@@ -133,7 +133,7 @@ async fn a_mark_falls_no_lower_than_what_was_recovered_or_is_known(case: Case) {
     let forward = FastForward { marks_at_least: recovered, ..FastForward::default() };
     case.store.fast_forward(&forward).await.unwrap();
     let member = case.member("theirs").await;
-    let mut request = case.wanting(&member, &pool, Wish::Any).await;
+    let mut request = case.wanting(&member, &pool, Preference::Any).await;
     request.mark_at_most = recovered;
     let lease = case.send(&request).await.unwrap().remove(0);
     let far = later(now, YEAR_MS);
@@ -212,7 +212,7 @@ async fn only_worker_numbers_that_are_used_again_are_reclaimed(case: Case) {
 async fn more_slots_are_reclaimed_than_one_step_can_write(case: Case) {
     const COUNT: u32 = 200;
     let (pool, member) = (pool(COUNT.into()), case.member("theirs").await);
-    let mut request = case.wanting(&member, &pool, Wish::Any).await;
+    let mut request = case.wanting(&member, &pool, Preference::Any).await;
     request.count = COUNT;
     let leases = case.send(&request).await.unwrap();
     let far = later(Mark::from(case.now().await), YEAR_MS);

@@ -4,8 +4,8 @@ use super::case::{Case, definition};
 use super::cases;
 use snowmint_coord::{
     ClaimRequest, Definition, Error, Extend, FastForward, GiveBack, Incarnation, Lease, Mark,
-    Member, MemoryClock, MemoryStore, Pool, Presence, Release, Reserve, Result, Reuse, Segment,
-    SourceState, Store, Wish,
+    Member, MemoryClock, MemoryStore, Pool, Preference, Presence, Release, Reserve, Result, Reuse,
+    Segment, SourceState, Store,
 };
 use snowmint_core::UnixMillis;
 
@@ -231,17 +231,17 @@ fn a_claim(dice: &mut Dice, member: Incarnation, owner: &str, now: UnixMillis) -
         Pool { name: "pairs".into(), slots: 6, group: 2, reuse: Reuse::Recycle },
         Pool { name: "fresh".into(), slots: 40, group: 1, reuse: Reuse::Never },
     ];
-    let wish = match dice.roll(4) {
-        0 => Wish::Any,
-        1 => Wish::Exactly(dice.roll(4)),
-        _ => Wish::LastOfOwner,
+    let preference = match dice.roll(4) {
+        0 => Preference::Any,
+        1 => Preference::Exactly(dice.roll(4)),
+        _ => Preference::LastOfOwner,
     };
     ClaimRequest {
         pool: pools[usize::try_from(dice.roll(3)).unwrap()].clone(),
         member,
         owner: owner.into(),
         count: 1 + u32::from(dice.roll(5) == 0),
-        wish,
+        preference,
         supersedes: (dice.roll(4) == 0).then(|| Incarnation::new(u128::from(1 + dice.roll(4)))),
         mark_at_most: Mark::new(now.get() + dice.roll(500)),
         request: dice.roll(40),

@@ -1,6 +1,6 @@
 use super::case::{Case, code, definition, later, pool};
 use super::cases;
-use snowmint_coord::{ClockOf, FastForward, Mark, Pool, Reuse, SourceState, Wish};
+use snowmint_coord::{ClockOf, FastForward, Mark, Pool, Preference, Reuse, SourceState};
 
 cases![
     the_clock_is_as_declared,
@@ -122,7 +122,7 @@ async fn fast_forward_holds_for_slots_that_nobody_had(case: Case) {
     assert_eq!(case.claim(&member, &pool(4)).await.floor, mark);
     let never = Pool { name: "never".into(), reuse: Reuse::Never, ..pool(4) };
     assert_eq!(case.claim(&member, &never).await.floor, mark);
-    let mut early = case.wanting(&member, &pool(4), Wish::Any).await;
+    let mut early = case.wanting(&member, &pool(4), Preference::Any).await;
     early.mark_at_most = Mark::new(mark.get() - 1);
     assert_eq!(code(case.send(&early).await), "pool_full");
 }
@@ -133,7 +133,7 @@ async fn an_accepted_lead_holds_for_everybody_until_it_is_taken_back(case: Case)
     case.store.fast_forward(&marks_at_least(ahead)).await.unwrap();
     let member = case.member("orders").await;
     let refused = |case: Case, member| async move {
-        code(case.send(&case.wanting(&member, &pool(4), Wish::Any).await).await)
+        code(case.send(&case.wanting(&member, &pool(4), Preference::Any).await).await)
     };
     assert_eq!(refused(case.clone(), member.clone()).await, "pool_full");
     case.store.accept_lead(Mark::new(ahead.get() - 1)).await.unwrap();
@@ -155,7 +155,7 @@ async fn fast_forward_fences_everybody(case: Case) {
     case.store.fast_forward(&FastForward::default()).await.unwrap();
     assert_eq!(code(case.extend(&lease, lease.mark, Mark::new(9)).await), "fenced");
     assert_eq!(code(case.release(&lease, lease.mark).await), "fenced");
-    let exactly = Wish::Exactly(lease.slot);
+    let exactly = Preference::Exactly(lease.slot);
     let again = case.try_claim(&member, &pool(4), exactly).await.unwrap();
     assert!(again.term.get() > lease.term.get() + 1_000_000, "above any term of a lost state");
     let fresh = case.claim(&member, &pool(4)).await;

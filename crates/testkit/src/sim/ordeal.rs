@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use snowmint_coord::{
-    ClaimRequest, Extend, Incarnation, Mark, Member, Pool, Presence, Reuse, Wish,
+    ClaimRequest, Extend, Incarnation, Mark, Member, Pool, Preference, Presence, Reuse,
 };
 use snowmint_core::UnixMillis;
 
@@ -240,7 +240,7 @@ impl World {
                 member: member.incarnation,
                 owner: String::new(),
                 count: 16,
-                wish: Wish::Any,
+                preference: Preference::Any,
                 supersedes: None,
                 mark_at_most: Mark::MAX,
                 request: self.chance.number() >> 1,

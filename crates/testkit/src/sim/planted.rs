@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use snowmint_coord::{
     Acquire, Acquired, ClaimRequest, Definition, Extend, Extended, GiveBack, Known, Lease, Mark,
-    MemberInfo, Presence, Release, Reserve, Result, Segment, Silent, SlotRow, Wish,
+    MemberInfo, Preference, Presence, Release, Reserve, Result, Segment, Silent, SlotRow,
 };
 use snowmint_core::UnixMillis;
 
@@ -234,7 +234,7 @@ pub(super) async fn claim(
     let before = store.rows(pool);
     let owned = |row: &&SlotRow| !request.owner.is_empty() && row.owner == request.owner;
     match bug {
-        Some(Bug::SameOwnerSharesALease) if request.wish == Wish::LastOfOwner => {
+        Some(Bug::SameOwnerSharesALease) if request.preference == Preference::LastOfOwner => {
             let held = |row: &&SlotRow| row.holder.is_some_and(|holder| holder != request.member);
             let shared: Vec<_> = before.iter().filter(owned).filter(held).cloned().collect();
             let group = usize::try_from(request.pool.group).unwrap();

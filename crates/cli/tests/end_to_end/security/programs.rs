@@ -3,8 +3,8 @@
 
 use snowmint_client::{Credentials, Parts, RemoteStore, Settings};
 use snowmint_coord::{
-    ClaimRequest, Extend, Incarnation, Lease, Mark, Member, Pool, Presence, Reuse, Store, Wish,
-    random,
+    ClaimRequest, Extend, Incarnation, Lease, Mark, Member, Pool, Preference, Presence, Reuse,
+    Store, random,
 };
 use snowmint_core::{Clock as _, SystemClock, UnixMillis};
 
@@ -48,7 +48,7 @@ impl Guest {
             member: self.member,
             owner: "guest".into(),
             count: 64,
-            wish: Wish::Any,
+            preference: Preference::Any,
             supersedes: None,
             mark_at_most: Mark::MAX,
             request: random::request()?,

@@ -4,8 +4,8 @@ use snowmint_client::{RemoteStore, Settings};
 use snowmint_coord::lend::lent_pool;
 use snowmint_coord::{
     BootTimer, ClaimRequest, Extend, GiveBack, Incarnation, Lease, Mark, Member, MemoryStore,
-    NewDefinition, Pool, Presence, Release, Reserve, Restripe, Retry, Reuse, SourceSpec,
-    SourceState, Store, Timer as _, Wish,
+    NewDefinition, Pool, Preference, Presence, Release, Reserve, Restripe, Retry, Reuse,
+    SourceSpec, SourceState, Store, Timer as _,
 };
 use snowmint_core::UnixMillis;
 use snowmint_server::{Limits, Settings as ServerSettings};
@@ -111,8 +111,10 @@ async fn the_time_that_a_program_says_counts_for_nothing() {
         assert!(bills.workers(time).await.unwrap().iter().all(|slot| slot.live));
         // No other member's number becomes free by it.
         let own = node.store().workers(now()).await.unwrap().remove(0);
-        let exactly =
-            ClaimRequest { wish: Wish::Exactly(own.slot), ..claim(workers(), incarnation) };
+        let exactly = ClaimRequest {
+            preference: Preference::Exactly(own.slot),
+            ..claim(workers(), incarnation)
+        };
         assert_eq!(code(bills.claim(&exactly, time).await), "pool_full");
     }
     let members = store.members(now()).await.unwrap();
@@ -189,27 +191,27 @@ async fn programs_are_lent_no_more_numbers_than_there_may_be() {
     let (server, _) = serve_as(settings, &store, ENOUGH).await;
     let orders = remote(ORDERS, &[&server]).await;
     let lender = joined(&*orders, 1).await;
-    let lend = async |space: &str, width: u32, wish: Wish| {
+    let lend = async |space: &str, width: u32, preference: Preference| {
         let pool = lent_pool(space, width).unwrap();
-        let request = ClaimRequest { wish, ..claim(pool, lender) };
+        let request = ClaimRequest { preference, ..claim(pool, lender) };
         orders.claim(&request, now()).await.map(|mut leases| leases.remove(0))
     };
-    let first = lend("shop", 10, Wish::Any).await.unwrap();
-    lend("shop", 8, Wish::Any).await.unwrap();
-    let next = Wish::Exactly((first.slot + 1) % 1_024);
-    for (width, wish) in [(10, Wish::Any), (10, next), (12, Wish::Any)] {
-        let refused = lend("shop", width, wish).await;
-        assert_eq!(code(refused.clone()), "limit_exceeded", "{wish:?}");
+    let first = lend("shop", 10, Preference::Any).await.unwrap();
+    lend("shop", 8, Preference::Any).await.unwrap();
+    let next = Preference::Exactly((first.slot + 1) % 1_024);
+    for (width, preference) in [(10, Preference::Any), (10, next), (12, Preference::Any)] {
+        let refused = lend("shop", width, preference).await;
+        assert_eq!(code(refused.clone()), "limit_exceeded", "{preference:?}");
         said(refused, &["shop", "compat.cosid.machines_max"]);
     }
     // An existing lease continues, and its number is leased again when it is free.
     let mark = moved(&*orders, &first, Some(lender), first.mark.get() + 1).await.unwrap();
     orders.release(&Release { mark, ..first.unused() }, now()).await.unwrap();
-    let again = lend("shop", 10, Wish::Exactly(first.slot)).await.unwrap();
+    let again = lend("shop", 10, Preference::Exactly(first.slot)).await.unwrap();
     assert_eq!(again.slot, first.slot);
     // The limit covers all scopes of the token together: a pattern matches any number of them.
     // Another token has a limit of its own.
-    let refused = lend("bills", 10, Wish::Any).await;
+    let refused = lend("bills", 10, Preference::Any).await;
     assert_eq!(code(refused.clone()), "limit_exceeded");
     said(refused, &["bills", "compat.cosid.machines_max"]);
     let bills = remote(BILLS, &[&server]).await;
@@ -237,7 +239,7 @@ async fn the_programs_of_a_token_hold_so_many_numbers_over_all_servers() {
     let before = &held[5];
     let again = ClaimRequest {
         supersedes: before.holder,
-        wish: Wish::Exactly(before.slot),
+        preference: Preference::Exactly(before.slot),
         ..claim(workers(), more)
     };
     held[5] = programs[1].claim(&again, now()).await.unwrap().remove(0);

@@ -8,8 +8,8 @@ use snowmint_coord::lend::{Borrower, lent_pool};
 use snowmint_coord::segment::Within;
 use snowmint_coord::{
     BootTimer, Bounds, ClaimRequest, Extend, Incarnation, Lease, Mark, Member, MemoryStore,
-    NewDefinition, Node, NodeSettings, Parts, Pool, Presence, Release, Relinquish, Reserve, Reuse,
-    Store, Ticks, Timer as _, Wish, random,
+    NewDefinition, Node, NodeSettings, Parts, Pool, Preference, Presence, Release, Relinquish,
+    Reserve, Reuse, Store, Ticks, Timer as _, random,
 };
 use snowmint_core::{Clock as _, Layout, SystemClock, UnixMillis};
 
@@ -38,7 +38,7 @@ pub(super) fn claim(pool: Pool, member: Incarnation) -> ClaimRequest {
         member,
         owner: "it".into(),
         count: 1,
-        wish: Wish::Any,
+        preference: Preference::Any,
         supersedes: None,
         mark_at_most: Mark::MAX,
         request: random::request().unwrap(),
@@ -86,9 +86,9 @@ async fn harms(store: &dyn Store, names: &[Incarnation], lease: &Lease) {
         // Leaving succeeds for any unknown member: it is gone either way.
         store.leave(name, now()).await.unwrap();
         assert_eq!(code(store.claim(&claim(workers(), name), now()).await), "not_found");
-        let exactly = Wish::Exactly(lease.slot);
+        let exactly = Preference::Exactly(lease.slot);
         let supersedes = Some(name);
-        let claim = ClaimRequest { supersedes, wish: exactly, ..claim(workers(), own) };
+        let claim = ClaimRequest { supersedes, preference: exactly, ..claim(workers(), own) };
         assert_eq!(code(store.claim(&claim, now()).await), "pool_full");
     }
     for &name in names.iter().chain([&own]) {
@@ -146,9 +146,9 @@ async fn nobody_speaks_for_the_members_of_another_token_or_of_the_servers() {
     let mark = moved(&*admin, &Lease { mark, ..lease.clone() }, None, 3_000).await.unwrap();
     let lease = Lease { mark, ..lease };
     let anew = ClaimRequest { supersedes: Some(own), request: 77, ..claim(workers(), own) };
-    let wish = Wish::Exactly(lease.slot);
+    let preference = Preference::Exactly(lease.slot);
     let successor = joined(&*elsewhere, 3).await;
-    let anew = ClaimRequest { member: successor, wish, ..anew };
+    let anew = ClaimRequest { member: successor, preference, ..anew };
     let anew = elsewhere.claim(&anew, now()).await.unwrap().remove(0);
     assert_eq!((anew.slot, anew.term), (lease.slot, lease.term.next()));
     assert_eq!(code(moved(&*orders, &lease, Some(own), 4_000).await), "fenced");

@@ -1,7 +1,7 @@
 //! Claims that a network kept, and delivers when they are no longer waited for.
 
 use super::*;
-use crate::lease::{ClaimRequest, Extend, Lease, Release, Wish};
+use crate::lease::{ClaimRequest, Extend, Lease, Preference, Release};
 use crate::node::entry::{Stray, release_stray};
 
 fn by_hand(worker: u64) -> NodeSettings {
@@ -16,7 +16,7 @@ async fn late_claim(world: &World, node: &Node, slot: u64, request: u64) -> Leas
         member: node.incarnation().unwrap(),
         owner: String::new(),
         count: 1,
-        wish: Wish::Exactly(slot),
+        preference: Preference::Exactly(slot),
         supersedes: None,
         mark_at_most: Mark::MAX,
         request,

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use snowmint_coord::lend::{check_lent, space_of};
 use snowmint_coord::{
-    ClaimRequest, Error as StoreError, ErrorKind, Extend, Extended, Lease, Member, Pool, Presence,
-    Relinquish, Result as StoreResult, Shapes, SlotInfo, Wish, is_worker_pool,
+    ClaimRequest, Error as StoreError, ErrorKind, Extend, Extended, Lease, Member, Pool,
+    Preference, Presence, Relinquish, Result as StoreResult, Shapes, SlotInfo, is_worker_pool,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
@@ -220,7 +220,7 @@ impl Claims {
     ) -> Result<u32, NotTaken> {
         let Claiming { at, service, speaker, .. } = *asking;
         let pool = &claim.pool.name;
-        if let Wish::Exactly(number) = claim.wish
+        if let Preference::Exactly(number) = claim.preference
             && held.contains(&(at.beside.clone(), pool.clone(), number))
         {
             return Ok(claim.count);
@@ -345,8 +345,8 @@ fn check_space(
     let is_there =
         |number| slots.iter().any(|slot| slot.pool == claim.pool.name && slot.slot == number);
     let wanted = count(lent.count()).saturating_add(claim.count.into());
-    match claim.wish {
-        Wish::Exactly(number) if is_there(number) => Ok(()),
+    match claim.preference {
+        Preference::Exactly(number) if is_there(number) => Ok(()),
         _ if wanted <= asking.machines_max => Ok(()),
         _ => {
             let message = format!(

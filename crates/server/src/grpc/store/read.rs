@@ -4,8 +4,8 @@ use snowmint_coord::segment::{Bounds, Within};
 use snowmint_coord::sources::SECTIONS;
 use snowmint_coord::{
     Acquire, ClaimRequest, Exclude, Extend, FastForward, GiveBack, Incarnation, Mark, Member,
-    NewDefinition, Pool, Presence, Release, Relinquish, Reserve, Restripe, Reuse, Silent,
-    SourceState, StoreIdentity, Term, Ticks, Wish,
+    NewDefinition, Pool, Preference, Presence, Release, Relinquish, Reserve, Restripe, Reuse,
+    Silent, SourceState, StoreIdentity, Term, Ticks,
 };
 use snowmint_core::UnixMillis;
 use snowmint_wire::error::Code;
@@ -105,17 +105,17 @@ pub(super) fn claim(
     request: said::ClaimRequest,
 ) -> Read<(ClaimRequest, UnixMillis)> {
     use said::claim_request::Preference as Said;
-    let wish = match request.preference {
-        None | Some(Said::LastOfOwner(false)) => Wish::Any,
-        Some(Said::LastOfOwner(true)) => Wish::LastOfOwner,
-        Some(Said::Exactly(group)) => Wish::Exactly(group),
+    let preference = match request.preference {
+        None | Some(Said::LastOfOwner(false)) => Preference::Any,
+        Some(Said::LastOfOwner(true)) => Preference::LastOfOwner,
+        Some(Said::Exactly(group)) => Preference::Exactly(group),
     };
     let claim = ClaimRequest {
         pool: pool(request.pool)?,
         member: speaker.own(&request.member)?,
         owner: request.owner,
         count: request.count,
-        wish,
+        preference,
         supersedes: speaker.own_if(request.supersedes.as_deref())?,
         mark_at_most: mark(request.mark_at_most),
         request: request.request,

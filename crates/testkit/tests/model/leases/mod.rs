@@ -8,7 +8,7 @@ use snowmint_coord::lease::{ExtendStep, decide_extend, decide_release};
 use snowmint_coord::machine::{Pace, WindowMachine};
 use snowmint_coord::pool::{Choice, Ground, choose};
 use snowmint_coord::{
-    ClaimRequest, ErrorKind, Extend, Lease, Mark, Pool, Release, Reuse, SlotRow, Term, Wish,
+    ClaimRequest, ErrorKind, Extend, Lease, Mark, Pool, Preference, Release, Reuse, SlotRow, Term,
 };
 use snowmint_core::UnixMillis;
 use stateright::{Model, Property};
@@ -33,7 +33,7 @@ impl Leases {
                     member,
                     owner: String::new(),
                     count: 1,
-                    wish: Wish::Any,
+                    preference: Preference::Any,
                     supersedes,
                     mark_at_most: Mark::MAX,
                     request,
