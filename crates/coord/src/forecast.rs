@@ -45,7 +45,7 @@ pub struct PoolUse {
     /// Free numbers that no member can claim now, because their marks lie ahead.
     pub ahead: u64,
     /// Excluded numbers ([`exclude`](crate::exclude)).
-    pub avoided: u64,
+    pub excluded: u64,
     /// Numbers used up, in a pool without reuse.
     pub used_up: Option<u64>,
 }
@@ -71,7 +71,7 @@ impl PoolUse {
             numbers: pool.groups(),
             held: count(&|(live, _)| *live),
             ahead: count(&|(live, mark)| !live && *mark > now && *mark != never),
-            avoided: count(&|(_, mark)| *mark == never),
+            excluded: count(&|(_, mark)| *mark == never),
             used_up: (pool.reuse == Reuse::Never).then(used_up),
         }
     }
@@ -84,7 +84,7 @@ impl PoolUse {
 
     fn in_use(&self) -> u64 {
         self.used_up
-            .unwrap_or_else(|| self.held.saturating_add(self.ahead).saturating_add(self.avoided))
+            .unwrap_or_else(|| self.held.saturating_add(self.ahead).saturating_add(self.excluded))
     }
 
     fn is_short(&self) -> bool {
@@ -127,7 +127,7 @@ impl fmt::Display for Forecast {
         match self {
             Self::Layout { source, life, .. } => write!(f, "the layout of {source} {life}"),
             Self::Pool(used) => {
-                let PoolUse { pool, numbers, held, ahead, avoided, used_up } = used;
+                let PoolUse { pool, numbers, held, ahead, excluded, used_up } = used;
                 match used_up {
                     Some(used_up) => {
                         write!(
@@ -141,8 +141,8 @@ impl fmt::Display for Forecast {
                          and {ahead} have a mark ahead of the clock"
                     )?,
                 }
-                if *avoided > 0 && used_up.is_none() {
-                    write!(f, ", {avoided} are avoided for ever")?;
+                if *excluded > 0 && used_up.is_none() {
+                    write!(f, ", {excluded} are excluded for ever")?;
                 }
                 if used.is_short() {
                     f.write_str(": plan a layout with more worker bits, or run fewer processes")?;

@@ -101,7 +101,7 @@ impl Reclaim {
 
 /// Returns whether a slot is excluded forever. A mark that a holder moved to the end has a lower
 /// floor.
-fn is_avoided(row: &SlotRow) -> bool {
+fn is_excluded(row: &SlotRow) -> bool {
     row.floor == Mark::MAX
 }
 
@@ -125,7 +125,7 @@ pub fn decide_reclaim(
             "{label} was never claimed, so its mark is not ahead; check the number"
         )));
     };
-    if is_avoided(row) {
+    if is_excluded(row) {
         return Err(Error::conflict(format!(
             "{label} is excluded for {:?}, its mark stays at the end of time; name another number",
             row.owner
@@ -229,8 +229,8 @@ mod tests {
         assert_eq!(decide(&reclaim(), 5, Some(&near), &[]), Ok(None));
         assert_eq!(decide(&reclaim(), 5, None, &[]), Err("not_found"));
         assert_eq!(decide(&reclaim(), 4, Some(&row()), &[]), Err("conflict"));
-        let avoided = SlotRow { mark: Mark::MAX, floor: Mark::MAX, holder: None, ..row() };
-        assert_eq!(decide(&reclaim(), 5, Some(&avoided), &[]), Err("conflict"));
+        let excluded = SlotRow { mark: Mark::MAX, floor: Mark::MAX, holder: None, ..row() };
+        assert_eq!(decide(&reclaim(), 5, Some(&excluded), &[]), Err("conflict"));
         // A holder that moved a mark to the end excludes nothing.
         let spoilt = SlotRow { mark: Mark::MAX, ..row() };
         assert!(decide(&reclaim(), 5, Some(&spoilt), &[]).unwrap().is_some());

@@ -37,7 +37,7 @@ pub struct SlotInfo {
 impl SlotInfo {
     /// Returns whether the slot is excluded forever.
     #[must_use]
-    pub fn is_avoided(&self) -> bool {
+    pub fn is_excluded(&self) -> bool {
         self.mark == Mark::MAX
     }
 }

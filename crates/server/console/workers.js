@@ -23,9 +23,9 @@ export async function load() {
   });
 }
 
-/** Returns the state in one word, as in `snowmint worker list`, which also knows `lent`. */
-function stateOf({ avoided, own, live }) {
-  if (avoided) return "avoided";
+/** Returns the state in one word, as in `snowmint worker list`, which also knows `external`. */
+function stateOf({ excluded, own, live }) {
+  if (excluded) return "excluded";
   if (!live) return "free";
   return own ? "own" : "live";
 }

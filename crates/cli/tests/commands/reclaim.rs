@@ -128,7 +128,7 @@ fn numbers_that_were_used_up_are_taken_back_and_mint_again() {
     for (number, more, code, part) in [
         ("2", &[][..], 1, "--from-live"),
         ("2", &["--no-ids-ahead"], 2, "is held"),
-        ("3", &[], 1, "avoided"),
+        ("3", &[], 1, "excluded numbers"),
         ("3", &["--no-ids-ahead"], 2, "is excluded"),
         ("7", &["--no-ids-ahead"], 1, "number 7 of pool"),
     ] {

@@ -240,7 +240,7 @@ impl Core {
     async fn all_lent(&self, now: UnixMillis) -> Result<Vec<SlotInfo>> {
         let around = &self.around;
         let mut slots = around.store_call(Verb::Workers, self.reads.workers(now)).await?;
-        slots.retain(|slot| is_lent(&slot.pool) && !slot.is_avoided());
+        slots.retain(|slot| is_lent(&slot.pool) && !slot.is_excluded());
         Ok(slots)
     }
 

@@ -108,7 +108,7 @@ fn worker(body: WorkerBody) -> Worker {
         last_renewed: body.last_renewed,
         live: body.live,
         own: body.own,
-        avoided: body.avoided,
+        excluded: body.excluded,
     }
 }
 

@@ -86,7 +86,7 @@ pub fn worker_body(slot: &SlotInfo, own: Option<Incarnation>) -> WorkerBody {
         last_renewed: slot.renewed_at.map(time),
         live: slot.live,
         own: own.is_some() && slot.holder == own,
-        avoided: slot.is_avoided(),
+        excluded: slot.is_excluded(),
     }
 }
 

@@ -48,9 +48,9 @@ async fn an_avoided_slot_is_claimed_by_nobody(case: Case) {
     request.mark_at_most = Mark::MAX;
     assert_eq!(code(case.send(&request).await), "pool_full");
     let info = slot(&case, 2).await;
-    assert!(info.is_avoided() && !info.live && info.holder.is_none(), "{info:?}");
+    assert!(info.is_excluded() && !info.live && info.holder.is_none(), "{info:?}");
     assert_eq!((info.owner.as_str(), info.mark), ("theirs", Mark::MAX));
-    assert!(!slot(&case, 1).await.is_avoided());
+    assert!(!slot(&case, 1).await.is_excluded());
 }
 
 async fn what_is_avoided_again_stays_as_it_is(case: Case) {
@@ -62,7 +62,7 @@ async fn what_is_avoided_again_stays_as_it_is(case: Case) {
     }
     assert_eq!((slot(&case, 1).await, case.writes().await), (before, writes));
     send(&case, &exclude(&pool, &[2, 3], Mark::MAX)).await.unwrap();
-    assert!(slot(&case, 3).await.is_avoided() && case.writes().await > writes);
+    assert!(slot(&case, 3).await.is_excluded() && case.writes().await > writes);
 }
 
 async fn a_slot_that_a_live_member_holds_is_not_avoided(case: Case) {
@@ -73,7 +73,7 @@ async fn a_slot_that_a_live_member_holds_is_not_avoided(case: Case) {
     case.extend(&lease, lease.mark, later(Mark::from(case.now().await), 50)).await.unwrap();
     case.store.leave(member.incarnation, case.now().await).await.unwrap();
     send(&case, &exclude(&pool, &[lease.slot], Mark::MAX)).await.unwrap();
-    assert!(slot(&case, lease.slot).await.is_avoided());
+    assert!(slot(&case, lease.slot).await.is_excluded());
 }
 
 async fn a_lapsed_holder_of_an_avoided_slot_is_refused(case: Case) {
@@ -84,7 +84,7 @@ async fn a_lapsed_holder_of_an_avoided_slot_is_refused(case: Case) {
     let late = case.extend(&lease, lease.mark, later(Mark::from(case.now().await), 50)).await;
     assert_eq!(code(late), "fenced");
     assert_eq!(code(case.release(&lease, lease.mark).await), "fenced");
-    assert!(slot(&case, lease.slot).await.is_avoided());
+    assert!(slot(&case, lease.slot).await.is_excluded());
 }
 
 async fn a_slot_avoided_until_a_time_is_minted_from_above_it(case: Case) {

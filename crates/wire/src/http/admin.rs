@@ -256,7 +256,7 @@ pub struct WorkerBody {
     pub own: bool,
     /// Whether the number is excluded: never assigned, because another system may mint with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub avoided: bool,
+    pub excluded: bool,
 }
 
 /// The body of `GET /v1/workers`.

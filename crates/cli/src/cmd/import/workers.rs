@@ -76,7 +76,7 @@ pub(super) struct Item {
 #[serde(tag = "action", rename_all = "kebab-case")]
 enum Action {
     /// Excludes the number, for ever or until a time.
-    Avoid {
+    Exclude {
         #[serde(skip_serializing_if = "Option::is_none")]
         until: Option<String>,
     },
@@ -289,7 +289,7 @@ impl Workers {
         }
         let until = self.until;
         let until = (until < Mark::MAX).then(|| Zone::default().show(until.unix_millis()));
-        Action::Avoid { until }
+        Action::Exclude { until }
     }
 
     /// Returns the reason why a number may be in use here as well as there.
@@ -301,7 +301,7 @@ impl Workers {
             return Some(format!("{owner} on {host} has it now, {TWICE}: stop that server first"));
         }
         let until = info.mark.unix_millis();
-        let is_ours = info.is_avoided() || info.owner.starts_with(&self.label(""));
+        let is_ours = info.is_excluded() || info.owner.starts_with(&self.label(""));
         (is_lent(&info.pool) && until > now && !is_ours).then(|| {
             let (owner, until) = (&info.owner, Zone::default().show(until));
             format!("it is lent to {owner} until {until}, {TWICE}: stop that client first")
@@ -326,9 +326,9 @@ impl Workers {
         for Item { worker, pool, holder, action } in self.items() {
             let worker = worker.map_or_else(|| "?".into(), |worker| worker.to_string());
             let plan = match action {
-                Action::Avoid { until: None } => format!("avoid for ever ({holder})"),
-                Action::Avoid { until: Some(time) } => format!("avoid until {time} ({holder})"),
-                Action::Keep => "nothing to do: is avoided".to_owned(),
+                Action::Exclude { until: None } => format!("exclude for ever ({holder})"),
+                Action::Exclude { until: Some(time) } => format!("exclude until {time} ({holder})"),
+                Action::Keep => "nothing to do: is excluded".to_owned(),
                 Action::Refuse { reason } => format!("REFUSED: {reason} ({holder})"),
             };
             out.line(format_args!("{worker:>7}  {pool:<pools$}  {plan}"))?;
@@ -349,13 +349,13 @@ impl Workers {
         for part in &self.parts {
             let mut by_holder: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
             for item in &part.items {
-                if let (Some(number), Action::Avoid { .. }) = (item.worker, &item.action) {
+                if let (Some(number), Action::Exclude { .. }) = (item.worker, &item.action) {
                     by_holder.entry(&item.holder).or_default().extend(part.slots(number));
                 }
             }
             for (holder, slots) in by_holder {
                 let (pool, label) = (part.pool.clone(), self.label(holder));
-                let what = format!("slots {} of pool {} avoided", ranges(&slots), pool.name);
+                let what = format!("slots {} of pool {} excluded", ranges(&slots), pool.name);
                 let until = match self.until {
                     Mark::MAX => "for ever".to_owned(),
                     until => format!("until {}", Zone::default().show(until.unix_millis())),

@@ -148,6 +148,6 @@ fn show<'a>(
 
 /// Returns whether a slot is free and its mark lies ahead.
 fn lies_ahead(slot: &SlotInfo, now: UnixMillis) -> bool {
-    let is_nobodys = !slot.live && !slot.is_avoided() && !is_lent(&slot.pool);
+    let is_nobodys = !slot.live && !slot.is_excluded() && !is_lent(&slot.pool);
     is_nobodys && slot.mark.unix_millis() > now
 }

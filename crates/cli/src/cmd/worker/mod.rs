@@ -32,9 +32,9 @@ pub(crate) struct Worker {
 enum Action {
     /// List all worker numbers that were ever held. A number is held by the called server (own), by
     /// another member (live), by no running process (free), or by a client's external lease up to
-    /// its mark (lent). Excluded numbers (avoided) are listed, too. Each has owner, host (in a
-    /// container, its name), process, mark, and the times of the process's launch, of the claim and
-    /// of the last renewal.
+    /// its mark (external). Numbers that are never assigned (excluded) are listed, too. Each has
+    /// owner, host (in a container, its name), process, mark, and the times of the process's
+    /// launch, of the claim and of the last renewal.
     List(List),
     Recover(recover::Recover),
     FastForward(fast_forward::FastForward),
@@ -79,7 +79,7 @@ impl List {
 
 fn table(workers: &[WorkerBody], out: &mut Output) -> Outcome {
     out.line(format_args!(
-        "{:<24}{:>7}  {:<8}{:<21}{:<16}{:>7}{:>6}  {:<26}{:<26}{:<26}{}",
+        "{:<24}{:>7}  {:<10}{:<21}{:<16}{:>7}{:>6}  {:<26}{:<26}{:<26}{}",
         "POOL",
         "NUMBER",
         "STATE",
@@ -96,20 +96,20 @@ fn table(workers: &[WorkerBody], out: &mut Output) -> Outcome {
         let state = match worker {
             WorkerBody { live: true, own: true, .. } => "own",
             WorkerBody { live: true, .. } => "live",
-            WorkerBody { avoided: true, .. } => "avoided",
-            WorkerBody { pool, .. } if is_lent(pool) => "lent",
+            WorkerBody { excluded: true, .. } => "excluded",
+            WorkerBody { pool, .. } if is_lent(pool) => "external",
             _ => "free",
         };
         let process = worker.process.map_or_else(|| "-".to_owned(), |process| process.to_string());
         let shown = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         out.line(format_args!(
-            "{:<24}{:>7}  {state:<8}{:<21}{:<16}{process:>7}{:>6}  {:<26}{:<26}{:<26}{}",
+            "{:<24}{:>7}  {state:<10}{:<21}{:<16}{process:>7}{:>6}  {:<26}{:<26}{:<26}{}",
             worker.pool,
             worker.number,
             shown(&worker.owner),
             shown(&worker.host),
             worker.term,
-            if worker.avoided { "never" } else { &worker.mark },
+            if worker.excluded { "never" } else { &worker.mark },
             shown(&worker.launched),
             shown(&worker.held_since),
             shown(&worker.last_renewed)

@@ -141,7 +141,7 @@ struct Plan {
 /// Outcome for a number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    Avoided,
+    Excluded,
     Near,
     Live,
     Reclaimed,
@@ -150,7 +150,7 @@ enum Fate {
 impl Fate {
     const fn name(self) -> &'static str {
         match self {
-            Self::Avoided => "avoided",
+            Self::Excluded => "excluded",
             Self::Near => "near",
             Self::Live => "live",
             Self::Reclaimed => "reclaimed",
@@ -161,7 +161,7 @@ impl Fate {
 impl Plan {
     fn fate(&self, slot: &SlotInfo) -> Fate {
         match slot {
-            slot if slot.is_avoided() => Fate::Avoided,
+            slot if slot.is_excluded() => Fate::Excluded,
             slot if slot.mark <= self.to => Fate::Near,
             slot if slot.live && !self.asked.from_live => Fate::Live,
             _ => Fate::Reclaimed,
@@ -214,7 +214,7 @@ impl Plan {
                     format!("reclaimed, mark {}, {}", zone.show(done.to.unix_millis()), done.term)
                 }
                 (Fate::Near, None) => "not far ahead: there is nothing to reclaim".to_owned(),
-                (Fate::Avoided, None) => "avoided: its mark is at the end on purpose".to_owned(),
+                (Fate::Excluded, None) => "excluded: its mark is at the end on purpose".to_owned(),
                 (Fate::Live, None) => "held by a live process: see --from-live".to_owned(),
                 (Fate::Reclaimed, None) => {
                     format!("would be reclaimed, mark {}", zone.show(self.to.unix_millis()))
@@ -246,8 +246,8 @@ impl Plan {
     /// Ends a run without changes: returns an error if a condition is not met.
     fn looked(&self, from_live: bool) -> Outcome {
         let all = |fate| self.slots.iter().filter(move |slot| self.fate(slot) == fate).count();
-        if all(Fate::Avoided) > 0 {
-            return Err(Failure::no("nothing was changed; avoided numbers cannot be reclaimed"));
+        if all(Fate::Excluded) > 0 {
+            return Err(Failure::no("nothing was changed; excluded numbers cannot be reclaimed"));
         }
         if all(Fate::Live) > 0 {
             return Err(Failure::no(

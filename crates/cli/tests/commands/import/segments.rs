@@ -239,8 +239,8 @@ fn cosids_names_and_machine_ids_are_read_from_redis_and_from_a_cluster() {
         let lines: Vec<_> = plan.out.lines().map(json).collect();
         let firsts: Vec<_> = lines.iter().filter_map(|line| line["first"].as_u64()).collect();
         assert_eq!(firsts, [1, 4201], "{plan:?}");
-        let avoided: Vec<_> = lines.iter().filter_map(|line| line["worker"].as_u64()).collect();
-        assert_eq!(avoided, [3, 5, 3, 5], "for servers here, and for clients of theirs: {plan:?}");
+        let excluded: Vec<_> = lines.iter().filter_map(|line| line["worker"].as_u64()).collect();
+        assert_eq!(excluded, [3, 5, 3, 5], "for servers here, and for clients of theirs: {plan:?}");
         place.import("cosid", &url, &[]).ok();
         assert_eq!(place.mint("app.orders", 2), [4201, 4202], "{url}");
         let cut = place.import("cosid", &url, &["--cut-over"]);

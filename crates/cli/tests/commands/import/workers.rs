@@ -78,14 +78,14 @@ fn planned(ran: &Ran, action: &str) -> BTreeSet<u64> {
     lines.map(|item| item["worker"].as_u64().unwrap()).collect()
 }
 
-fn avoided(server: &Server) -> BTreeSet<u64> {
+fn excluded(server: &Server) -> BTreeSet<u64> {
     let list = run(&["worker", "list", "--json", "--server", &server.http]).ok();
-    let lines = list.lines().map(json).filter(|worker| worker["avoided"] == true);
+    let lines = list.lines().map(json).filter(|worker| worker["excluded"] == true);
     lines.map(|worker| worker["number"].as_u64().unwrap()).collect()
 }
 
 #[test]
-fn the_trees_of_leaf_and_of_article_002_are_avoided_for_ever() {
+fn the_trees_of_leaf_and_of_article_002_are_excluded_for_ever() {
     let (zookeeper, place) = (Zookeeper::start(), Place::new());
     let none = place.import("leaf-snowflake", &zookeeper.url(), &[]);
     assert_eq!(none.code, 1, "{none:?}");
@@ -103,19 +103,19 @@ fn the_trees_of_leaf_and_of_article_002_are_avoided_for_ever() {
     );
     let of_shop = format!("{}/snowflake/shop", zookeeper.url());
     let shop = place.import("leaf-snowflake", &of_shop, &["--dry-run", "--json"]);
-    assert_eq!(planned(&shop, "avoid"), [2, 5, 7].into());
+    assert_eq!(planned(&shop, "exclude"), [2, 5, 7].into());
     assert!(!place.store().exists(), "a plan makes no store");
 
     let all = place.import("leaf-snowflake", &zookeeper.url(), &["--json"]);
-    assert_eq!(planned(&all, "avoid"), [0, 1, 2, 3, 5, 7].into(), "{all:?}");
+    assert_eq!(planned(&all, "exclude"), [0, 1, 2, 3, 5, 7].into(), "{all:?}");
     let again = place.import("leaf-snowflake", &zookeeper.url(), &["--json"]);
     assert_eq!(planned(&again, "keep").len(), 6, "{again:?}");
 
     let server = Server::start(serve(place.0.path(), &[]));
-    assert_eq!(avoided(&server), [0, 1, 2, 3, 5, 7].into());
+    assert_eq!(excluded(&server), [0, 1, 2, 3, 5, 7].into());
     let list = run(&["worker", "list", "--server", &server.http]).ok();
     let line = list.lines().find(|line| line.contains("10.20.30.41:8888")).unwrap();
-    assert!(line.contains("avoided") && line.contains("never"), "{line}");
+    assert!(line.contains("excluded") && line.contains("never"), "{line}");
     let id = server.mint(&["-n", "1"]).ok();
     let layout = "time=41,worker=10,sequence=12";
     let decoded = run(&["decode", "--json", "--layout", layout, id.trim()]).ok();
@@ -129,7 +129,7 @@ fn the_trees_of_leaf_and_of_article_002_are_avoided_for_ever() {
 }
 
 #[test]
-fn what_makes_no_sense_in_a_tree_is_refused_and_what_was_deleted_is_avoided() {
+fn what_makes_no_sense_in_a_tree_is_refused_and_what_was_deleted_is_excluded() {
     let (zookeeper, place) = (Zookeeper::start(), Place::new());
     plant(
         &zookeeper,
@@ -144,19 +144,19 @@ fn what_makes_no_sense_in_a_tree_is_refused_and_what_was_deleted_is_avoided() {
     plant(&zookeeper, &["/leaf/forever/10.0.0.1:80-0000000004"]);
     let from = format!("{}/leaf", zookeeper.url());
     let counted = place.import("leaf-snowflake", &from, &["--dry-run", "--json"]);
-    assert_eq!(planned(&counted, "avoid"), (0..=4).collect());
+    assert_eq!(planned(&counted, "exclude"), (0..=4).collect());
     // Even if the highest node or all nodes are deleted, ZooKeeper knows how far it has counted.
     for (app, gone) in [("/one", &[1, 5][..]), ("/all", &[0, 1, 2, 3, 4, 5])] {
         count_up(&zookeeper, &format!("{app}/forever"), 6, gone);
         let from = format!("{}{app}", zookeeper.url());
         let counted = place.import("leaf-snowflake", &from, &["--dry-run", "--json"]);
-        assert_eq!(planned(&counted, "avoid"), (0..=5).collect(), "{app}: {counted:?}");
+        assert_eq!(planned(&counted, "exclude"), (0..=5).collect(), "{app}: {counted:?}");
     }
     assert!(!place.store().exists());
 }
 
 #[test]
-fn baidus_numbers_are_avoided_up_to_the_highest_or_passed_by_a_pool_without_reuse() {
+fn baidus_numbers_are_excluded_up_to_the_highest_or_passed_by_a_pool_without_reuse() {
     let mysql = Mysql::start(&[]);
     mysql.run(WORKER_NODE);
     mysql.run(
@@ -165,9 +165,9 @@ fn baidus_numbers_are_avoided_up_to_the_highest_or_passed_by_a_pool_without_reus
     );
     let place = Place::new();
     let all = place.import("uid-generator", &mysql.url(), &["--json"]);
-    assert_eq!(planned(&all, "avoid"), (0..=5).collect(), "{all:?}");
+    assert_eq!(planned(&all, "exclude"), (0..=5).collect(), "{all:?}");
     let trail = place.trail();
-    let deleted = "slots 0-2, 4 of pool workers-22 avoided who=uid ";
+    let deleted = "slots 0-2, 4 of pool workers-22 excluded who=uid ";
     assert!(trail.iter().any(|line| line.contains(deleted)), "{trail:?}");
     assert!(trail.iter().all(|line| line.contains("after=for ever (uid-generator: ")), "{trail:?}");
     // The table knows how far it has counted.
@@ -175,7 +175,7 @@ fn baidus_numbers_are_avoided_up_to_the_highest_or_passed_by_a_pool_without_reus
         mysql.run(&format!("DELETE FROM WORKER_NODE WHERE {gone}"));
         let place = Place::new();
         let all = place.import("uid-generator", &mysql.url(), &["--dry-run", "--json"]);
-        assert_eq!(planned(&all, "avoid"), (0..=5).collect(), "without {gone}: {all:?}");
+        assert_eq!(planned(&all, "exclude"), (0..=5).collect(), "without {gone}: {all:?}");
     }
     let wrong = place.import("uid-generator", &mysql.url(), &["--stopped"]);
     assert_eq!(wrong.code, 2, "a margin is needed: {wrong:?}");
@@ -220,7 +220,7 @@ fn numbers_of_processes_that_have_ended_come_back_after_a_margin() {
     let config = without_builtin(&place);
     let stopped = ["--stopped", "--margin", "1h", "--json", "--config", &config];
     let first = place.import("cosid", &mysql.url(), &stopped);
-    assert_eq!(planned(&first, "avoid"), [0, 1].into(), "{first:?}");
+    assert_eq!(planned(&first, "exclude"), [0, 1].into(), "{first:?}");
     assert!(json(first.out.lines().next().unwrap())["until"].is_string(), "{first:?}");
     let ahead = run(&["worker", "accept-lead", "--data-dir", place.dir()]);
     assert_eq!(ahead.out.lines().count(), 2, "their marks are times: {ahead:?}");
@@ -231,7 +231,7 @@ fn numbers_of_processes_that_have_ended_come_back_after_a_margin() {
     assert!(ahead["ahead"][0]["accepted"] == false, "{ahead}");
     // An exclusion for ever is stronger, and is not revoked.
     let forever = place.import("cosid", &mysql.url(), &["--json"]);
-    assert_eq!(planned(&forever, "avoid"), [0, 1].into(), "{forever:?}");
+    assert_eq!(planned(&forever, "exclude"), [0, 1].into(), "{forever:?}");
     let stays = place.import("cosid", &mysql.url(), &stopped);
     assert_eq!(planned(&stays, "keep"), [0, 1].into(), "{stays:?}");
     let shown = run(&["worker", "accept-lead", "--data-dir", place.dir()]);

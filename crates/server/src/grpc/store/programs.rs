@@ -341,7 +341,7 @@ fn check_space(
     let space = space_of(&claim.pool.name).unwrap_or_default();
     let counts = |other: &str| other == space || asking.service.lends_in(other);
     let lent =
-        slots.iter().filter(|slot| !slot.is_avoided() && space_of(&slot.pool).is_some_and(counts));
+        slots.iter().filter(|slot| !slot.is_excluded() && space_of(&slot.pool).is_some_and(counts));
     let is_there =
         |number| slots.iter().any(|slot| slot.pool == claim.pool.name && slot.slot == number);
     let wanted = count(lent.count()).saturating_add(claim.count.into());
