@@ -82,8 +82,8 @@ async fn open_told(
         Some(traces) => traces.store(store),
         None => store,
     };
-    for caution in store.cautions() {
-        tracing::warn!("{caution}");
+    for warning in store.warnings() {
+        tracing::warn!("{warning}");
     }
     let opened = Node::open(Arc::clone(&store), settings.clone(), parts()?).await;
     let node = match opened {
@@ -244,8 +244,8 @@ pub(crate) fn make_dir(dir: &Path) -> Outcome {
     })?;
     match others_in(dir) {
         Others::None => Ok(()),
-        Others::Group(caution) => {
-            tracing::warn!("{caution}");
+        Others::Group(warning) => {
+            tracing::warn!("{warning}");
             Ok(())
         }
         Others::Everybody(why) => Err(Failure::usage(why)),

@@ -86,8 +86,8 @@ impl LateStore {
     async fn store(&self) -> Result<&Arc<dyn Store>> {
         let opened = async {
             let store = (self.open)().await?;
-            for caution in store.cautions() {
-                tracing::warn!("{caution}");
+            for warning in store.warnings() {
+                tracing::warn!("{warning}");
             }
             if let Some(seen) = &*self.remembered() {
                 store.remember(seen);
@@ -125,8 +125,8 @@ impl Store for LateStore {
         &self.namespace
     }
 
-    fn cautions(&self) -> Vec<String> {
-        self.store.get().map_or_else(Vec::new, |store| store.cautions())
+    fn warnings(&self) -> Vec<String> {
+        self.store.get().map_or_else(Vec::new, |store| store.warnings())
     }
 
     fn group_max(&self) -> u32 {

@@ -122,7 +122,7 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 
     /// Returns warnings for an operator, in full sentences: features that this handle lacks, such
     /// as a permission or a setting that the store could use. Empty when nothing is missing.
-    fn cautions(&self) -> Vec<String>;
+    fn warnings(&self) -> Vec<String>;
 
     /// Returns the largest [`group`](crate::Pool::group) that can be claimed here: the clock values
     /// of one worker are claimed in one atomic step. `u32::MAX` where it is unlimited.
@@ -419,8 +419,8 @@ macro_rules! as_inner {
             self.$store.namespace()
         }
 
-        fn cautions(&self) -> Vec<String> {
-            self.$store.cautions()
+        fn warnings(&self) -> Vec<String> {
+            self.$store.warnings()
         }
 
         fn seen(&self) -> Option<$crate::StoreIdentity> {

@@ -76,7 +76,7 @@ function serverFacts() {
     ["Survives power loss", yes(store.durable_on_reply)],
     ["Survives failover", yes(store.safe_over_failover)],
     ["Presence by", presence],
-    ["Warnings", list(store.cautions) || undefined],
+    ["Warnings", list(store.warnings) || undefined],
     ["Tokens", about.asks_for_tokens ? "required" : "not required: every client that reaches the server may do everything"],
     ["Your token", shown && (shown.certificate ? `${shown.name}, from your certificate ${shown.certificate}` : shown.name)],
     ["Token grants", shown && (list(shown.grants) || "none")],

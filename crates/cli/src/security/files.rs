@@ -29,7 +29,7 @@ const SHOWN: [(&str, Holds); 3] = [
 
 /// Returns a sentence for each unwanted permission of other users on the configuration's files.
 /// Such permissions are not a reason to end, because several systems deliver files with them.
-pub(crate) fn cautions(config: &Config) -> Vec<String> {
+pub(crate) fn warnings(config: &Config) -> Vec<String> {
     let Config { tokens, tls, peers, disguise, store, traces, .. } = config;
     let trusted = [
         ("tokens.file", tokens.file.as_str(), Holds::Trust),
@@ -54,7 +54,7 @@ pub(crate) fn cautions(config: &Config) -> Vec<String> {
     });
     let files = own(config).into_iter().chain(trusted).chain(secret).chain(shown);
     let files = files.filter(|(_, path, _)| !path.as_os_str().is_empty());
-    files.filter_map(|(key, path, holds)| caution(&key, &path, holds)).collect()
+    files.filter_map(|(key, path, holds)| warning(&key, &path, holds)).collect()
 }
 
 /// Returns the configuration's own file: it names all others, and may contain secrets.
@@ -71,7 +71,7 @@ fn own(config: &Config) -> Option<(String, PathBuf, Holds)> {
 }
 
 /// Describes risky permissions of a file; `None` for a missing file.
-fn caution(key: &str, path: &Path, holds: Holds) -> Option<String> {
+fn warning(key: &str, path: &Path, holds: Holds) -> Option<String> {
     let found = std::fs::metadata(path).ok()?;
     let mode = found.permissions().mode();
     let is_ours = [0, geteuid().as_raw()].contains(&found.uid());
@@ -118,12 +118,12 @@ mod tests {
         ] {
             set_permissions(path, Permissions::from_mode(mode)).unwrap();
             for (holds, advice) in [(Holds::Trust, trust), (Holds::Secret, secret)] {
-                let caution = caution("k", path, holds).unwrap_or_default();
-                assert_eq!(caution.is_empty(), advice.is_empty(), "{mode:o} {holds:?}: {caution}");
-                assert!(caution.ends_with(advice), "{mode:o} {holds:?}: {caution}");
+                let warning = warning("k", path, holds).unwrap_or_default();
+                assert_eq!(warning.is_empty(), advice.is_empty(), "{mode:o} {holds:?}: {warning}");
+                assert!(warning.ends_with(advice), "{mode:o} {holds:?}: {warning}");
             }
         }
-        assert_eq!(caution("k", Path::new("/nonexistent"), Holds::Secret), None);
+        assert_eq!(warning("k", Path::new("/nonexistent"), Holds::Secret), None);
     }
 
     #[test]
@@ -142,13 +142,13 @@ mod tests {
         let given = secret.iter().chain(&more).map(|(key, text)| Given::flag(key, key, *text));
         let config = Config::load(None, given.collect()).unwrap();
         set_permissions(path, Permissions::from_mode(0o644)).unwrap();
-        let said = cautions(&config);
+        let said = warnings(&config);
         for (key, _) in secret {
             let start = format!("the file of {key} can be read by everybody");
             assert!(said.iter().any(|said| said.starts_with(&start)), "{key}: {said:?}");
         }
         assert_eq!(said.len(), secret.len(), "{said:?}");
         set_permissions(path, Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(cautions(&config), Vec::<String>::new());
+        assert_eq!(warnings(&config), Vec::<String>::new());
     }
 }

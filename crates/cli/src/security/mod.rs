@@ -13,7 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::config::Config;
 use crate::exit::{Failure, Outcome};
 use certificates::Certificates;
-pub(crate) use files::cautions;
+pub(crate) use files::warnings;
 pub(crate) use public::{check as check_public, check_texts as check_public_texts};
 use tokens::TokensFile;
 

@@ -35,7 +35,7 @@ pub struct RemoteStore {
     namespace: String,
     capabilities: Capabilities,
     group_max: u32,
-    cautions: Vec<String>,
+    warnings: Vec<String>,
     names: Names,
     seen: Seen,
     /// Parameters of opening; `None` for a secondary store, which leads no further.
@@ -128,7 +128,7 @@ impl RemoteStore {
                 },
             },
             group_max: described.group_max,
-            cautions: described.cautions.clone(),
+            warnings: described.cautions.clone(),
             names: Names::default(),
             seen: Seen::default(),
             way: None,

@@ -47,8 +47,8 @@ impl Store for RemoteStore {
         &self.namespace
     }
 
-    fn cautions(&self) -> Vec<String> {
-        self.cautions.clone()
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.clone()
     }
 
     fn group_max(&self) -> u32 {

@@ -228,8 +228,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     fn namespace(&self) -> &str;
     /// Returns the store's name for messages, without secrets.
     fn label(&self) -> String;
-    /// Returns [`Store::cautions`](crate::store::Store::cautions).
-    fn cautions(&self) -> Vec<String> {
+    /// Returns [`Store::warnings`](crate::store::Store::warnings).
+    fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
     /// Returns the timer for the waits after a step that lost to another.

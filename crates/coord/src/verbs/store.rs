@@ -92,8 +92,8 @@ impl<B: Backend> Store for StoreOver<B> {
         self.backend.namespace()
     }
 
-    fn cautions(&self) -> Vec<String> {
-        self.backend.cautions()
+    fn warnings(&self) -> Vec<String> {
+        self.backend.warnings()
     }
 
     fn group_max(&self) -> u32 {

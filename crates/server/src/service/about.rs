@@ -21,14 +21,14 @@ impl Service {
             owner: said(node.owner()),
             host: said(node.host()),
             member: self.incarnation().map(|member| member.to_string()),
-            store: store_body(store.capabilities(), store.cautions()),
+            store: store_body(store.capabilities(), store.warnings()),
             asks_for_tokens: self.access().is_some(),
             token,
         })
     }
 }
 
-fn store_body(can: Capabilities, cautions: Vec<String>) -> StoreBody {
+fn store_body(can: Capabilities, warnings: Vec<String>) -> StoreBody {
     let Capabilities { clock, durable_on_reply, safe_over_failover, presence } = can;
     let clock = match clock {
         ClockOf::Store => "store",
@@ -43,6 +43,6 @@ fn store_body(can: Capabilities, cautions: Vec<String>) -> StoreBody {
         durable_on_reply,
         safe_over_failover,
         presence: presence.to_owned(),
-        cautions,
+        warnings,
     }
 }

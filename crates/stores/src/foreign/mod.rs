@@ -125,17 +125,17 @@ impl Foreign {
     ///
     /// # Errors
     /// The database's error.
-    pub fn cautions(&self) -> BoxFuture<'_, Result<Vec<String>>> {
+    pub fn warnings(&self) -> BoxFuture<'_, Result<Vec<String>>> {
         Box::pin(async move {
             let Place::Tables(tables) = &self.place else { return Ok(Vec::new()) };
-            let caution = || {
+            let warning = || {
                 format!(
                     "{} takes no writes: if it is a replica, it may lag behind its primary, whose newest \
                      numbers it does not know. Name the primary",
                     tables.label
                 )
             };
-            Ok(tables.is_read_only().await?.then(caution).into_iter().collect())
+            Ok(tables.is_read_only().await?.then(warning).into_iter().collect())
         })
     }
 

@@ -210,7 +210,7 @@ impl Backend for Postgres {
         self.extend_in_one(item, seen).await
     }
 
-    fn cautions(&self) -> Vec<String> {
+    fn warnings(&self) -> Vec<String> {
         let mute = self.mute.iter().map(|why| mute(&self.label, why));
         mute.chain(self.is_unreplicated.then(|| unreplicated(&self.label))).collect()
     }

@@ -95,7 +95,7 @@ async fn a_promoted_replica_is_another_server_until_somebody_moves_it_forward_or
     assert!(define(&store, "again").await.is_err());
     define(&open(&vouched).await, "vouched").await.unwrap();
     define(&store, "again").await.unwrap();
-    assert_eq!(store.cautions(), Vec::<String>::new());
+    assert_eq!(store.warnings(), Vec::<String>::new());
 }
 
 /// The doubt is that of each namespace: all have their tables on the promoted replica.
@@ -150,7 +150,7 @@ async fn a_user_with_the_least_rights_can_use_the_store_and_without_some_it_says
     server.run(&format!("GRANT SELECT, INSERT, UPDATE, DELETE ON snowmint_{tables} TO least"));
     let store = open(&server.url_as("least")).await;
     define(&store, "second").await.unwrap();
-    assert_eq!(store.cautions(), Vec::<String>::new());
+    assert_eq!(store.warnings(), Vec::<String>::new());
 
     server.run("REVOKE UPDATE ON snowmint_store FROM least");
     let refused = define(&open(&server.url_as("least")).await, "third").await.unwrap_err();
@@ -161,8 +161,8 @@ async fn a_user_with_the_least_rights_can_use_the_store_and_without_some_it_says
     server.run("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC");
     let store = open(&server.url_as("least")).await;
     define(&store, "third").await.unwrap();
-    let [caution] = &store.cautions()[..] else { panic!("{:?}", store.cautions()) };
-    assert!(caution.contains("pg_control_system"), "{caution}");
+    let [warning] = &store.warnings()[..] else { panic!("{:?}", store.warnings()) };
+    assert!(warning.contains("pg_control_system"), "{warning}");
 }
 
 /// A server's identity reveals a promoted replica: only a missing permission or function counts as
@@ -176,7 +176,7 @@ async fn a_guard_that_could_not_be_asked_is_an_error() {
          ALTER FUNCTION pg_catalog.pg_walfile_name(pg_lsn) RENAME TO the_true_walfile_name",
     );
     let missing = open(&server.url()).await;
-    assert_eq!(missing.cautions().len(), 1, "{:?}", missing.cautions());
+    assert_eq!(missing.warnings().len(), 1, "{:?}", missing.warnings());
     for code in ["57014", "53200", "58030", "XX000"] {
         server.run(&format!(
             "SET allow_system_table_mods = on;
@@ -271,9 +271,9 @@ async fn who_says_that_failovers_lose_nothing_is_told_where_no_replica_is_waited
     for (parameter, told) in [("", 0), ("?failover=synchronous", 1)] {
         let url = format!("{}{parameter}", server.url());
         let store = snowmint_stores::open(&url, "default").await.unwrap();
-        let cautions = store.cautions();
-        let named = cautions.iter().filter(|line| line.contains("synchronous_standby_names"));
-        assert_eq!(named.count(), told, "{cautions:?}");
+        let warnings = store.warnings();
+        let named = warnings.iter().filter(|line| line.contains("synchronous_standby_names"));
+        assert_eq!(named.count(), told, "{warnings:?}");
         store.close().await.unwrap();
     }
 }

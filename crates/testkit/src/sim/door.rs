@@ -158,8 +158,8 @@ impl Store for Door {
         self.store.namespace()
     }
 
-    fn cautions(&self) -> Vec<String> {
-        self.store.cautions()
+    fn warnings(&self) -> Vec<String> {
+        self.store.warnings()
     }
 
     fn seen(&self) -> Option<StoreIdentity> {

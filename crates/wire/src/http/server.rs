@@ -42,7 +42,7 @@ pub struct StoreBody {
     /// The sign that a member is gone: a `record` that is not renewed, or a `session` that ended.
     pub presence: String,
     /// Warnings about limitations for this server, such as a missing permission, in sentences.
-    pub cautions: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// A token, without its secret.

@@ -5,7 +5,7 @@ use snowmint_core::UnixMillis;
 use super::{Finding, good, warning, wrong};
 use crate::config::Config;
 use crate::exit::Failure;
-use crate::security::{Security, cautions, check_public_texts};
+use crate::security::{Security, check_public_texts, warnings};
 use crate::when::Zone;
 
 const ABOUT: &str = "access";
@@ -28,8 +28,8 @@ pub(super) fn look(config: &Config, now: UnixMillis) -> Vec<Finding> {
     };
     let expiring = security.access().map(|access| access.expiring()).unwrap_or_default();
     let expiring = expiring.iter().filter_map(|(name, expires)| expiry(name, *expires, now));
-    let cautions = cautions(config).into_iter().map(|caution| warning(ABOUT, caution + "."));
-    std::iter::once(guarded(config)).chain(cautions).chain(expiring).collect()
+    let warnings = warnings(config).into_iter().map(|text| warning(ABOUT, text + "."));
+    std::iter::once(guarded(config)).chain(warnings).chain(expiring).collect()
 }
 
 fn guarded(config: &Config) -> Finding {

@@ -197,7 +197,7 @@ fn data_dir(dir: &Path) -> Finding {
                 Others::None => {
                     good("data dir", format!("{shown} can be written, and by nobody else."))
                 }
-                Others::Group(caution) => warning("data dir", format!("{caution}.")),
+                Others::Group(text) => warning("data dir", format!("{text}.")),
                 Others::Everybody(why) => wrong("data dir", format!("{why}.")),
             },
             Err(error) => wrong("data dir", format!("{shown} cannot be written: {error}.")),
@@ -321,7 +321,7 @@ async fn look_into(
         findings.push(journal::against(past, &Store::Is(&recalled, &catalog.definitions)));
     }
     findings.extend(in_doubt(&*store).await?);
-    findings.extend(store.cautions().into_iter().map(|caution| warning("store", caution + ".")));
+    findings.extend(store.warnings().into_iter().map(|text| warning("store", text + ".")));
     if let Some(store_now) = store.now().await? {
         findings.push(apart("the store", when::now(), store_now, config.clock.skew_max.ms()));
     }

@@ -154,8 +154,8 @@ async fn crew(common: &Common, crew: Crew) -> Outcome<Option<Vec<Worker>>> {
             Some(found) => all.get_or_insert_default().extend(found),
             None => without.push(foreign.label()),
         }
-        for caution in foreign.cautions().await? {
-            complain(caution);
+        for warning in foreign.warnings().await? {
+            complain(warning);
         }
     }
     match &all {

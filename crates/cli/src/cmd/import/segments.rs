@@ -92,7 +92,7 @@ impl Keys {
             return Err(Failure::no(format!("{missing}: table does not exist; correct --from")));
         }
         for database in &databases {
-            database.cautions().await?.into_iter().for_each(complain);
+            database.warnings().await?.into_iter().for_each(complain);
         }
         Ok(Some(merge::merged(all)))
     }

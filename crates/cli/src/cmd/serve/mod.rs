@@ -32,7 +32,7 @@ use crate::descriptors;
 use crate::exit::{Failure, Outcome, complain};
 use crate::node::{self, Journal};
 use crate::output::Output;
-use crate::security::{Security, cautions, check_public_texts};
+use crate::security::{Security, check_public_texts, warnings};
 use crate::store;
 use crate::traces::Exporting;
 use crate::upstreams;
@@ -107,7 +107,7 @@ impl Serve {
         if self.check {
             Security::load(config)?;
             check_public_texts(config)?;
-            cautions(config).into_iter().for_each(complain);
+            warnings(config).into_iter().for_each(complain);
             let mut out = Output::new();
             out.line("the configuration is right")?;
             return out.flush();
@@ -139,8 +139,8 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
     // Signals are registered first: one that comes during the start must not be lost.
     let mut signals = Signals::new()?;
     let security = Security::for_a_server(config)?;
-    for caution in cautions(config) {
-        tracing::warn!("{caution}");
+    for warning in warnings(config) {
+        tracing::warn!("{warning}");
     }
     let reloading = Reloading { hangups: hangups()?, read, set_filter };
     // Ports come before worker numbers: a port in use should not cost any worker number.

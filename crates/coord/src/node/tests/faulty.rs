@@ -175,8 +175,8 @@ impl Store for Faulty {
         self.store.namespace()
     }
 
-    fn cautions(&self) -> Vec<String> {
-        self.store.cautions()
+    fn warnings(&self) -> Vec<String> {
+        self.store.warnings()
     }
 
     fn seen(&self) -> Option<StoreIdentity> {
