@@ -77,7 +77,7 @@ function serverFacts() {
     ["Survives failover", yes(store.safe_over_failover)],
     ["Presence by", presence],
     ["Warnings", list(store.warnings) || undefined],
-    ["Tokens", about.asks_for_tokens ? "required" : "not required: every client that reaches the server may do everything"],
+    ["Tokens", about.tokens_required ? "required" : "not required: every client that reaches the server may do everything"],
     ["Your token", shown && (shown.certificate ? `${shown.name}, from your certificate ${shown.certificate}` : shown.name)],
     ["Token grants", shown && (list(shown.grants) || "none")],
     ["Token rate limits", shown && (list(shown.rates) || "no limit")],

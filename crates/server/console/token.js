@@ -61,6 +61,6 @@ export function known(about, refusal) {
   // user decides.
   if (asked !== wanted) box.open = asked;
   wanted = asked;
-  box.hidden = !asked && about?.asks_for_tokens !== true;
+  box.hidden = !asked && about?.tokens_required !== true;
   byId("token-status").textContent = asked ? "required" : (about?.token?.name ?? "");
 }

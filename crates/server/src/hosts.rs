@@ -35,8 +35,8 @@ pub(crate) struct Hosts {
 
 impl Hosts {
     /// Creates the configured hosts. Where tokens are required, the server serves other hosts, too.
-    pub(crate) fn new(names: &[String], asks_for_tokens: bool) -> Self {
-        Self { names: names.to_vec(), serves_any: asks_for_tokens }
+    pub(crate) fn new(names: &[String], tokens_required: bool) -> Self {
+        Self { names: names.to_vec(), serves_any: tokens_required }
     }
 
     /// Returns whether a request with this host may be served.
@@ -190,9 +190,9 @@ fn checked(authority: Option<Authority>, text: &[u8]) -> Result<Authority, Error
 mod tests {
     use super::*;
 
-    fn hosts(asks_for_tokens: bool) -> Hosts {
+    fn hosts(tokens_required: bool) -> Hosts {
         let names = ["ids.example".to_owned(), "proxy.example:8443".to_owned()];
-        Hosts::new(&names, asks_for_tokens)
+        Hosts::new(&names, tokens_required)
     }
 
     #[test]

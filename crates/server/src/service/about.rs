@@ -22,7 +22,7 @@ impl Service {
             host: said(node.host()),
             member: self.incarnation().map(|member| member.to_string()),
             store: store_body(store.capabilities(), store.warnings()),
-            asks_for_tokens: self.access().is_some(),
+            tokens_required: self.access().is_some(),
             token,
         })
     }

@@ -210,7 +210,7 @@ async fn a_server_says_what_it_is() {
     let store = &about["store"];
     assert_eq!((&store["clock"], &store["presence"]), (&"caller".into(), &"record".into()));
     assert_eq!(store["durable_on_reply"], false, "memory is not");
-    assert_eq!(about["asks_for_tokens"], false);
+    assert_eq!(about["tokens_required"], false);
     assert_eq!(about["host"], "a-host");
     assert!(about.get("token").is_none(), "{about}");
 }

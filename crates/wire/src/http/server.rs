@@ -23,7 +23,7 @@ pub struct ServerBody {
     /// The server's store.
     pub store: StoreBody,
     /// Whether the server requires tokens.
-    pub asks_for_tokens: bool,
+    pub tokens_required: bool,
     /// The caller's token; absent if the server requires none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenBody>,

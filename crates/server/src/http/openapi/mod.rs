@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_asks_for_tokens_says_which_calls_need_one() {
+    fn server_that_requires_tokens_says_which_calls_need_one() {
         let needs = |asks: Asks, path: &str| {
             let (_, about) = described().split_for_parts();
             let about = serde_json::to_value(complete(about, asks)).unwrap();
