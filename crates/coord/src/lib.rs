@@ -83,7 +83,7 @@ pub use segment::{Bounds, GiveBack, Reserve, Segment};
 pub use slot::SlotInfo;
 pub use sources::{
     BOUND_MAX, Decoded, NumberLane, NumberStats, Numbers, OnEmpty, OnFull, Patience, PrefillHooks,
-    PrefillStats, Row, ShareStats, Shares, Source, SourceStats, Values,
+    PrefillStats, Row, Shares, Source, SourceStats, StoreStatus, Values,
 };
 pub use spec::SourceSpec;
 pub use stats::{NodeStats, StepCount, StoreCalls, Times, TimesSeen};

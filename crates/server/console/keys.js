@@ -3,7 +3,7 @@
 import { parse, write } from "./values.js";
 
 /** The members of a source's body that are no keys. */
-const BESIDE = ["name", "version", "next", "shares"];
+const BESIDE = ["name", "version", "next", "store_status"];
 
 /** Returns the keys of a source's body by their dotted names. */
 export function keysOf(body) {

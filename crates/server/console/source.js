@@ -43,23 +43,23 @@ export async function load(name) {
   byId("source-body").hidden = source === undefined;
   if (source === undefined) return;
   shown = source;
-  const { version, next, shares = [], enabled, kind } = source;
+  const { version, next, store_status: status = [], enabled, kind } = source;
   fill(byId("source-facts"), facts([["Version", grouped(version)], ["Next number", next && grouped(next)]]));
-  fill(byId("source-shares"), shares.length > 0 && stores(shares));
+  fill(byId("source-stores"), status.length > 0 && stores(status));
   byId("source-keys").textContent = toLines(keysOf(source)).join("\n");
   byId("source-switch").textContent = enabled === false ? "Switch on…" : "Switch off…";
   byId("source-mint").href = `#mint/${name}`;
   counters.load(kind === "counter" ? name : undefined);
 }
 
-function stores(shares) {
+function stores(status) {
   const columns = [
     { title: "Store", cell: ({ store }) => store },
     { title: "Stripe", cell: ({ offset, increment }) => (offset === undefined ? "unknown" : `${offset} of ${increment}`) },
-    { title: "Serving", cell: ({ serves }) => (serves ? "yes" : el("strong", {}, "no")) },
-    { title: "Error", cell: ({ trouble }) => trouble ?? "" },
+    { title: "Serving", cell: ({ serving }) => (serving ? "yes" : el("strong", {}, "no")) },
+    { title: "Error", cell: ({ error }) => error ?? "" },
   ];
-  return table({ caption: "Stores, as this server sees them", columns, rows: shares, empty: "" });
+  return table({ caption: "Stores, as this server sees them", columns, rows: status, empty: "" });
 }
 
 function beginAlter() {

@@ -39,7 +39,7 @@ pub(super) fn info(definition: &Definition) -> Result<SourceInfo> {
         state: definition.state,
         version: definition.version,
         next,
-        shares: Vec::new(),
+        store_status: Vec::new(),
     })
 }
 
@@ -180,11 +180,11 @@ impl Core {
     /// Returns the listed form of the definition, with the status of its stores.
     pub(super) fn described(&self, definition: &Definition) -> Result<SourceInfo> {
         let known = self.known(&definition.name);
-        let shares = match known.as_ref().map(|source| &source.back) {
+        let store_status = match known.as_ref().map(|source| &source.back) {
             Some(Back::Several(several)) => several.stats(),
             _ => Vec::new(),
         };
-        Ok(SourceInfo { shares, ..info(definition)? })
+        Ok(SourceInfo { store_status, ..info(definition)? })
     }
 
     /// Returns a readiness reason for each source without a serving store.
@@ -193,14 +193,14 @@ impl Core {
             let Back::Several(several) = &source.back else { return None };
             let stores = several.stats();
             let enabled = source.defined.load().state == SourceState::Enabled;
-            if !enabled || stores.iter().any(|store| store.serves) {
+            if !enabled || stores.iter().any(|store| store.serving) {
                 return None;
             }
             let said = stores.into_iter().map(|store| {
                 format!(
                     "{}: {}",
                     store.store,
-                    store.trouble.unwrap_or_else(|| "not asked yet".into())
+                    store.error.unwrap_or_else(|| "not asked yet".into())
                 )
             });
             let said = said.collect::<Vec<_>>().join("; ");

@@ -3,7 +3,7 @@
 use super::Core;
 use crate::catalog::{Catalog, SourceState};
 use crate::error::Error;
-use crate::sources::ShareStats;
+use crate::sources::StoreStatus;
 use crate::spec::SourceSpec;
 
 /// Source as the catalog has it.
@@ -20,7 +20,7 @@ pub struct SourceInfo {
     /// Lowest number of a segment source that was not handed out; none when they are spent.
     pub next: Option<u64>,
     /// Status of its stores, for a source that has several and was opened here.
-    pub shares: Vec<ShareStats>,
+    pub store_status: Vec<StoreStatus>,
 }
 
 /// Content of the catalog.

@@ -52,7 +52,7 @@ pub(crate) use sections::{Sections, Want};
 pub(crate) use segment::{Block, Remembered, SegmentSource, Unused};
 pub use segment::{NumberLane, NumberStats, Numbers};
 pub(crate) use several::Several;
-pub use several::ShareStats;
+pub use several::StoreStatus;
 pub(crate) use shares::FRESH_MS;
 pub use shares::{Place, Server, Shares};
 pub use stats::SourceStats;

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use snowmint_core::{Clock as _, UnixMillis};
 
-use super::{Back, NumberStats, PrefillStats, ShareStats, SnowflakeBack, Source};
+use super::{Back, NumberStats, PrefillStats, SnowflakeBack, Source, StoreStatus};
 use crate::spec::Plan;
 
 /// State of a source.
@@ -29,7 +29,7 @@ pub struct SourceStats {
     /// Queue of a prefilled source.
     pub prefill: Option<PrefillStats>,
     /// State of each store, of a multi-store source.
-    pub stores: Vec<ShareStats>,
+    pub stores: Vec<StoreStatus>,
 }
 
 impl Source {

@@ -5,8 +5,8 @@ import { changes, fromLines, keysOf, nested, toLines } from "../keys.js";
 import { parse, write } from "../values.js";
 
 const BODY = parse(
-  '{"name":"invoices","version":3,"next":"17","shares":[{"store":"a","serves":true}],"kind":"segment","enabled":true,' +
-    '"first":9007199254740993,"step":{"rule":"adaptive","min":100}}',
+  '{"name":"invoices","version":3,"next":"17","store_status":[{"store":"a","serving":true}],"kind":"segment",' +
+    '"enabled":true,"first":9007199254740993,"step":{"rule":"adaptive","min":100}}',
 );
 
 test("keys become lines and back", () => {

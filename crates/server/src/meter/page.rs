@@ -300,8 +300,8 @@ impl Seen {
         )?;
         let several = self.of_kind(Kind::Segment).chain(self.of_kind(Kind::Snowflake));
         let stores = several.flat_map(|([source], stats)| {
-            stats.stores.iter().map(move |share| {
-                ([source, ("store", share.store.as_str())], f64::from(u8::from(share.serves)))
+            stats.stores.iter().map(move |store| {
+                ([source, ("store", store.store.as_str())], f64::from(u8::from(store.serving)))
             })
         });
         to.gauges(

@@ -1,10 +1,10 @@
 //! Domain values as bodies of HTTP responses.
 
-use snowmint_coord::{Decoded, Incarnation, ShareStats, SlotInfo, SourceInfo};
+use snowmint_coord::{Decoded, Incarnation, SlotInfo, SourceInfo, StoreStatus};
 use snowmint_core::layout::{Field, PRESETS, Preset};
 use snowmint_core::{Layout, Rfc3339, UnixMillis};
 use snowmint_wire::http::{
-    BitsBody, DecodedBody, LayoutBody, LayoutsBody, ShareBody, SourceBody, WorkerBody,
+    BitsBody, DecodedBody, LayoutBody, LayoutsBody, SourceBody, StoreStatusBody, WorkerBody,
 };
 
 fn time(time: UnixMillis) -> String {
@@ -54,19 +54,19 @@ pub fn source_body(source: &SourceInfo) -> SourceBody {
         name: source.name.clone(),
         version: source.version,
         next: source.next.map(|next| next.to_string()),
-        shares: source.shares.iter().map(share_body).collect(),
+        store_status: source.store_status.iter().map(store_status_body).collect(),
         keys: source.spec.to_json(),
     }
 }
 
-fn share_body(share: &ShareStats) -> ShareBody {
-    ShareBody {
-        store: share.store.clone(),
-        serves: share.serves,
-        offset: share.stripe.map(|(offset, _)| offset),
-        increment: share.stripe.map(|(_, increment)| increment),
-        worker: share.worker,
-        trouble: share.trouble.clone(),
+fn store_status_body(status: &StoreStatus) -> StoreStatusBody {
+    StoreStatusBody {
+        store: status.store.clone(),
+        serving: status.serving,
+        offset: status.stripe.map(|(offset, _)| offset),
+        increment: status.stripe.map(|(_, increment)| increment),
+        worker: status.worker,
+        error: status.error.clone(),
     }
 }
 

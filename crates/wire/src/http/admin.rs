@@ -42,7 +42,7 @@ pub struct SourceBody {
     pub next: Option<String>,
     /// The stores of a source that has several, in the state that this server sees.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub shares: Vec<ShareBody>,
+    pub store_status: Vec<StoreStatusBody>,
     /// The source's keys, including defaults.
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", schema(value_type = std::collections::HashMap<String, Value>))]
@@ -52,11 +52,11 @@ pub struct SourceBody {
 /// One of the stores of a source that has several.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ShareBody {
+pub struct StoreStatusBody {
     /// The store's name.
     pub store: String,
     /// Whether the store issues numbers; prefetched numbers count.
-    pub serves: bool,
+    pub serving: bool,
     /// The stripe of the numbers that the store issues, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
@@ -68,7 +68,7 @@ pub struct ShareBody {
     pub worker: Option<u64>,
     /// The store's error, for example when it is unreachable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
+    pub error: Option<String>,
 }
 
 /// The body of `POST /v1/sources/{name}/restripe`: the new stripe of a segment source.

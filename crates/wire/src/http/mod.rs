@@ -11,8 +11,8 @@ mod server;
 
 pub use admin::{
     AlterRequest, BitsBody, DecodeQuery, DecodedBody, LayoutBody, LayoutsBody, ReadyBody,
-    RestripeRequest, ShareBody, SourceBody, SourceRequest, SourcesBody, UnreadableBody, WorkerBody,
-    WorkersBody,
+    RestripeRequest, SourceBody, SourceRequest, SourcesBody, StoreStatusBody, UnreadableBody,
+    WorkerBody, WorkersBody,
 };
 pub use mint::{
     Count, CounterBody, IdsBody, MintRequest, SegmentBody, SegmentRequest, number_in, one_id,

@@ -6,7 +6,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use serde_json::{Map, Value};
 use snowmint_coord::spec::{SourceSpec, keys};
 use snowmint_wire::http::{
-    AlterRequest, ShareBody, SourceBody, SourceRequest, SourcesBody, UnreadableBody,
+    AlterRequest, SourceBody, SourceRequest, SourcesBody, StoreStatusBody, UnreadableBody,
 };
 
 use crate::client::{Client, DEFAULT_SERVER, segment};
@@ -211,15 +211,16 @@ fn show(source: &SourceBody, json: bool, out: &mut Output) -> Outcome {
         Some(next) => out.line(format_args!("# version {}, next number {next}", source.version))?,
         None => out.line(format_args!("# version {}", source.version))?,
     }
-    for ShareBody { store, serves, offset, increment, worker, trouble } in &source.shares {
+    for StoreStatusBody { store, serving, offset, increment, worker, error } in &source.store_status
+    {
         let share = match (offset, increment, worker) {
             (Some(offset), Some(increment), _) => format!("stripe {offset} of {increment}"),
             (.., Some(worker)) => format!("worker {worker}"),
             _ => "its share is not known".into(),
         };
-        let state = if *serves { "serves" } else { "does not serve" };
-        let trouble = trouble.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-        out.line(format_args!("# store {store}: {share}, {state}{trouble}"))?;
+        let state = if *serving { "serves" } else { "does not serve" };
+        let error = error.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+        out.line(format_args!("# store {store}: {share}, {state}{error}"))?;
     }
     out.line(format_args!("[sources.{}]", toml_key(&source.name)))?;
     let mut lines = Vec::new();

@@ -192,8 +192,8 @@ pub(crate) fn drawn_from_all(
 /// Returns the server's status of one store of the source.
 pub(crate) fn share(server: &Server, store: &str) -> Value {
     let source = json(&run(&["source", "show", "orders", "--json", "--server", &server.http]).ok());
-    let mut shares = source["shares"].as_array().into_iter().flatten();
-    shares.find(|share| share["store"] == store).cloned().unwrap_or_default()
+    let mut status = source["store_status"].as_array().into_iter().flatten();
+    status.find(|share| share["store"] == store).cloned().unwrap_or_default()
 }
 
 #[track_caller]

@@ -42,8 +42,8 @@ fn is_another(server: &Server) {
     let mut refused = Value::Null;
     wait_until("it is told from another", || {
         refused = share(server, "a");
-        assert_eq!(refused["serves"], false, "{refused}");
-        refused["trouble"].as_str().is_some_and(|why| why.contains("fast-forward"))
+        assert_eq!(refused["serving"], false, "{refused}");
+        refused["error"].as_str().is_some_and(|why| why.contains("fast-forward"))
     });
 }
 
@@ -65,7 +65,7 @@ fn any_redis_mints_and_one_that_was_emptied_does_not_and_one_more_does() {
     let load = Drawing::from(&[&server], 3, 20);
     pass(500);
     a.kill();
-    wait_until("the store that is away is named", || share(&server, "a")["serves"] == false);
+    wait_until("the store that is away is named", || share(&server, "a")["serving"] == false);
     let line = "snowmint_source_store_up{source=\"orders\",store=\"a\"} 0";
     assert!(page(&server, "/metrics").lines().any(|said| said.starts_with(line)));
     pass(300);
@@ -80,7 +80,7 @@ fn any_redis_mints_and_one_that_was_emptied_does_not_and_one_more_does() {
     let three = [two[0], two[1], ("c", c_url.as_str())];
     place.config_of(&three, &format!("{MINTED}stores = \"a=3,b=4,c=5\"\n"));
     server.signal("-HUP");
-    wait_until("the third serves", || share(&server, "c")["serves"] == true);
+    wait_until("the third serves", || share(&server, "c")["serving"] == true);
     assert_eq!(share(&server, "c")["worker"], 5);
     all_mint(&server, &[4, 5]);
     pass(300);
@@ -122,7 +122,7 @@ fn a_redis_that_is_held_still_is_passed_over() {
     a.freeze(true);
     pass(2_000);
     a.freeze(false);
-    wait_until("it is found", || share(&server, "a")["serves"] == true);
+    wait_until("it is found", || share(&server, "a")["serving"] == true);
     all_mint(&server, &[3, 4]);
     load.end(&mut seen);
 }
@@ -152,7 +152,7 @@ fn two_stores_with_one_worker_number_are_refused_with_both_shown() {
     run(&[&["source", "define", "orders", "--server", &alone.http], &keys[..]].concat()).ok();
     drop(alone);
     let server = place.start_by(&config("a=3,b=4"));
-    wait_until("they were looked at", || share(&server, "b")["trouble"].is_string());
+    wait_until("they were looked at", || share(&server, "b")["error"].is_string());
     let refused = server.mint(&["orders"]);
     assert_ne!(refused.code, 0, "{refused:?}");
     for said in ["stores \"a\" and \"b\"", "worker number 3"] {

@@ -14,7 +14,7 @@ use crate::server::{Server, serve};
 #[track_caller]
 pub(crate) fn all_serve(server: &Server, stores: &[&str]) {
     for store in stores {
-        wait_until("it serves", || share(server, store)["serves"] == true);
+        wait_until("it serves", || share(server, store)["serving"] == true);
     }
 }
 
@@ -44,9 +44,9 @@ fn a_store_is_killed_under_load_and_comes_back_and_nobody_waits() {
     let load = Drawing::from(&[&server], 3, 50);
     pass(500);
     b.kill();
-    wait_until("the store that is away is named", || share(&server, "b")["serves"] == false);
+    wait_until("the store that is away is named", || share(&server, "b")["serving"] == false);
     let away = share(&server, "b");
-    assert!(away["trouble"].as_str().is_some_and(|why| !why.is_empty()), "{away}");
+    assert!(away["error"].as_str().is_some_and(|why| !why.is_empty()), "{away}");
     all_serve(&server, &["a"]);
     let metrics = page(&server, "/metrics");
     for (store, serves) in [("a", "1"), ("b", "0")] {
@@ -59,7 +59,7 @@ fn a_store_is_killed_under_load_and_comes_back_and_nobody_waits() {
     assert!(page(&server, "/readyz").contains("ready"));
     pass(1_000);
     b.start();
-    wait_until("it is back", || share(&server, "b")["serves"] == true);
+    wait_until("it is back", || share(&server, "b")["serving"] == true);
     pass(500);
     load.end(&mut seen);
     drop(server);
@@ -70,9 +70,9 @@ fn a_store_is_killed_under_load_and_comes_back_and_nobody_waits() {
     let from_one = drawn(&server, 500);
     assert!(from_one.iter().all(|id| id % 2 == 1), "{from_one:?}");
     add(&mut seen, from_one);
-    assert_eq!(share(&server, "b")["serves"], false);
+    assert_eq!(share(&server, "b")["serving"], false);
     b.start();
-    wait_until("it is found", || share(&server, "b")["serves"] == true);
+    wait_until("it is found", || share(&server, "b")["serving"] == true);
     let from_both: Vec<u64> = (0..4).flat_map(|_| drawn(&server, 200)).collect();
     assert!(from_both.iter().any(|id| id % 2 == 0));
     add(&mut seen, from_both);
@@ -114,7 +114,7 @@ fn residues_that_do_not_agree_are_refused_with_both_shown() {
     let ids = drawn(&server, 3);
     assert!(ids.iter().all(|id| id % 2 == 0), "{ids:?}");
     let refused = share(&server, "a");
-    assert!(refused["trouble"].as_str().unwrap().contains("correct the definition"), "{refused}");
+    assert!(refused["error"].as_str().unwrap().contains("correct the definition"), "{refused}");
 }
 
 #[test]

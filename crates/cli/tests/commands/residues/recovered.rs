@@ -46,14 +46,14 @@ fn one_of_several_stores_that_was_put_back_is_recovered_through_a_server() {
     // The store is called on demand only, and the other store serves all requests.
     wait_until("the store is found to be an older state", || {
         seen.add(drawn(&server, 100));
-        share(&server, "a")["trouble"].as_str().is_some_and(|why| why.contains("rolled back"))
+        share(&server, "a")["error"].as_str().is_some_and(|why| why.contains("rolled back"))
     });
     let recover = |more: &[&str]| -> Ran {
         let through = ["worker", "recover", "--server", &server.http, "--secondary", "a"];
         run(&[&through[..], more].concat())
     };
     wait_until("its journal has reported", || recover(&["--dry-run"]).code == 0);
-    assert_eq!(share(&server, "a")["serves"], false, "a plan changes nothing");
+    assert_eq!(share(&server, "a")["serving"], false, "a plan changes nothing");
     let done = recover(&[]);
     assert_eq!(done.code, 0, "{done:?}");
     all_serve(&server, &["a", "b"]);

@@ -32,10 +32,10 @@ fn serials_go_on_while_a_store_is_killed_and_while_two_become_three() {
     let load = Drawing::from(&[&server], 2, 20);
     pass(300);
     b.kill();
-    wait_until("the store that is away is named", || share(&server, "b")["serves"] == false);
+    wait_until("the store that is away is named", || share(&server, "b")["serving"] == false);
     pass(500);
     b.start();
-    wait_until("it is back", || share(&server, "b")["serves"] == true);
+    wait_until("it is back", || share(&server, "b")["serving"] == true);
     load.end(&mut seen);
 
     let load = Drawing::from(&[&server], 2, 20);

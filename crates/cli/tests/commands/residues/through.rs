@@ -33,12 +33,12 @@ fn whoever_mints_through_servers_has_all_stores_of_a_source() {
     let load = Drawing::from(&[&server, &second], 2, 50);
     pass(300);
     b.kill();
-    wait_until("the store that is away is named", || share(&server, "b")["serves"] == false);
+    wait_until("the store that is away is named", || share(&server, "b")["serving"] == false);
     // One of the servers goes away, too.
     first.kill();
     pass(500);
     b.start();
-    wait_until("it is back", || share(&server, "b")["serves"] == true);
+    wait_until("it is back", || share(&server, "b")["serving"] == true);
     pass(300);
     load.end(&mut seen);
     drop(server);

@@ -261,9 +261,9 @@ mod tests {
         let Ok(Plan::Segment(plan)) = spec.check() else { panic!("{keys}") };
         let next = plan.stripe.next(plan.stripe.number_min() + used);
         let (name, version) = ("orders".into(), 3);
-        let shares = Vec::new();
+        let store_status = Vec::new();
         let state = SourceState::Enabled;
-        Has::Source(Box::new(SourceInfo { name, spec, state, version, next, shares }))
+        Has::Source(Box::new(SourceInfo { name, spec, state, version, next, store_status }))
     }
 
     fn judged(stores: Vec<Has>) -> Verdict {

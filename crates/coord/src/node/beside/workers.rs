@@ -64,8 +64,8 @@ mod tests {
     fn has(worker: u64) -> Has {
         let spec = spec(&format!(r#""worker":{worker}"#));
         let (name, version, state) = ("orders".into(), 3, SourceState::Enabled);
-        let (next, shares) = (None, Vec::new());
-        Has::Source(Box::new(SourceInfo { name, spec, state, version, next, shares }))
+        let (next, store_status) = (None, Vec::new());
+        Has::Source(Box::new(SourceInfo { name, spec, state, version, next, store_status }))
     }
 
     fn judged(stores: Vec<Has>) -> Verdict {

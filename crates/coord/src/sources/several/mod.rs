@@ -20,7 +20,7 @@ use crate::error::{Error, Result, Retry};
 use crate::spec::{Plan, SegmentPlan};
 use asked::Refused;
 pub(crate) use share::Share;
-pub use share::ShareStats;
+pub use share::StoreStatus;
 
 /// Milliseconds that a caller without numbers waits before all stores are checked again.
 const LOOK_AGAIN_MS: u64 = 5;
@@ -248,7 +248,7 @@ impl Several {
     }
 
     /// Returns the state of each store.
-    pub(crate) fn stats(&self) -> Vec<ShareStats> {
+    pub(crate) fn stats(&self) -> Vec<StoreStatus> {
         self.shares.load().iter().map(|share| share.stats()).collect()
     }
 
@@ -277,7 +277,7 @@ impl fmt::Debug for Several {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Several")
             .field("name", &self.name)
-            .field("shares", &self.stats())
+            .field("stores", &self.stats())
             .finish_non_exhaustive()
     }
 }

@@ -19,17 +19,17 @@ pub(crate) struct Share {
 
 /// State of one store of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShareStats {
+pub struct StoreStatus {
     /// The store's name.
     pub store: String,
     /// Whether it hands out numbers, prefetched ones included.
-    pub serves: bool,
+    pub serving: bool,
     /// Offset and increment of its stripe, if known.
     pub stripe: Option<(u64, u64)>,
     /// Worker number in its IDs, where the stores mint and if it is known.
     pub worker: Option<u64>,
     /// Present error, for example while it is unreachable and its prefetched numbers last.
-    pub trouble: Option<String>,
+    pub error: Option<String>,
 }
 
 impl Share {
@@ -95,17 +95,17 @@ impl Share {
         }
     }
 
-    pub(super) fn stats(&self) -> ShareStats {
+    pub(super) fn stats(&self) -> StoreStatus {
         let source = self.source.load();
         let stock = source.as_ref().and_then(|source| source.stats().numbers).unwrap_or_default();
-        let trouble = self.trouble();
+        let error = self.trouble();
         let spec = source.as_ref().map(|source| source.spec()).unwrap_or_default();
-        ShareStats {
+        StoreStatus {
             store: self.store.clone(),
-            serves: source.is_some() && (trouble.is_none() || stock.prefetched > 0),
+            serving: source.is_some() && (error.is_none() || stock.prefetched > 0),
             stripe: spec.offset.zip(spec.increment),
             worker: spec.worker,
-            trouble: trouble.map(|error| error.message().into_owned()),
+            error: error.map(|error| error.message().into_owned()),
         }
     }
 }
