@@ -11,7 +11,7 @@ fn the_printed_file_is_a_configuration() {
     let ran = run(&["doctor", "--config", file.to_str().unwrap(), "--json"]);
     // The default ports may be in use on this machine; no check may fail.
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.out);
-    assert!(ran.out.lines().map(json).any(|finding| finding["about"] == "layout"));
+    assert!(ran.out.lines().map(json).any(|finding| finding["subject"] == "layout"));
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_journal_that_a_server_would_refuse_is_told_with_the_way_out() {
     let server = Server::start(serve(&home, &[]));
     assert_eq!(server.mint(&[]).code, 0);
     let in_use = doctor(&home);
-    assert!(said(&in_use).starts_with("good") && said(&in_use).contains("A running server"));
+    assert!(said(&in_use).starts_with("ok") && said(&in_use).contains("A running server"));
     drop(server);
     let left = doctor(&home);
     assert_eq!(left.code, 0, "{}", left.out);
@@ -194,7 +194,7 @@ fn a_journal_that_a_server_would_refuse_is_told_with_the_way_out() {
     assert!(copied.success());
     let copy = doctor(&elsewhere);
     assert_eq!(copy.code, 1, "{}", copy.out);
-    for part in ["WRONG", "was written in", "fast-forward"] {
+    for part in ["ERROR", "was written in", "fast-forward"] {
         assert!(said(&copy).contains(part), "{part}: {}", copy.out);
     }
 

@@ -2,13 +2,13 @@
 
 use snowmint_core::UnixMillis;
 
-use super::{Finding, good, warning, wrong};
+use super::Finding;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::security::{Security, check_public_texts, warnings};
 use crate::when::Zone;
 
-const ABOUT: &str = "access";
+const SUBJECT: &str = "access";
 
 /// Days before expiry from which a token is reported: enough to make another and to change its
 /// clients.
@@ -21,14 +21,16 @@ pub(super) fn look(config: &Config, now: UnixMillis) -> Vec<Finding> {
         Security::load(config).and_then(|security| check_public_texts(config).map(|()| security));
     let security = match checked {
         Ok(security) => security,
-        Err(Failure::Said { message, .. }) => return vec![wrong(ABOUT, format!("{message}."))],
+        Err(Failure::Said { message, .. }) => {
+            return vec![Finding::error(SUBJECT, format!("{message}."))];
+        }
         Err(Failure::ClosedPipe | Failure::SaidNo) => {
-            return vec![wrong(ABOUT, "It cannot be said.")];
+            return vec![Finding::error(SUBJECT, "It cannot be said.")];
         }
     };
     let expiring = security.access().map(|access| access.expiring()).unwrap_or_default();
     let expiring = expiring.iter().filter_map(|(name, expires)| expiry(name, *expires, now));
-    let warnings = warnings(config).into_iter().map(|text| warning(ABOUT, text + "."));
+    let warnings = warnings(config).into_iter().map(|text| Finding::warning(SUBJECT, text + "."));
     std::iter::once(guarded(config)).chain(warnings).chain(expiring).collect()
 }
 
@@ -40,7 +42,11 @@ fn guarded(config: &Config) -> Finding {
         (true, false) => "speak TLS, with a certificate at both ends",
     };
     let said = format!("{tokens} asked for a token; connections {tls}.");
-    if config.server.insecure { warning(ABOUT, said) } else { good(ABOUT, said) }
+    if config.server.insecure {
+        Finding::warning(SUBJECT, said)
+    } else {
+        Finding::ok(SUBJECT, said)
+    }
 }
 
 /// Reports a token that has expired or soon expires.
@@ -51,7 +57,7 @@ fn expiry(name: &str, expires: UnixMillis, now: UnixMillis) -> Option<Finding> {
     }
     let shown = Zone::default().show(expires);
     let days = left_ms / DAY_MS;
-    let sentence = match left_ms {
+    let message = match left_ms {
         0 => {
             format!(
                 "Token {name} expired at {shown}: take it out of tokens.file, or set another time."
@@ -62,7 +68,7 @@ fn expiry(name: &str, expires: UnixMillis, now: UnixMillis) -> Option<Finding> {
              clients."
         ),
     };
-    Some(warning(ABOUT, sentence))
+    Some(Finding::warning(SUBJECT, message))
 }
 
 #[cfg(test)]
@@ -73,7 +79,7 @@ mod tests {
     fn token_is_named_once_it_soon_expires() {
         let now = UnixMillis::new(1_800_000_000_000);
         let after = |days: u64| UnixMillis::new(now.get() + days * DAY_MS);
-        let said = |expires| expiry("orders", expires, now).map(|finding| finding.sentence);
+        let said = |expires| expiry("orders", expires, now).map(|finding| finding.message);
         assert_eq!(said(after(31)), None);
         assert!(said(after(30)).unwrap().contains("in 30 days"));
         assert!(said(after(0)).unwrap().starts_with("Token orders expired at 2027-"));

@@ -5,9 +5,9 @@ use std::path::Path;
 use snowmint_coord::journal::{self, DataDir, Past};
 use snowmint_coord::{Definition, Error, ErrorKind, Recalled, StoreIdentity};
 
-use super::{Finding, good, warning, wrong};
+use super::Finding;
 
-const ABOUT: &str = "journal";
+const SUBJECT: &str = "journal";
 
 /// Result of the check before the store is reached.
 pub(super) enum Journal {
@@ -32,8 +32,8 @@ pub(super) fn look(dir: &Path, namespace: &str) -> Journal {
     if written_for.is_empty() || written_for == namespace {
         return Journal::Usable(Box::new(past));
     }
-    Journal::Said(Some(wrong(
-        ABOUT,
+    Journal::Said(Some(Finding::error(
+        SUBJECT,
         format!(
             "That of {} was written for namespace {written_for}, and this is {namespace}: use a data \
              directory for each.",
@@ -46,9 +46,12 @@ fn unusable(dir: &Path, error: &Error) -> Finding {
     match error.kind() {
         ErrorKind::Locked => {
             let shown = dir.display();
-            good(ABOUT, format!("A running server uses {shown}, so its journal is not looked at."))
+            Finding::ok(
+                SUBJECT,
+                format!("A running server uses {shown}, so its journal is not looked at."),
+            )
         }
-        _ => wrong(ABOUT, format!("It cannot be used: {}.", error.message())),
+        _ => Finding::error(SUBJECT, format!("It cannot be used: {}.", error.message())),
     }
 }
 
@@ -73,31 +76,34 @@ pub(super) fn against(past: &Past, store: &Store<'_>) -> Finding {
     let (recalled, definitions) = match store {
         Store::Is(recalled, definitions) => (recalled, definitions),
         Store::Silent => {
-            let sentence =
+            let message =
                 "It can be used. Whether the store is the one that it knows is not known.";
-            return warning(ABOUT, sentence);
+            return Finding::warning(SUBJECT, message);
         }
-        Store::None if record.store.is_empty() => return good(ABOUT, "It can be used."),
+        Store::None if record.store.is_empty() => return Finding::ok(SUBJECT, "It can be used."),
         Store::None => {
-            let sentence = format!(
+            let message = format!(
                 "It knows store {}, and there is none: a server would make another, and refuse it. Is \
                  store.url right? If the store is lost, see snowmint worker fast-forward.",
                 seen(past).store()
             );
-            return wrong(ABOUT, sentence);
+            return Finding::error(SUBJECT, message);
         }
     };
     if let Err(error) = recalled {
-        return wrong(ABOUT, format!("A server would not mint: {}.", error.message()));
+        return Finding::error(SUBJECT, format!("A server would not mint: {}.", error.message()));
     }
-    if let Some(sentence) = above(past, definitions) {
-        return wrong(ABOUT, sentence);
+    if let Some(message) = above(past, definitions) {
+        return Finding::error(SUBJECT, message);
     }
     if past.marks_are_sure {
-        return good(ABOUT, "It is as it was left, and the store is the one that it knows.");
+        return Finding::ok(
+            SUBJECT,
+            "It is as it was left, and the store is the one that it knows.",
+        );
     }
-    warning(
-        ABOUT,
+    Finding::warning(
+        SUBJECT,
         "The store is the one that it knows. But somebody has touched the file since, or its machine \
          lost power: the next start takes another worker number, or waits for the store's mark.",
     )
@@ -123,7 +129,7 @@ mod tests {
     use snowmint_coord::segment::SegmentRow;
     use snowmint_coord::{Mark, SourceState};
 
-    use super::super::Grade;
+    use super::super::Severity;
     use super::*;
 
     #[test]
@@ -143,13 +149,13 @@ mod tests {
             against(&past, &Store::Is(&Ok(Recalled::Same), definitions))
         };
         let below = found(&[at(100)]);
-        assert_eq!(below.grade, Grade::Wrong, "{below:?}");
+        assert_eq!(below.severity, Severity::Error, "{below:?}");
         for part in ["source bills go on at 101", "has it at 100", "worker recover"] {
-            assert!(below.sentence.contains(part), "{part}: {below:?}");
+            assert!(below.message.contains(part), "{part}: {below:?}");
         }
         let gone = found(&[]);
-        assert_eq!(gone.grade, Grade::Wrong, "{gone:?}");
+        assert_eq!(gone.severity, Severity::Error, "{gone:?}");
         let whole = found(&[at(101)]);
-        assert_eq!(whole.grade, Grade::Good, "{whole:?}");
+        assert_eq!(whole.severity, Severity::Ok, "{whole:?}");
     }
 }

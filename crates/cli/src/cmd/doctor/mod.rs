@@ -42,30 +42,36 @@ pub(crate) struct Doctor {
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Grade {
-    Good,
+enum Severity {
+    Ok,
     Warning,
-    Wrong,
+    Error,
 }
 
 /// Result of one check.
 #[derive(Debug, Serialize)]
 struct Finding {
-    grade: Grade,
-    about: &'static str,
-    sentence: String,
+    severity: Severity,
+    subject: &'static str,
+    message: String,
 }
 
-fn good(about: &'static str, sentence: impl Into<String>) -> Finding {
-    Finding { grade: Grade::Good, about, sentence: sentence.into() }
-}
+impl Finding {
+    fn new(severity: Severity, subject: &'static str, message: impl Into<String>) -> Self {
+        Self { severity, subject, message: message.into() }
+    }
 
-fn warning(about: &'static str, sentence: impl Into<String>) -> Finding {
-    Finding { grade: Grade::Warning, about, sentence: sentence.into() }
-}
+    fn ok(subject: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Ok, subject, message)
+    }
 
-fn wrong(about: &'static str, sentence: impl Into<String>) -> Finding {
-    Finding { grade: Grade::Wrong, about, sentence: sentence.into() }
+    fn warning(subject: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, subject, message)
+    }
+
+    fn error(subject: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Error, subject, message)
+    }
 }
 
 impl Doctor {
@@ -92,15 +98,15 @@ impl Doctor {
                 out.json(finding)?;
                 continue;
             }
-            let grade = match finding.grade {
-                Grade::Good => "good",
-                Grade::Warning => "WARNING",
-                Grade::Wrong => "WRONG",
+            let severity = match finding.severity {
+                Severity::Ok => "ok",
+                Severity::Warning => "WARNING",
+                Severity::Error => "ERROR",
             };
-            out.line(format_args!("{grade:<8}{:<10}{}", finding.about, finding.sentence))?;
+            out.line(format_args!("{severity:<8}{:<10}{}", finding.subject, finding.message))?;
         }
         out.flush()?;
-        if findings.iter().any(|finding| finding.grade == Grade::Wrong) {
+        if findings.iter().any(|finding| finding.severity == Severity::Error) {
             return Err(Failure::SaidNo);
         }
         Ok(())
@@ -110,12 +116,12 @@ impl Doctor {
 fn clock(now: UnixMillis) -> Finding {
     let shown = Zone::default().show(now);
     if now < EPOCH_DEFAULT {
-        return wrong(
+        return Finding::error(
             "clock",
             format!("It says {shown}, which is before this program was made: set it."),
         );
     }
-    good("clock", format!("It says {shown}."))
+    Finding::ok("clock", format!("It says {shown}."))
 }
 
 /// Checks the kernel's state of the clock: `adjtimex(2)`.
@@ -123,7 +129,7 @@ fn kernel_clock() -> Finding {
     let mut timex = Timex::new();
     match adjtimex(&mut timex) {
         Ok(state) => kernel_says(state, timex.0.status, timex.0.maxerror),
-        Err(error) => warning(
+        Err(error) => Finding::warning(
             "clock",
             format!("The kernel does not say whether it is synchronised: {error}."),
         ),
@@ -142,7 +148,7 @@ fn kernel_says(state: i32, status: i32, error_us_max: i64) -> Finding {
         3 => "A leap second is being added now",
         // TIME_ERROR covers the bit, and more.
         _ if state == 5 || status & UNSYNCHRONISED != 0 => {
-            return warning(
+            return Finding::warning(
                 "clock",
                 "The kernel does not know it to be synchronised: see that chrony, systemd-timesyncd \
                  or another time service runs on this machine (in a container or a virtual machine, on \
@@ -151,7 +157,7 @@ fn kernel_says(state: i32, status: i32, error_us_max: i64) -> Finding {
         }
         _ => {
             let error_ms = error_us_max.div_euclid(1000);
-            return good(
+            return Finding::ok(
                 "clock",
                 format!(
                     "The kernel says that it is synchronised, to within {error_ms} ms, and that no \
@@ -162,7 +168,7 @@ fn kernel_says(state: i32, status: i32, error_us_max: i64) -> Finding {
     };
     let what = "unless the time service smears it, the clock steps by a second, which every \
                 on_rollback policy but fail rides out";
-    warning("clock", format!("{leap}: {what}."))
+    Finding::warning("clock", format!("{leap}: {what}."))
 }
 
 /// Compares the clock with the configured time server.
@@ -174,7 +180,10 @@ async fn time_server(config: &Config) -> Option<Finding> {
         Err(error) => {
             let why = std::error::Error::source(&error).map(ToString::to_string);
             let why = why.unwrap_or_default();
-            warning("clock", format!("It cannot be compared: {name} does not answer: {why}."))
+            Finding::warning(
+                "clock",
+                format!("It cannot be compared: {name} does not answer: {why}."),
+            )
         }
     })
 }
@@ -182,11 +191,14 @@ async fn time_server(config: &Config) -> Option<Finding> {
 /// Reports the difference between our clock and another.
 fn apart(name: &str, ours: UnixMillis, theirs: UnixMillis, limit_ms: u64) -> Finding {
     let apart_ms = ours.since(theirs).max(theirs.since(ours));
-    let sentence = format!("It is {apart_ms} ms from that of {name}.");
+    let message = format!("It is {apart_ms} ms from that of {name}.");
     if apart_ms > limit_ms {
-        return wrong("clock", format!("{sentence} At most {limit_ms} ms are allowed: set it."));
+        return Finding::error(
+            "clock",
+            format!("{message} At most {limit_ms} ms are allowed: set it."),
+        );
     }
-    good("clock", sentence)
+    Finding::ok("clock", message)
 }
 
 fn data_dir(dir: &Path) -> Finding {
@@ -195,35 +207,42 @@ fn data_dir(dir: &Path) -> Finding {
         Ok(metadata) if metadata.is_dir() => match tempfile::tempfile_in(dir) {
             Ok(_) => match others_in(dir) {
                 Others::None => {
-                    good("data dir", format!("{shown} can be written, and by nobody else."))
+                    Finding::ok("data dir", format!("{shown} can be written, and by nobody else."))
                 }
-                Others::Group(text) => warning("data dir", format!("{text}.")),
-                Others::Everybody(why) => wrong("data dir", format!("{why}.")),
+                Others::Group(text) => Finding::warning("data dir", format!("{text}.")),
+                Others::Everybody(why) => Finding::error("data dir", format!("{why}.")),
             },
-            Err(error) => wrong("data dir", format!("{shown} cannot be written: {error}.")),
+            Err(error) => {
+                Finding::error("data dir", format!("{shown} cannot be written: {error}."))
+            }
         },
-        Ok(_) => wrong("data dir", format!("{shown} is not a directory.")),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            good("data dir", format!("{shown} does not exist yet; the first start makes it."))
-        }
-        Err(error) => wrong("data dir", format!("{shown} cannot be looked at: {error}.")),
+        Ok(_) => Finding::error("data dir", format!("{shown} is not a directory.")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Finding::ok(
+            "data dir",
+            format!("{shown} does not exist yet; the first start makes it."),
+        ),
+        Err(error) => Finding::error("data dir", format!("{shown} cannot be looked at: {error}.")),
     }
 }
 
 /// Checks whether `serve` could listen on this address now.
-fn port((about, address): (&'static str, &String)) -> Finding {
+fn port((subject, address): (&'static str, &String)) -> Finding {
     let mut addresses = match address.to_socket_addrs() {
         Ok(addresses) => addresses,
         Err(error) => {
-            return wrong(about, format!("{address} is no address to listen on: {error}."));
+            return Finding::error(
+                subject,
+                format!("{address} is no address to listen on: {error}."),
+            );
         }
     };
     match addresses.try_for_each(|address| std::net::TcpListener::bind(address).map(drop)) {
-        Ok(()) => good(about, format!("{address} is free.")),
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-            warning(about, format!("{address} is in use, perhaps by a server that runs already."))
-        }
-        Err(error) => wrong(about, format!("{address} cannot be listened on: {error}.")),
+        Ok(()) => Finding::ok(subject, format!("{address} is free.")),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Finding::warning(
+            subject,
+            format!("{address} is in use, perhaps by a server that runs already."),
+        ),
+        Err(error) => Finding::error(subject, format!("{address} cannot be listened on: {error}.")),
     }
 }
 
@@ -250,7 +269,7 @@ async fn in_doubt(store: &dyn snowmint_coord::Store) -> Outcome<Option<Finding>>
     Ok(standing.doubt.map(|doubt| {
         let reported = standing.journals.len().saturating_sub(missing);
         let kind = doubt.refusal();
-        wrong(
+        Finding::error(
             "store",
             format!(
                 "It is in doubt, and nobody mints: {kind}. {reported} journals have reported what they know, and \
@@ -270,7 +289,7 @@ async fn the_store(config: &Config, now: UnixMillis, past: Option<&Past>) -> Vec
                 Failure::Said { message, .. } => message,
                 Failure::ClosedPipe | Failure::SaidNo => "it cannot be said why".to_owned(),
             };
-            let unusable = wrong("store", format!("{shown} cannot be used: {message}."));
+            let unusable = Finding::error("store", format!("{shown} cannot be used: {message}."));
             let known = past.map(|past| journal::against(past, &Store::Silent));
             [unusable].into_iter().chain(known).collect()
         }
@@ -291,12 +310,14 @@ async fn look_into(
     };
     let Some(store) = there else {
         let none = match why_none {
-            Some(why) => {
-                wrong("store", format!("There is none at {shown}, and none can be made: {why}."))
-            }
-            None => {
-                good("store", format!("There is none at {shown} yet; the first start makes it."))
-            }
+            Some(why) => Finding::error(
+                "store",
+                format!("There is none at {shown}, and none can be made: {why}."),
+            ),
+            None => Finding::ok(
+                "store",
+                format!("There is none at {shown} yet; the first start makes it."),
+            ),
         };
         let known = past.map(|past| journal::against(past, &Store::None));
         return Ok([none].into_iter().chain(known).collect());
@@ -305,7 +326,7 @@ async fn look_into(
     let catalog = store.list().await?;
     let workers = store.workers(now).await?;
     let live = workers.iter().filter(|slot| slot.live).count();
-    let mut findings = vec![good(
+    let mut findings = vec![Finding::ok(
         "store",
         format!(
             "{shown} answers: identity {}, {} writes. Namespace {namespace} has {} sources, and live \
@@ -321,7 +342,7 @@ async fn look_into(
         findings.push(journal::against(past, &Store::Is(&recalled, &catalog.definitions)));
     }
     findings.extend(in_doubt(&*store).await?);
-    findings.extend(store.warnings().into_iter().map(|text| warning("store", text + ".")));
+    findings.extend(store.warnings().into_iter().map(|text| Finding::warning("store", text + ".")));
     if let Some(store_now) = store.now().await? {
         findings.push(apart("the store", when::now(), store_now, config.clock.skew_max.ms()));
     }
@@ -364,15 +385,15 @@ fn cannot_be_made(config: &Config) -> Option<String> {
 }
 
 fn lasts(forecast: &Forecast) -> Finding {
-    let about = if matches!(forecast, Forecast::Pool(_)) { "workers" } else { "layout" };
-    let mut sentence = format!("{forecast}.");
-    if let Some(first) = sentence.get_mut(..1) {
+    let subject = if matches!(forecast, Forecast::Pool(_)) { "workers" } else { "layout" };
+    let mut message = format!("{forecast}.");
+    if let Some(first) = message.get_mut(..1) {
         first.make_ascii_uppercase();
     }
     match (forecast.is_wrong(), forecast.is_warning()) {
-        (true, _) => wrong(about, sentence),
-        (false, true) => warning(about, sentence),
-        (false, false) => good(about, sentence),
+        (true, _) => Finding::error(subject, message),
+        (false, true) => Finding::warning(subject, message),
+        (false, false) => Finding::ok(subject, message),
     }
 }
 
@@ -382,34 +403,38 @@ mod tests {
 
     #[test]
     fn what_the_kernel_says_of_the_clock() {
-        for (state, status, grade, said) in [
-            (0, 0x2001, Grade::Good, "to within 2 ms"),
-            (5, 0x40, Grade::Warning, "not know it to be synchronised"),
-            (0, 0x40, Grade::Warning, "not know it to be synchronised"),
-            (1, 0x2011, Grade::Warning, "added at the end"),
-            (2, 0x2021, Grade::Warning, "left out"),
-            (3, 0x2011, Grade::Warning, "added now"),
+        for (state, status, severity, said) in [
+            (0, 0x2001, Severity::Ok, "to within 2 ms"),
+            (5, 0x40, Severity::Warning, "not know it to be synchronised"),
+            (0, 0x40, Severity::Warning, "not know it to be synchronised"),
+            (1, 0x2011, Severity::Warning, "added at the end"),
+            (2, 0x2021, Severity::Warning, "left out"),
+            (3, 0x2011, Severity::Warning, "added now"),
             // The state is TIME_WAIT: the leap second is over, and the flag was not cleared.
-            (4, 0x2001, Grade::Good, "synchronised"),
+            (4, 0x2001, Severity::Ok, "synchronised"),
         ] {
             let finding = kernel_says(state, status, 2_500);
-            assert_eq!(finding.grade, grade, "{finding:?}");
-            assert!(finding.sentence.contains(said), "{finding:?}");
+            assert_eq!(finding.severity, severity, "{finding:?}");
+            assert!(finding.message.contains(said), "{finding:?}");
         }
-        // The result depends on the machine; it always has a sentence.
-        assert!(!kernel_clock().sentence.is_empty());
+        // The result depends on the machine; it always has a message.
+        assert!(!kernel_clock().message.is_empty());
     }
 
     #[test]
     fn clocks_may_be_as_far_apart_as_the_limit() {
         let at = UnixMillis::new;
-        for (ours, theirs, grade) in [
-            (5_000, 15_000, Grade::Good),
-            (15_000, 5_000, Grade::Good),
-            (5_000, 15_001, Grade::Wrong),
-            (15_001, 5_000, Grade::Wrong),
+        for (ours, theirs, severity) in [
+            (5_000, 15_000, Severity::Ok),
+            (15_000, 5_000, Severity::Ok),
+            (5_000, 15_001, Severity::Error),
+            (15_001, 5_000, Severity::Error),
         ] {
-            assert_eq!(apart("it", at(ours), at(theirs), 10_000).grade, grade, "{ours} {theirs}");
+            assert_eq!(
+                apart("it", at(ours), at(theirs), 10_000).severity,
+                severity,
+                "{ours} {theirs}"
+            );
         }
     }
 }

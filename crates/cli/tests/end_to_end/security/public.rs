@@ -45,7 +45,7 @@ fn a_public_address_takes_tokens_and_tls() {
     let output = doctor.output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("WRONG   access    server.http = 0.0.0.0:0"), "{said}");
+    assert!(said.contains("ERROR   access    server.http = 0.0.0.0:0"), "{said}");
     let server = Server::start(&["--data-dir", &data, "--insecure"], &[]);
     assert_eq!(server.stop(), 0);
 }
