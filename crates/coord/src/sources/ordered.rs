@@ -108,7 +108,7 @@ impl SourceInner {
     #[cold]
     fn not_here(&self, ordered: &Ordered) -> Error {
         let now = self.around.timer.elapsed();
-        let elsewhere = |server: Server| Error::not_owner(ordered.slot % SECTIONS, server.address);
+        let not_owner = |server: Server| Error::not_owner(ordered.slot % SECTIONS, server.address);
         match self.around.sections.absent(
             ordered.slot,
             ordered.want(self.around.clock.unix_ms()),
@@ -121,9 +121,9 @@ impl SourceInner {
                 "order of source {:?} is being acquired; retry",
                 self.name
             )),
-            Absent::With(server) => elsewhere(server),
+            Absent::With(server) => not_owner(server),
             Absent::StillWith(server) => {
-                elsewhere(server).with_retry(Retry::AfterMs(WINDOW_WAIT_MS))
+                not_owner(server).with_retry(Retry::AfterMs(WINDOW_WAIT_MS))
             }
         }
     }

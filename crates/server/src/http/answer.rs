@@ -14,7 +14,7 @@ use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use snowmint_wire::error::Code;
-use snowmint_wire::http::{ElsewhereInfo, ErrorBody, JSON, TEXT};
+use snowmint_wire::http::{ErrorBody, JSON, OwnerInfo, TEXT};
 
 use super::Counts;
 use super::owing::keeping;
@@ -37,10 +37,9 @@ impl IntoResponse for Refusal {
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry_after_ms = error.retry_after_ms();
         let mut body = ErrorBody::new(error.code(), error.message(), retry_after_ms);
-        body.error.elsewhere = error.elsewhere().map(|owner| ElsewhereInfo {
-            section: owner.section,
-            address: owner.reach.to_string(),
-        });
+        body.error.owner = error
+            .owner()
+            .map(|owner| OwnerInfo { section: owner.section, address: owner.reach.to_string() });
         let mut response = (status, json(&body)).into_response();
         if error.code() == Code::Unauthenticated {
             ask_for_token(&mut response);

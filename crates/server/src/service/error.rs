@@ -20,13 +20,13 @@ pub struct Error {
     code: Code,
     message: String,
     retry_after_ms: Option<u64>,
-    elsewhere: Option<Box<Elsewhere>>,
+    owner: Option<Box<SectionOwner>>,
     cause: Option<Cause>,
 }
 
 /// Owner of a key's section.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Elsewhere {
+pub struct SectionOwner {
     /// Section of the key.
     pub section: u16,
     /// Addresses of the owner.
@@ -38,7 +38,7 @@ impl Error {
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let retry_after_ms = (code.row().resp == RespPrefix::TryAgain).then_some(RETRY_MS);
-        Self { code, message: message.into(), retry_after_ms, elsewhere: None, cause: None }
+        Self { code, message: message.into(), retry_after_ms, owner: None, cause: None }
     }
 
     /// Creates an error for an invalid request.
@@ -76,11 +76,11 @@ impl Error {
     /// Returns the error of a peer, for the caller.
     pub(crate) fn said(said: ErrorInfo) -> Self {
         let code = Code::from_name(&said.code).unwrap_or(Code::Unavailable);
-        let ErrorInfo { message, retry_after_ms, elsewhere, .. } = said;
-        let elsewhere = elsewhere.map(|owner| {
-            Box::new(Elsewhere { section: owner.section, reach: Reach::read(&owner.address) })
+        let ErrorInfo { message, retry_after_ms, owner, .. } = said;
+        let owner = owner.map(|owner| {
+            Box::new(SectionOwner { section: owner.section, reach: Reach::read(&owner.address) })
         });
-        Self { code, message, retry_after_ms, elsewhere, cause: None }
+        Self { code, message, retry_after_ms, owner, cause: None }
     }
 
     /// Returns the same error, with more text.
@@ -110,8 +110,8 @@ impl Error {
 
     /// Returns the section owner of the key, if it is another server.
     #[must_use]
-    pub fn elsewhere(&self) -> Option<&Elsewhere> {
-        self.elsewhere.as_deref()
+    pub fn owner(&self) -> Option<&SectionOwner> {
+        self.owner.as_deref()
     }
 
     /// Returns the cause for the log, if the error is more than a mistake of the caller.
@@ -157,16 +157,16 @@ impl From<snowmint_coord::Error> for Error {
             Retry::Never => Self::new(code, "").retry_after_ms,
         };
         // Details of the back end stay in the log: they may name hosts, paths and users.
-        let elsewhere = match error.kind() {
+        let owner = match error.kind() {
             ErrorKind::NotOwner { section, address } => {
                 let reach = Reach::read(address);
-                Some(Box::new(Elsewhere { section: *section, reach }))
+                Some(Box::new(SectionOwner { section: *section, reach }))
             }
             _ => None,
         };
         let message = error.message().into_owned();
         let cause = (code.row().http >= 500).then(|| Cause::new(error));
-        Self { code, message, retry_after_ms, elsewhere, cause }
+        Self { code, message, retry_after_ms, owner, cause }
     }
 }
 

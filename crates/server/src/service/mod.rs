@@ -54,7 +54,7 @@ pub(crate) use at_hand::AtHand;
 pub(crate) use complaint::Cause;
 pub use counters::Counted;
 pub use describe::{decoded_body, layout_body, layouts_body, source_body, worker_body};
-pub use error::{Elsewhere, Error, code_of};
+pub use error::{Error, SectionOwner, code_of};
 pub use hold::Hold;
 pub(crate) use notice::CHANGED_PATH;
 pub(crate) use owner::{ByOwner, FromOwner, Unanswered};

@@ -110,7 +110,7 @@ impl<T> Asking<'_, '_, T> {
 
 /// Returns the HTTP address of the owner that an error names.
 fn http_of(refusal: &Error) -> Option<String> {
-    refusal.elsewhere().and_then(|owner| owner.reach.http.clone())
+    refusal.owner().and_then(|owner| owner.reach.http.clone())
 }
 
 /// Reason why the owner did not do a request.
@@ -134,18 +134,18 @@ mod tests {
     use std::sync::{Mutex, PoisonError};
 
     use snowmint_coord::{BootTimer, ManualTimer};
-    use snowmint_wire::http::{ElsewhereInfo, ErrorInfo};
+    use snowmint_wire::http::{ErrorInfo, OwnerInfo};
 
     use super::*;
 
     /// Returns the error of a server that names another one as the owner.
-    fn elsewhere(owner: &str) -> Error {
+    fn not_owner(owner: &str) -> Error {
         let address = format!("http={owner}");
         Error::said(ErrorInfo {
             code: Code::NotOwner.as_str().to_owned(),
             message: format!("ask {owner}"),
             retry_after_ms: None,
-            elsewhere: Some(ElsewhereInfo { section: 7, address }),
+            owner: Some(OwnerInfo { section: 7, address }),
         })
     }
 
@@ -161,7 +161,7 @@ mod tests {
             let here = || -> ByOwner<'_, String> {
                 Box::pin(async {
                     saw("here");
-                    Err(elsewhere(first))
+                    Err(not_owner(first))
                 })
             };
             let there = |address: String| -> FromOwner<'_, String> {
@@ -170,11 +170,11 @@ mod tests {
                     let name = address.trim_start_matches("http://");
                     saw(name);
                     says(name)
-                        .map_or_else(|| Ok(name.to_owned()), |owner| Err(elsewhere(owner).into()))
+                        .map_or_else(|| Ok(name.to_owned()), |owner| Err(not_owner(owner).into()))
                 })
             };
             let asking = Asking { timer: &BootTimer, within_ms: 200, here: &here, there: &there };
-            asking.after(elsewhere(first)).await
+            asking.after(not_owner(first)).await
         };
         (answer, seen.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
@@ -192,7 +192,7 @@ mod tests {
     #[tokio::test]
     async fn an_owner_that_cannot_yet_is_repeated_with_its_reason() {
         let asked = Mutex::new(0);
-        let here = || -> ByOwner<'_, ()> { Box::pin(async { Err(elsewhere("one:1")) }) };
+        let here = || -> ByOwner<'_, ()> { Box::pin(async { Err(not_owner("one:1")) }) };
         let there = |_| -> FromOwner<'_, ()> {
             let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
             *asked += 1;
@@ -214,7 +214,7 @@ mod tests {
         };
         let refused = tokio::select! {
             biased;
-            answer = asking.after(elsewhere("one:1")) => answer.unwrap_err(),
+            answer = asking.after(not_owner("one:1")) => answer.unwrap_err(),
             () = passing => panic!("it asks for ever"),
         };
         let took_ms = timer.elapsed().get();

@@ -50,13 +50,13 @@ pub struct ErrorInfo {
     pub retry_after_ms: Option<u64>,
     /// The section owner of the key, if the error is that another server owns it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub elsewhere: Option<ElsewhereInfo>,
+    pub owner: Option<OwnerInfo>,
 }
 
 /// The section owner of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ElsewhereInfo {
+pub struct OwnerInfo {
     /// The key's section: 0 to 16,383, its hash slot as in a Redis cluster.
     pub section: u16,
     /// The address of that server: `resp=HOST:PORT http=HOST:PORT`, or `https=HOST:PORT`.
@@ -69,6 +69,6 @@ impl ErrorBody {
     pub fn new(code: Code, message: impl Into<String>, retry_after_ms: Option<u64>) -> Self {
         let code = code.as_str().to_owned();
         let message = message.into();
-        Self { error: ErrorInfo { code, message, retry_after_ms, elsewhere: None } }
+        Self { error: ErrorInfo { code, message, retry_after_ms, owner: None } }
     }
 }

@@ -329,9 +329,9 @@ impl CounterSource {
             Absent::OnItsWay => Refused::Wait(self.not_yet(section)),
             Absent::StillWith(server) => {
                 let later = Retry::AfterMs(LOOK_AGAIN_MS);
-                Refused::Wait(elsewhere(section, server).with_retry(later))
+                Refused::Wait(not_owner(section, server).with_retry(later))
             }
-            Absent::With(server) => Refused::Error(elsewhere(section, server)),
+            Absent::With(server) => Refused::Error(not_owner(section, server)),
             Absent::Closed => Refused::Error(Error::closed(format!(
                 "source {:?} is closed; open it again",
                 self.name
@@ -407,7 +407,7 @@ impl CounterSource {
     }
 }
 
-fn elsewhere(section: u16, server: Server) -> Error {
+fn not_owner(section: u16, server: Server) -> Error {
     Error::not_owner(section, server.address)
 }
 

@@ -29,7 +29,7 @@ use super::kept;
 use super::session::Session;
 use super::transaction::{NotKept, TRANSACTION_BYTES_MAX, Transaction};
 use crate::reach::Reach;
-use crate::service::{Elsewhere, Error, Hold};
+use crate::service::{Error, Hold, SectionOwner};
 
 /// A command of the table.
 #[derive(Clone, Copy, Debug)]
@@ -230,7 +230,7 @@ fn unknown_subcommand(container: &str, given: &[u8], reply: &mut Encoder<'_>) {
 fn error(error: &Error, session: &Session, output: &mut Vec<u8>) {
     session.refused(error.code(), error.cause());
     let mut reply = session.reply(output);
-    if let Some(Elsewhere { section, reach: Reach { resp: Some(address), .. } }) = error.elsewhere()
+    if let Some(SectionOwner { section, reach: Reach { resp: Some(address), .. } }) = error.owner()
     {
         // Redis's words, which its cluster clients follow.
         return reply.error("MOVED", &format!("{section} {address}"));
