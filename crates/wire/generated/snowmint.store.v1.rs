@@ -1340,7 +1340,10 @@ pub mod store_client {
         pub async fn acquire(
             &mut self,
             request: impl tonic::IntoRequest<super::AcquireRequest>,
-        ) -> std::result::Result<tonic::Response<super::AcquireResponse>, tonic::Status> {
+        ) -> std::result::Result<
+            tonic::Response<super::AcquireResponse>,
+            tonic::Status,
+        > {
             self.inner
                 .ready()
                 .await

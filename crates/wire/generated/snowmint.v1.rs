@@ -297,7 +297,7 @@ pub struct Worker {
     pub own: bool,
     /// Whether the number is excluded: never assigned, because another system may mint with it.
     #[prost(bool, tag = "13")]
-    pub avoided: bool,
+    pub excluded: bool,
 }
 /// A request to recover a store in doubt.
 #[derive(Clone, PartialEq, ::prost::Message)]

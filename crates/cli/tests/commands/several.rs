@@ -76,7 +76,9 @@ fn a_member_whose_configuration_differs_is_refused_with_both_definitions_shown()
         .unwrap()
         .into();
     assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
-    for shown in ["sources.orders", r#"already defined with burst = "5ms""#, r#"requested burst = "7ms""#] {
+    for shown in
+        ["sources.orders", r#"already defined with burst = "5ms""#, r#"requested burst = "7ms""#]
+    {
         assert!(ran.err.contains(shown), "{shown}: {}", ran.err);
     }
     // A server with the same definition is another member.
@@ -193,7 +195,8 @@ fn a_worker_number_named_by_hand_is_held_by_one_process() {
     let more = ["--store", &store, "--config", &file];
     let refused: Ran = serve(&place.data_dir(1), &more).output().unwrap().into();
     assert_eq!((refused.code, refused.out.as_str()), (3, ""), "{}", refused.err);
-    for part in ["number 7 of pool \"workers-10\"", "by \"shop-0\"", "held by process", "worker.number"]
+    for part in
+        ["number 7 of pool \"workers-10\"", "by \"shop-0\"", "held by process", "worker.number"]
     {
         assert!(refused.err.contains(part), "{part}: {}", refused.err);
     }
