@@ -328,7 +328,7 @@ mod tests {
             let why = answer.expect("it is waited for without a bound").unwrap_err();
             assert_eq!(
                 (why.why.as_str(), why.lasts),
-                ("no answer within 100 ms", false),
+                ("no response within 100 ms", false),
                 "{said:?}"
             );
             hangs.abort();

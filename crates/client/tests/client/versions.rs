@@ -168,8 +168,8 @@ async fn version_with_other_codes_is_rejected_by_both_sides() {
     let store = MemoryStore::new("all").unwrap();
     let now = Now::start(&store, common::any().await).await;
     let first = Between::start(Form::First, &now.address(), "127.0.0.1:0").await;
-    let remote = remote(&[&first.address()]).await;
-    let (code, why) = refused(remote.identity().await);
+    let url = format!("snowmint://{}", first.address());
+    let (code, why) = refused(common::open(&url, SETTINGS).await);
     assert_eq!(code, "unsupported");
     assert!(why.contains("speaks version 1") && why.contains("update the server"), "{why}");
     for version in [0, 1] {

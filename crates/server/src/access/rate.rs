@@ -265,7 +265,7 @@ mod tests {
             let over = both.count("t", deed).unwrap_err();
             assert_eq!((over.code(), over.retry_after_ms()), (Code::RateLimited, Some(30_000)));
             let name = deed.key().trim_matches(['(', ')']);
-            assert!(over.message().contains(&format!("for {name},")), "{over}");
+            assert!(over.message().contains(&format!("for {name};")), "{over}");
         }
         let none = rates(&["1/h orders-*"], None, &timer);
         for _ in 0..9 {

@@ -281,7 +281,7 @@ async fn a_source_from_its_definition_to_its_end() {
     let both = server.send("PATCH", "/v1/sources/orders", "", both).await;
     assert_eq!((both.status, both.code().as_str()), (400, "bad_request"), "{both:?}");
     assert_eq!(server.get("/v1/ids/orders").await.code(), "disabled");
-    assert!(resp.ask(&["INCR", "orders"]).await.starts_with("-ERR source orders is disabled"));
+    assert!(resp.ask(&["INCR", "orders"]).await.starts_with("-ERR source \"orders\" is disabled"));
     // Succeeds only without a change since.
     let version = leaf["version"].as_u64().unwrap();
     let if_version = async |version: &str| {

@@ -50,7 +50,7 @@ async fn a_program_moves_a_mark_no_further_ahead_than_its_server_would() {
     let member = joined(&*bills, 1).await;
     let lease = claimed(&*bills, member).await.unwrap().remove(0);
     // The limit holds for any lead that the program allows itself, and any time that it sends.
-    let keys = ["worker.window", "clock.skew_max", "lead_max", "75000 ms are allowed"];
+    let keys = ["worker.window", "clock.skew_max", "lead_max", "limit 75000 ms"];
     for allowed_ms in [None, Some(u64::MAX), Some(76_000)] {
         for time in [now(), UnixMillis::new(u64::MAX), UnixMillis::ZERO] {
             for ahead_ms in [120_000, HOUR_MS, 1 << 61] {
@@ -233,7 +233,7 @@ async fn the_programs_of_a_token_hold_so_many_numbers_over_all_servers() {
     }
     let more = joined(&*programs[0], 99).await;
     for program in &programs {
-        said(claimed(&**program, more).await, &["token bills", "16 are", "limits.workers_max"]);
+        said(claimed(&**program, more).await, &["token bills", "limit 16", "limits.workers_max"]);
     }
     // A restarted program claims its former number, which its former member holds.
     let before = &held[5];

@@ -94,7 +94,8 @@ mod tests {
         assert_eq!(params.get("c").unwrap(), Some(""));
         assert_eq!(params.get("e").unwrap(), None);
         for name in ["c", "d", "e"] {
-            assert!(params.need(name).unwrap_err().message().starts_with(name));
+            let message = params.need(name).unwrap_err().message().to_owned();
+            assert!(message.starts_with(&format!("parameter {name} ")), "{message}");
         }
     }
 
@@ -106,7 +107,7 @@ mod tests {
         }
         for text in ["", " ", "0", "-1", "+1", "1.5", "1e3", "0x10", "٣", "one"] {
             let message = whole("step", text, 1).unwrap_err().to_string();
-            assert!(message.starts_with("step = "), "{text}: {message}");
+            assert!(message.starts_with(&format!("step {text:?} is not")), "{text}: {message}");
         }
     }
 }

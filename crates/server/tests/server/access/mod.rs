@@ -356,7 +356,7 @@ async fn who_defines_some_sources_gets_a_share_of_the_room_and_nobody_more_than_
     for number in 7..=12 {
         assert_eq!(define(ADMIN, &format!("more-{number}"), kind).await.0, 200, "{number}");
     }
-    full(define(ADMIN, "more-13", kind).await, "12 are allowed (limits.sources_max)");
+    full(define(ADMIN, "more-13", kind).await, "limits.sources_max (12)");
     let limits = server.handle.service().limits();
     server.handle.service().set_limits(Limits { sources_max: 40, ..(*limits).clone() });
 

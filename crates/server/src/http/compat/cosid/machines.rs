@@ -139,7 +139,7 @@ mod tests {
         }
         for text in ["", "PT0S", "PT-5M", "-PT5M", "5", "five", "PT", "P1Y"] {
             let message = duration_ms("d", text).unwrap_err().to_string();
-            assert!(message.starts_with("d = "), "{text}: {message}");
+            assert!(message.starts_with(&format!("d {text:?} is not")), "{text}: {message}");
         }
     }
 }
