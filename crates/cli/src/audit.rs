@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_is_the_machines_and_another_that_is_said_stands_beside_it() {
+    fn operator_name_is_the_machines_with_the_sudo_user_added() {
         let known = "root:x:0:0:root:/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\nbroken\n";
         for (user, said, who) in [
             (1000, Some("ada"), "uid 1000 (\"ada\")"),

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused() {
+    fn invalid_id_is_rejected() {
         for text in [
             "",
             "-1",

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_told_what_the_configuration_says() {
+    fn node_settings_follow_the_configuration() {
         let (told_nothing, default) = (told(&[]), NodeSettings::default());
         assert_eq!(told_nothing.after_crash, default.after_crash);
         let times = |settings: &NodeSettings| {

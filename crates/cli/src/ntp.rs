@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_is_moved_on_and_the_server_left_in_peace() {
+    async fn ntp_response_is_extrapolated_between_queries() {
         let (address, asked) = responder(3600).await;
         let begun = BootTimer.elapsed();
         // The loop ends with a client that got its response in time: on a machine that stands still

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_end_as_the_table_says() {
+    fn errors_exit_with_the_code_of_the_table() {
         let exit = |error: Error| match Failure::from(error) {
             Failure::Said { exit, .. } => exit as u8,
             other => panic!("{other:?}"),

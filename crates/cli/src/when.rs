@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_shown_in_the_zone_asked_for() {
+    fn times_are_shown_in_the_requested_zone() {
         let time = UnixMillis::new(1_462_015_105_796);
         assert_eq!(zone("UTC").show(time), "2016-04-30T11:18:25.796Z");
         assert_eq!(zone("+08:00").show(time), "2016-04-30T19:18:25.796+08:00");

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_at_once_and_so_many_a_second() {
+    fn budget_limits_burst_and_rate() {
         let at = ElapsedMillis::new;
         let mut budget = Budget::new(3, 4, at(0));
         let mut taken = |now| (0..100).filter(|_| budget.take(at(now)).is_ok()).count();

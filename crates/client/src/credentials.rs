@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_says_what_to_show() {
+    fn credentials_come_from_the_environment() {
         let none = said(&[(TOKEN, ""), (CA_FILE, "")]).unwrap();
         assert_eq!(none.read_token(), Ok(None));
         assert_eq!((none.read_ca(), none.read_cert()), (Ok(None), Ok(None)));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_read_when_they_are_needed_and_named_when_they_cannot_be() {
+    fn files_are_read_on_use_and_named_in_errors() {
         let file = std::env::temp_dir().join(format!("snowmint-shown-{}", std::process::id()));
         let path = file.to_str().unwrap();
         let shown = said(&[(TOKEN_FILE, path), (CA_FILE, path), (CERT_FILE, path)]).unwrap();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_everybody_can_write_is_shown_to_nobody() {
+    fn world_writable_file_is_never_used() {
         let file = std::env::temp_dir().join(format!("snowmint-loose-{}", std::process::id()));
         let path = file.to_str().unwrap();
         std::fs::write(&file, "secret-1\n-----BEGIN CERTIFICATE-----\nPRIVATE KEY-----").unwrap();

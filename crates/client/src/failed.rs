@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_surely_not_done_says_so() {
+    fn only_unapplied_calls_are_marked_not_applied() {
         for &code in Code::ALL {
             let failed = of_store("/snowmint.store.v1.Store/Extend", "here:1", &said(code));
             let nothing_done = match code {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_asked_for_again_unless_that_does_not_help() {
+    fn ids_are_requested_again_unless_useless() {
         for &code in Code::ALL {
             let failed = of_mint("/snowmint.v1.Mint/Mint", "here:1", "messages", &said(code));
             let later = code.row().resp == RespPrefix::TryAgain;

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_to_do_is_found_inside_of_other_errors() {
+    fn advice_is_found_inside_nested_errors() {
         for (error, part) in [
             (TlsError::InvalidCertificate(CertificateError::UnknownIssuer), "SNOWMINT_CA_FILE"),
             (TlsError::InvalidCertificate(CertificateError::Expired), "expired"),

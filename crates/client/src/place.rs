@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_without_the_token() {
+    fn url_error_never_shows_the_token() {
         for url in [
             "snowmint:a",
             "snowmint//a",

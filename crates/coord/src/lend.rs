@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pool_says_its_space_and_its_width() {
+    fn external_pool_name_has_scope_and_width() {
         let pool = lent_pool("shop-1.eu", 10).unwrap();
         assert_eq!((pool.name.as_str(), pool.slots), ("lent-10-shop-1.eu", 1024));
         assert_eq!(space_of(&pool.name), Some("shop-1.eu"));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_of_lent_numbers_is_as_its_name_says() {
+    fn external_pool_matches_its_name() {
         let right = lent_pool("shop", 10).unwrap();
         check_lent(&right).unwrap();
         for wrong in [
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_borrower_has_a_name_that_stores_can_keep() {
+    fn external_client_label_is_storable() {
         let called = |label: String| Borrower { space: "a".into(), label }.check();
         assert!(called("x".into()).is_ok() && called("x".repeat(255)).is_ok());
         assert!(called(String::new()).is_err() && called("x".repeat(256)).is_err());

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_everybody_can_write_is_not_trusted() {
+    fn world_writable_file_is_not_trusted() {
         let place = std::env::temp_dir()
             .join(format!("snowmint-trusted-{}", random::incarnation().unwrap()));
         make_directory(&place).unwrap();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_may_use_what_is_made() {
+    fn created_files_are_private() {
         let place = std::env::temp_dir()
             .join(format!("snowmint-private-{}", random::incarnation().unwrap()));
         let (above, directory) = (place.join("a"), place.join("a/b"));

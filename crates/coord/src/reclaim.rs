@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_far_ahead_falls_to_where_nodes_can_have_come_and_its_holder_is_fenced() {
+    fn mark_far_ahead_is_reclaimed_and_its_holder_fenced() {
         let after = decide(&reclaim(), 5, Some(&row()), &[member(false)]).unwrap().unwrap();
         assert_eq!((after.mark, after.floor, after.term), (TO, TO, Term::new(6)));
         assert_eq!((after.holder, after.given_up_at, after.extend_request), (None, NOW, 0));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_far_ahead_or_not_to_be_had_stays_as_it_is() {
+    fn slot_not_far_ahead_or_unavailable_is_unchanged() {
         let near = SlotRow { mark: TO, ..row() };
         assert_eq!(decide(&reclaim(), 5, Some(&near), &[]), Ok(None));
         assert_eq!(decide(&reclaim(), 5, None, &[]), Err("not_found"));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_go_no_lower_than_what_is_known_or_was_recovered() {
+    fn reclaim_never_lowers_below_known_marks() {
         let ground = |mark| Ground { mark: Mark::new(mark), ..Ground::default() };
         assert_eq!(reclaim().to(ground(0), NOW), TO);
         assert_eq!(reclaim().to(ground(2_000_000), NOW), Mark::new(2_000_000));

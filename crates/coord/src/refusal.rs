@@ -77,7 +77,7 @@ mod tests {
     use snowmint_core::UnixMillis;
 
     #[test]
-    fn every_refusal_keeps_its_numbers_and_its_retry() {
+    fn every_mint_error_keeps_numbers_and_retry() {
         let next = UnixMillis::new(9);
         for (why, code, retry) in [
             (Refusal::TickFull { next, retry_after_ms: 3 }, "tick_full", Retry::AfterMs(3)),

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_comes_late_gets_nothing_of_a_question_that_was_sent_before() {
+    async fn late_request_gets_nothing_of_an_earlier_call() {
         let (lets, next, asked) =
             (Arc::new(Semaphore::new(0)), Arc::new(Mutex::new(1)), Arc::<Mutex<Vec<_>>>::default());
         let counts =
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_has_room_for_so_many_and_shares_a_refusal() {
+    async fn batch_is_bounded_and_shares_an_error() {
         let (lets, asked) = (Arc::new(Semaphore::new(1_000)), Arc::<Mutex<Vec<_>>>::default());
         let counts =
             Counts { lets: Arc::clone(&lets), next: Arc::default(), asked: Arc::clone(&asked) };

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reserve_within_a_range_begins_with_it_and_never_passes_its_end() {
+    fn reserve_within_an_interval_stays_in_it() {
         let within = |first, end| Some(Within { first, end });
         let row = |mark| SegmentRow { mark: Mark::new(mark), ..SegmentRow::NEW };
         let reserve = |mark, length, within| {

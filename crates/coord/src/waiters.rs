@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn all_who_still_wait_get_the_answer_or_hear_that_none_comes() {
+    async fn all_waiters_get_the_result_or_its_absence() {
         for answered in [true, false] {
             let mut waiters = Waiters::default();
             let mut receivers = Vec::new();
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_given_up_is_not_kept() {
+    fn abandoned_waiter_is_dropped() {
         let mut waiters = Waiters::<()>::default();
         let mut patient = Vec::new();
         for number in 0..100_000 {

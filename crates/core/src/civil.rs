@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_texts_say_where_and_why() {
+    fn invalid_texts_give_position_and_reason() {
         let shape = |position, expected| TimeError::Shape { position, expected };
         let part = |part, value, min, max| TimeError::Part { part, value, min, max };
         for (text, error) in [

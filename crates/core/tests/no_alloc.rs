@@ -43,7 +43,7 @@ fn mint_over_steps(clock: &ManualClock, mut try_mint: impl FnMut() -> Result<u64
 }
 
 #[test]
-fn the_counter_counts() {
+fn allocation_counter_counts() {
     assert_eq!(measure(|| drop(std::hint::black_box(Box::new(7)))).count_total, 1);
 }
 
@@ -125,7 +125,7 @@ fn text_allocates_nothing() {
 }
 
 #[test]
-fn sizes_are_what_the_documents_say() {
+fn sizes_match_the_documents() {
     // Three pairs of cache lines that threads write independently, and the constant rest.
     assert!(size_of::<Layout>() <= 32, "{}", size_of::<Layout>());
     assert!(size_of::<Refusal>() <= 32, "{}", size_of::<Refusal>());

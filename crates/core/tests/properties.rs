@@ -167,12 +167,12 @@ proptest! {
     }
 
     #[test]
-    fn a_layout_reads_what_it_wrote(layout in layouts()) {
+    fn layout_reads_back_its_own_text(layout in layouts()) {
         prop_assert_eq!(layout.to_string().parse(), Ok(layout));
     }
 
     #[test]
-    fn whatever_parses_as_a_layout_is_one(text in near_layouts()) {
+    fn parsed_layout_is_valid(text in near_layouts()) {
         match text.parse::<Layout>() {
             Ok(layout) => {
                 prop_assert_eq!(layout.to_string().parse(), Ok(layout));
@@ -224,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_decodes_is_exactly_what_would_be_written(text in near_texts()) {
+    fn decoded_text_equals_the_encoded_one(text in near_texts()) {
         for layout in [Layout::TWITTER, Layout::SONYFLAKE, Layout::DISCORD] {
             for format in Format::ALL {
                 if let Ok(id) = format.decode(&text, Some(&layout)) {

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn page_is_own_by_the_host_it_asks_or_by_name() {
+    fn page_is_own_by_its_host_or_name() {
         let is_own = |host: &str, origin: &str| {
             let request = Request::builder().header(HOST, host).header(ORIGIN, origin);
             hosts(false).check_page(&request.body(()).unwrap()).is_ok()

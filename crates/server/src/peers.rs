@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_does_not_take_our_token_has_not_answered_the_caller() {
+    async fn peer_that_rejects_our_token_gives_no_response() {
         let peers = Peers::of_tests(patient(60_000));
         for (status, key) in [
             ("401 Unauthorized", Some("peers.token")),

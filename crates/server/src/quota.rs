@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn half_is_for_anybody_and_more_for_a_share_each() {
+    fn anonymous_callers_get_half_and_clients_their_share() {
         let quota = Quota::new(BOUNDS, false);
         let greedy = quota.take(&at("10.0.0.1:1"), 50).unwrap();
         assert_eq!(quota.take(&at("10.0.0.1:2"), 1).unwrap_err(), Full::Share);

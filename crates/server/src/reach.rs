@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_reads_what_it_writes_and_leaves_out_what_it_does_not_know() {
+    fn addresses_round_trip_and_ignore_unknown_parts() {
         let both = Reach { resp: Some("a:1".into()), http: Some("http://[::1]:2".into()) };
         assert_eq!(both.to_string(), "resp=a:1 http=[::1]:2");
         let tls = Reach { http: Some("https://b:3".into()), resp: None };

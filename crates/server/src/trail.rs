@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn each_caller_has_so_many_lines_of_a_kind_and_the_rest_is_counted() {
+    fn lines_per_caller_and_kind_are_bounded_and_counted() {
         let mut period = Period::default();
         let max = About::Login.lines_max();
         for line in 0..max + 7 {
@@ -407,7 +407,7 @@ mod tests {
 
     /// Each keeps within its own lines, and together they exceed the bound of all.
     #[test]
-    fn all_callers_of_a_kind_together_have_so_many_lines() {
+    fn lines_of_a_kind_are_bounded_for_all_callers() {
         let mut period = Period::default();
         let max = About::Change.lines_max();
         let told: Vec<u64> = ["a", "b", "c", "d", "e", "f"]
@@ -426,7 +426,7 @@ mod tests {
     /// An attack: guesses and rejected changes from everywhere, then a change and a rejection that
     /// count.
     #[test]
-    fn a_flood_of_guesses_and_refusals_hides_no_change_and_no_refusal_of_a_token() {
+    fn flood_of_guesses_hides_no_change_or_token_error() {
         let timer: Arc<dyn Timer> = Arc::new(ManualTimer::new(0));
         let trail = Trail::new(Arc::clone(&timer));
         let here = IpAddr::from([10, 0, 0, 1]);
@@ -447,7 +447,7 @@ mod tests {
     /// More tokens than separately counted callers, and more changes than the bound of all callers
     /// elsewhere; and one token from more addresses.
     #[test]
-    fn changes_of_a_token_are_told_whatever_other_tokens_change() {
+    fn changes_by_a_token_are_logged_despite_other_tokens() {
         let mut period = Period::default();
         for token in 0..2 * CALLERS_MAX {
             for _ in 0..5 {
@@ -513,7 +513,7 @@ mod tests {
 
     /// The wait for the end of a period may begin late in it, and end in the middle of the next.
     #[tokio::test]
-    async fn what_is_left_out_is_told_though_nothing_more_happens() {
+    async fn omitted_lines_are_reported_without_further_events() {
         let timer = ManualTimer::new(0);
         let trail = Trail::new(Arc::new(timer.clone()));
         let caller = Caller::anyone();
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_chose_is_seen_in_one_line_and_cut() {
+    fn caller_text_is_escaped_and_cut() {
         assert_eq!(Seen("a\u{1b}[2J\nb".into()).to_string(), "a\\u{1b}[2J\\nb");
         let long = Seen("é".repeat(TEXT_CHARS_MAX + 10)).to_string();
         assert_eq!(long.chars().count(), TEXT_CHARS_MAX + 1);

@@ -12,7 +12,7 @@ use snowmint::{Layout, Snowflake, open_blocking};
 const REFUSED: i32 = 42;
 
 #[test]
-fn a_forked_child_is_refused_whatever_it_asks_and_its_parent_goes_on() {
+fn forked_child_gets_errors_and_its_parent_continues() {
     let dir = TempDir::new();
     let named = Snowflake::builder().layout(Layout::TWITTER).worker(7).data_dir(dir.path());
     let named = named.build().unwrap();

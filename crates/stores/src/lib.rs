@@ -283,7 +283,7 @@ mod tests {
 
     #[cfg(not(feature = "sqlite"))]
     #[tokio::test]
-    async fn a_store_that_is_not_built_in_says_so() {
+    async fn store_that_is_not_built_in_is_reported() {
         let error = refused("sqlite:ids.db", "default").await;
         assert_eq!(error.kind().code(), "unsupported");
         assert!(error.to_string().contains("sqlite: needs feature `sqlite`"), "{error}");

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_say_servers_user_path_and_parameters() {
+    fn url_has_servers_user_path_and_parameters() {
         let Ok(place) = parse("x://root:p@ss:word@one:1,two,[::1]:3,[::1]/a/b/?c=d&e=") else {
             panic!("refused");
         };

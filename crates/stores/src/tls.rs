@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_set_of_files_is_refused() {
+    fn incomplete_tls_files_are_rejected() {
         let here = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
         let read = |parameters: &[(&'static str, &'static str)]| {
             Files::read("etcds", parameters.iter().copied())

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_outlives_the_thread_that_asked_for_it() {
+    fn child_outlives_its_spawning_thread() {
         let mut sleep = command("sleep");
         sleep.arg("1000");
         let mut child = std::thread::spawn(|| spawn(sleep).unwrap()).join().unwrap();

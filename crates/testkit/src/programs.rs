@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_found_where_the_path_says() {
+    fn program_is_found_on_the_path() {
         let folder = env::temp_dir();
         let file = folder.join(format!("snowmint-program-{}", std::process::id()));
         std::fs::write(&file, "").unwrap();

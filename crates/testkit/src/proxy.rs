@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_arrives_when_the_network_heals() {
+    fn held_bytes_arrive_when_the_network_recovers() {
         for ways in [&[Way::ToServer][..], &[Way::ToClient], &[Way::ToServer, Way::ToClient]] {
             let proxy = Proxy::start(server());
             let mut client = Client::new(&proxy);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_closed_and_may_come_again_unless_refused() {
+    fn cut_connection_may_reconnect_unless_rejected() {
         let proxy = Proxy::start(server());
         let mut client = Client::new(&proxy);
         client.send(1);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_answers_are_counted() {
+    fn lost_responses_are_counted() {
         let proxy = Proxy::start(server());
         let begun = BootTimer.elapsed();
         while proxy.answers_lost() == 0 {
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_answers_get_through_and_no_more() {
+    fn limited_responses_get_through() {
         let proxy = Proxy::start(server());
         let mut client = Client::new(&proxy);
         proxy.hold_answers_after(2);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_delayed_takes_longer() {
+    fn delayed_bytes_take_longer() {
         let proxy = Proxy::start(server());
         let mut client = Client::new(&proxy);
         proxy.delay(400);

@@ -84,7 +84,7 @@ fn named<'a>(line: &str, words: &[&'a str]) -> Option<&'a str> {
 }
 
 #[test]
-fn the_dependency_law() {
+fn crates_follow_the_dependency_law() {
     let law: BTreeMap<&str, &[&str]> = [
         ("core", &[][..]),
         ("coord", &["core"]),
@@ -155,7 +155,7 @@ fn only_stores_name_a_database_and_they_name_no_protocol() {
 }
 
 #[test]
-fn real_time_and_randomness_enter_at_their_homes_only() {
+fn real_time_and_randomness_enter_only_in_named_files() {
     let homes = [
         ("core", "src/clock/system.rs"),
         ("coord", "src/timer/mod.rs"),
@@ -179,7 +179,7 @@ fn real_time_and_randomness_enter_at_their_homes_only() {
 
 /// ARCHITECTURE.md gives the reason for each of them.
 #[test]
-fn no_state_is_the_whole_processs_but_what_is_named() {
+fn process_wide_state_is_only_where_it_is_named() {
     let homes = [
         "core/src/clock/system.rs",
         "coord/src/timer/mod.rs",

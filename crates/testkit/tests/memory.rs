@@ -31,19 +31,19 @@ impl Factory for Memory {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn by_its_callers_clocks() {
+async fn memory_store_meets_the_contract_by_callers_clocks() {
     contract::run(Memory { store: MemoryStore::new("all").unwrap(), clock: None }).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn by_its_own_clock() {
+async fn memory_store_meets_the_contract_by_its_own_clock() {
     let clock = MemoryClock::new(UnixMillis::new(1_900_000_000_000));
     let store = MemoryStore::with_clock("all", clock.clone()).unwrap();
     contract::run(Memory { store, clock: Some(clock) }).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_state_that_was_put_back_is_refused_by_every_verb() {
+async fn restored_state_is_rejected_by_every_verb() {
     for lost in contract::Lost::ALL {
         let store = MemoryStore::new("all").unwrap();
         let backup = std::cell::RefCell::new(None);

@@ -28,17 +28,17 @@ fn all_seeds(profile: Profile) {
 }
 
 #[test]
-fn no_id_comes_twice_over_a_failing_network_and_everybody_recovers() {
+fn failing_network_repeats_no_id_and_members_recover() {
     all_seeds(Profile::Network);
 }
 
 #[test]
-fn no_id_comes_twice_whatever_the_clocks_do() {
+fn wrong_clocks_repeat_no_id() {
     all_seeds(Profile::Clocks);
 }
 
 #[test]
-fn no_id_comes_twice_when_stores_and_directories_are_put_back_or_copied() {
+fn restored_or_copied_stores_and_directories_repeat_no_id() {
     all_seeds(Profile::Restores);
 }
 
@@ -48,7 +48,7 @@ fn minting_resumes_when_every_mark_was_poisoned() {
 }
 
 #[test]
-fn a_seed_is_a_whole_run() {
+fn seed_determines_the_whole_run() {
     for profile in Profile::ALL {
         for seed in 0..5 {
             let run = || try_run(seed, profile, 300, None).unwrap();

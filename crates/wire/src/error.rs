@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_hold_what_the_interface_promises() {
+    fn code_rows_match_the_interface() {
         // Required by INTERFACE: these statuses, these prefixes, exit 1 to 4. 405, 408, 415, 421
         // and 500 are HTTP's own.
         let statuses = [400, 401, 403, 404, 405, 408, 409, 413, 415, 421, 429, 500, 503];

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_around_the_ends_of_hundreds() {
+    fn numbers_near_multiples_of_a_hundred() {
         let edges =
             [0, 1, 9, 10, 99, 100, 101, 109, 110, 199, 200, 0, 5, 105, 5, u64::MAX, u64::MAX - 1];
         assert_eq!(written(&edges), plainly(&edges));

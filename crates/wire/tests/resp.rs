@@ -66,7 +66,7 @@ fn whole_requests() {
 }
 
 #[test]
-fn what_is_no_request() {
+fn invalid_request_is_an_error() {
     use ProtocolError::*;
     let cases: &[(&[u8], ProtocolError)] = &[
         (b"*x\r\n", ArrayLength),
@@ -101,7 +101,7 @@ fn what_is_no_request() {
 }
 
 #[test]
-fn limits_at_minus_one_zero_plus_one() {
+fn limits_hold_just_below_at_and_above_them() {
     let array = |args: usize| [format!("*{args}\r\n"), "$0\r\n\r\n".repeat(args)].concat();
     assert_eq!(fresh(array(ARGS_MAX - 1).as_bytes()).unwrap().unwrap().0.len(), ARGS_MAX - 1);
     assert_eq!(fresh(array(ARGS_MAX).as_bytes()).unwrap().unwrap().0.len(), ARGS_MAX);
@@ -195,7 +195,7 @@ fn args() -> impl Strategy<Value = Args> {
 proptest! {
     /// A pipeline cut anywhere gives the same arguments as redis-protocol.
     #[test]
-    fn agrees_with_redis_protocol(commands in prop::collection::vec(args(), 1..6), cuts in prop::collection::vec(1usize..40, 1..60)) {
+    fn parser_agrees_with_redis_protocol(commands in prop::collection::vec(args(), 1..6), cuts in prop::collection::vec(1usize..40, 1..60)) {
         let bytes: Vec<u8> = commands.iter().flat_map(|command| encoded(command)).collect();
         let mut parser = Parser::new();
         let mut cuts = cuts.iter().cycle();
@@ -215,7 +215,7 @@ proptest! {
     /// A damaged request never panics, and is never read as a different request than redis-protocol
     /// reads.
     #[test]
-    fn damage_is_an_error_or_agreed_on(command in args(), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<prop::sample::Index>()) {
+    fn damaged_request_is_an_error_or_agrees_with_the_oracle(command in args(), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<prop::sample::Index>()) {
         let mut bytes = encoded(&command);
         let at = at.index(bytes.len());
         bytes[at] = byte;

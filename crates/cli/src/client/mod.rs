@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn client_tells_a_missing_server_from_a_lost_answer() {
+    fn client_distinguishes_missing_server_and_lost_response() {
         let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         let frozen = TcpListener::bind("127.0.0.1:0").unwrap();
         // No resolver is called for a label of 64 letters.
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_server_is_asked_where_one_dies_or_cannot_and_twice_is_as_once() {
+    fn client_tries_the_next_server_for_repeatable_calls() {
         let stops = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 73\r\nconnection: close\r\n\r\n\
                      {\"error\":{\"code\":\"closed\",\"message\":\"it stops\",\"retry_after_ms\":null}}   ";
         for ill in ["", stops] {
@@ -528,7 +528,7 @@ mod tests {
 
     /// A server that is stopped, or on a hung machine, still accepts connections.
     #[test]
-    fn a_server_that_says_nothing_is_waited_for_once_and_not_for_long() {
+    fn silent_server_is_waited_for_once_and_briefly() {
         let frozen = TcpListener::bind("127.0.0.1:0").unwrap();
         let (two, asked) = server(WELL);
         let url = format!("snowmint://{},{two}", frozen.local_addr().unwrap());
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_keep_the_servers_words_and_code() {
+    fn errors_keep_the_servers_text_and_code() {
         let body = br#"{"error":{"code":"unknown_source","message":"there is no source x","retry_after_ms":null}}"#;
         let Failure::Said { exit, message } = refusal("http://h", "/", 404, body, false).into()
         else {

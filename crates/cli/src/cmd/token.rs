@@ -124,7 +124,7 @@ fn names_of_input() -> Outcome<Vec<String>> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_new_token_may_be_given_to_somebody() {
+    fn new_token_is_usable() {
         let (one, other) = (super::new().unwrap(), super::new().unwrap());
         assert_ne!(one, other);
         assert_eq!(one.len(), 68);

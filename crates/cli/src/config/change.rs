@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_named_with_both_values_and_secrets_are_not() {
+    fn changes_show_both_values_but_no_secrets() {
         let old = config(&[
             ("store.url", "postgres://user:secret@a/b"),
             ("sources.b.step.min", "5"),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_over_does_not_differ_any_more() {
+    fn adopted_changes_no_longer_differ() {
         let mut now = config(&[("sources.a.kind", "segment"), ("sources.b.kind", "uuid")]);
         let new = config(&[
             ("limits.batch_max", "7"),

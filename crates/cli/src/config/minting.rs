@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ordinal_is_what_the_name_of_a_pod_ends_in() {
+    fn ordinal_is_the_suffix_of_the_pod_name() {
         for (host, number) in [
             ("snowmint-0", Some(0)),
             ("ids-eu-17", Some(17)),

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_could_be_sent_to_is_refused() {
+    fn unreachable_announced_address_is_rejected() {
         for host in [
             "ids-1.example:7700",
             "http://ids-1.example",

@@ -36,7 +36,7 @@ fn the_printed_file_has_every_key_and_changes_nothing() {
 
 /// Errors over several values name their place, too.
 #[test]
-fn a_refusal_says_where_its_value_came_from() {
+fn error_names_the_origin_of_its_value() {
     for (file, environment, flags, place) in [
         ("[server]\nhttp = \"x\"\n", None, None, "snowmint.toml, line 2: server.http \"x\" is"),
         (
@@ -84,7 +84,7 @@ fn the_printed_file_names_every_store_and_every_built_in_source() {
 }
 
 #[test]
-fn the_printed_example_can_be_taken_as_it_is() {
+fn printed_example_is_a_valid_configuration() {
     let template = template();
     let taken: String = template
         .lines()
@@ -145,7 +145,7 @@ fn the_highest_bound_of_a_counter_has_a_limit() {
 }
 
 #[test]
-fn lengths_of_time_have_limits_which_are_told() {
+fn durations_have_limits_that_errors_name() {
     for (key, min, below, max, above, limits) in [
         ("worker.window", "1s", "999ms", "1d", "86400001ms", "1s to 1d"),
         ("worker.idle_after", "1s", "999ms", "1d", "2d", "1s to 1d"),
@@ -189,7 +189,7 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
 }
 
 #[test]
-fn sources_come_from_every_layer_with_the_keys_they_have_everywhere() {
+fn sources_come_from_every_layer_with_their_keys() {
     let file = "[sources]\nbuiltin = false\n[sources.a]\nlayout = \"twitter\"\nburst = \"5ms\"\n\
                 [sources.a.prefill]\nenabled = false\n[sources.\"b.c\"]\nkind = \"segment\"\nstep.min = 7\n[sources.plain]\n";
     let environment = [("SNOWMINT_SOURCES__A__LAYOUT", "discord"), ("SNOWMINT_SERVICE_HOST", "x")];
@@ -232,7 +232,7 @@ fn keys_of_other_systems_have_sources() {
 }
 
 #[test]
-fn mistakes_name_the_place_the_key_and_what_would_be_right() {
+fn errors_name_place_key_and_expected_value() {
     for (file, message) in [
         (
             "[server]\nhtpp = \"x\"",

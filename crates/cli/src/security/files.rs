@@ -106,7 +106,7 @@ mod tests {
     use crate::config::Given;
 
     #[test]
-    fn what_others_can_do_with_a_file_is_told() {
+    fn permissions_of_other_users_are_reported() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path();
         for (mode, trust, secret) in [

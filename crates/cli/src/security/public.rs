@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn only_loopback_is_for_everybody() {
+    fn only_loopback_needs_no_protection() {
         let (tokens, tls) = (("tokens.file", "t"), [("tls.cert", "c"), ("tls.key", "k")]);
         for address in ["127.0.0.1:1", "127.5.5.5:1", "[::1]:1"] {
             assert_eq!(refusal(&[], address), None, "{address}");

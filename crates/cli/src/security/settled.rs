@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_read_twice_counts() {
+    fn content_read_twice_is_settled() {
         let mut file = Settled::new("old");
         let told: Vec<_> = ["old", "", "new", "new", "new", "", "new", "ol", "old", "old"]
             .into_iter()

@@ -111,7 +111,7 @@ fn an_id_that_comes_twice_is_an_error_and_is_named() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_said_at_once() {
+fn invalid_target_or_load_is_reported_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let server = server(folder.path());
     let urls = [("http", &server.http), ("redis", &server.resp), ("grpc", &server.http)];
@@ -158,7 +158,7 @@ fn what_cannot_be_asked_is_said_at_once() {
 }
 
 #[test]
-fn refusals_are_counted_by_code() {
+fn errors_are_counted_by_code() {
     let folder = tempfile::tempdir().unwrap();
     let server = server(folder.path());
     let too_many = ["-b", "200000", "-n", "600000", "-c", "1"];
@@ -219,7 +219,7 @@ fn stalling(stall: Duration, stalls_at: u64) -> String {
 }
 
 #[test]
-fn a_server_that_stands_still_is_seen_by_all_that_it_kept_waiting() {
+fn server_stall_shows_in_all_delayed_requests() {
     let stall = Duration::from_millis(400);
     let url = format!("redis://{}", stalling(stall, 300));
     let common = [&url[..], "-c", "1", "--threads", "1", "-n", "1000"];
@@ -240,7 +240,7 @@ fn a_server_that_stands_still_is_seen_by_all_that_it_kept_waiting() {
 }
 
 #[test]
-fn a_server_that_goes_away_and_comes_back_is_asked_again() {
+fn restarted_server_is_called_again() {
     let folder = tempfile::tempdir().unwrap();
     let start = |http: &str| {
         let dir = folder.path().to_str().unwrap();
@@ -295,7 +295,7 @@ fn waits(process: &str) -> u64 {
 }
 
 #[test]
-fn whoever_has_seen_enough_gets_a_report() {
+fn interrupted_bench_prints_a_report() {
     let command = &["bench", "--json", "--local", "-d", "10m", "--rate", "1000"];
     let mut child = common::snowmint(command).stdout(Stdio::piped()).spawn().unwrap();
     let process = format!("/proc/{}", child.id());
@@ -313,7 +313,7 @@ fn whoever_has_seen_enough_gets_a_report() {
 }
 
 #[test]
-fn this_process_mints_by_itself() {
+fn local_bench_mints_in_its_own_process() {
     let local =
         |args: &[&str]| report(&[&["--local", "--threads", "2", "-n", "20000"], args].concat());
     for source in ["default", "numbers"] {

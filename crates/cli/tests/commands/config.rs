@@ -32,14 +32,14 @@ fn a_wrong_key_is_named_with_its_file_and_line() {
 }
 
 #[test]
-fn a_number_below_zero_is_refused_by_the_key_that_it_is_for() {
+fn negative_number_is_rejected_under_its_key() {
     let ran = run(&["source", "define", "invoices", "--kind", "segment", "--step.size", "-5"]);
     assert_eq!((ran.code, ran.out.as_str()), (2, ""));
     assert!(ran.err.contains("step.size = \"-5\" is not possible"), "{}", ran.err);
 }
 
 #[test]
-fn what_is_wrong_ends_with_1() {
+fn failed_doctor_check_exits_with_1() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
     std::fs::write(&file, "").unwrap();
@@ -131,7 +131,7 @@ fn time_server_ahead() -> String {
 }
 
 #[test]
-fn a_clock_that_is_off_is_told_by_the_time_server() {
+fn time_server_reveals_a_wrong_clock() {
     let directory = tempfile::tempdir().unwrap();
     let ntp = time_server_ahead();
     let said = format!("from that of the NTP server {ntp}");
@@ -172,7 +172,7 @@ fn a_clock_that_is_off_is_told_by_the_time_server() {
 
 /// The doctor checks the journal as `serve` would, and the store with it.
 #[test]
-fn a_journal_that_a_server_would_refuse_is_told_with_the_way_out() {
+fn doctor_reports_a_rejected_journal_with_a_remedy() {
     let place = tempfile::tempdir().unwrap();
     let (home, elsewhere) = (place.path().join("home"), place.path().join("elsewhere"));
     let doctor = |dir: &std::path::Path| run(&["doctor", "--data-dir", dir.to_str().unwrap()]);

@@ -105,7 +105,7 @@ fn systemd_finds_no_mistake_in_the_unit() {
 }
 
 #[test]
-fn the_image_names_what_there_is() {
+fn dockerfile_matches_the_workspace() {
     let file = read("deploy/docker/Dockerfile");
     let line = |start: &str| {
         let mut lines = file.lines().filter_map(|line| line.strip_prefix(start));
@@ -144,7 +144,7 @@ fn the_image_names_what_there_is() {
 
 /// Without this, a build sends gigabytes and the whole git history to the builder.
 #[test]
-fn the_image_is_not_built_from_what_is_built_here() {
+fn image_build_ignores_local_build_output() {
     let ignored = read(".dockerignore");
     for path in [".git", "**/target", "**/snowmint-data"] {
         assert!(ignored.lines().any(|line| line == path), "{path}");
@@ -168,7 +168,7 @@ fn promtool(how: &[&str], file: &Path) -> (bool, String) {
 /// An operator who corrects a clock must know in which direction it is wrong.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs promtool: --features real-servers")]
-fn an_alert_says_whether_a_clock_is_ahead_or_behind() {
+fn clock_alert_states_the_direction() {
     let folder = tempfile::tempdir().unwrap();
     let alert = |offset: &str, annotations: &[&str]| {
         let description =
@@ -240,7 +240,7 @@ fn prometheus_reads_the_alerts_and_the_dashboard() {
 }
 
 #[test]
-fn health_is_what_readiness_says() {
+fn health_command_equals_readiness() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(serve(folder.path(), &[]));
     server.mint(&["-n", "1"]).ok();

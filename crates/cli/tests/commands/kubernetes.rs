@@ -81,7 +81,7 @@ fn make_secrets(folder: &Path) {
 /// Without tokens and TLS a server on all addresses is rejected, so this also shows that both are
 /// on.
 #[test]
-fn the_manifest_of_the_servers_is_what_the_binary_takes() {
+fn binary_accepts_the_server_manifest() {
     let folder = tempfile::tempdir().unwrap();
     make_secrets(folder.path());
     let variables = variables(folder.path());
@@ -111,7 +111,7 @@ fn the_manifest_of_the_servers_is_what_the_binary_takes() {
 
 /// Peers and clients are sent to this name, and check the certificate.
 #[test]
-fn the_certificate_covers_what_the_servers_announce() {
+fn certificate_covers_the_announced_names() {
     let variables = variables(Path::new(SECRETS));
     let announced = value_of(&variables, "SNOWMINT_SERVER__ANNOUNCE");
     assert!(is_certified(announced), "{announced}: {:?}", certified());
@@ -135,7 +135,7 @@ fn the_certificate_covers_what_the_servers_announce() {
 
 /// The other files concern the servers' pods and ports, and README.md names each file.
 #[test]
-fn the_files_beside_the_servers_are_about_them() {
+fn other_manifests_refer_to_the_servers() {
     let kustomization = manifest("kustomization.yaml");
     let readme = manifest("README.md");
     for entry in fs::read_dir(crate::deploy::root().join("deploy/kubernetes")).unwrap() {
@@ -159,7 +159,7 @@ fn the_files_beside_the_servers_are_about_them() {
 /// A user who may create pods in a namespace chooses their labels: so each peer also names the
 /// namespace.
 #[test]
-fn no_label_of_a_pod_alone_opens_the_network() {
+fn pod_label_alone_never_opens_the_network() {
     let policies = manifest("networkpolicy.yaml");
     let (nothing, opened) = policies.split_once("\n---\n").unwrap();
     assert!(nothing.contains("podSelector: {}"), "{nothing}");

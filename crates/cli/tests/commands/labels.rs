@@ -48,7 +48,7 @@ fn check(ran: &Ran, code: i32, lines: usize) {
 }
 
 #[test]
-fn nothing_that_others_are_called_does_anything_to_a_terminal() {
+fn hostile_names_never_control_a_terminal() {
     let worker = serde_json::json!({
         "pool": HOSTILE, "number": 1, "owner": HOSTILE, "host": HOSTILE, "process": 1, "term": 1,
         "mark": HOSTILE, "live": true
@@ -70,7 +70,7 @@ fn nothing_that_others_are_called_does_anything_to_a_terminal() {
 }
 
 #[test]
-fn an_owner_that_would_do_so_is_refused() {
+fn hostile_owner_name_is_rejected() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let ran = run(&["serve", "--check", "--data-dir", data.to_str().unwrap(), "--owner", HOSTILE]);

@@ -3,7 +3,7 @@
 use crate::common::{self, Ran, run, run_with, snowmint};
 
 #[test]
-fn nobody_there_is_not_available() {
+fn unreachable_server_is_reported_as_unavailable() {
     // No process listens on port 1.
     for args in [
         &["mint", "--server", "127.0.0.1:1"][..],
@@ -17,7 +17,7 @@ fn nobody_there_is_not_available() {
 }
 
 #[test]
-fn wrong_usage_is_said_before_anything_is_asked() {
+fn wrong_usage_is_reported_before_any_request() {
     for args in [
         &["mint", "-n", "0"][..],
         &["mint", "-n", "-1"],
@@ -37,7 +37,7 @@ fn wrong_usage_is_said_before_anything_is_asked() {
 
 /// An ignored option would yield another ID than requested.
 #[test]
-fn what_would_be_passed_over_is_refused() {
+fn option_without_effect_is_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", directory.path().join("ids.db").display());
     let worker = ["--worker", "7", "--data-dir", directory.path().to_str().unwrap()];
@@ -90,7 +90,7 @@ fn many_commands_with_one_named_worker_make_no_duplicate() {
 }
 
 #[test]
-fn a_store_names_the_worker_without_a_server() {
+fn store_assigns_the_worker_number_without_a_server() {
     let directory = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", directory.path().join("ids.db").display());
     let mint = |args: &[&str]| run(&[&["mint", "--store", &store], args].concat());
@@ -102,7 +102,7 @@ fn a_store_names_the_worker_without_a_server() {
 }
 
 #[test]
-fn uuids_and_ulids_need_nobody() {
+fn uuids_and_ulids_need_no_server() {
     for version in [1, 4, 6, 7, 8] {
         let ids = run(&["mint", &format!("uuid:v{version}"), "-n", "100"]).ok();
         assert_eq!(run_with(&["verify"], &ids).ok(), "100 IDs, all different\n");
@@ -131,7 +131,7 @@ fn uuids_and_ulids_need_nobody() {
 
 /// The output has the form of the HTTP response, so that one parser reads both.
 #[test]
-fn machines_read_one_object() {
+fn json_output_is_one_object() {
     let directory = tempfile::tempdir().unwrap();
     let dir = directory.path().to_str().unwrap();
     let store = format!("sqlite:{dir}/ids.db");

@@ -55,7 +55,7 @@ fn supervised(data_dir: &Path, manager: &Manager, more: &[&str]) -> std::process
 }
 
 #[test]
-fn a_service_manager_is_told_what_happens() {
+fn service_manager_gets_every_state_change() {
     /// Shortest mean interval of the messages: three in each interval of the watchdog.
     const ALIVE_EVERY: Duration = Duration::from_millis(100);
     let folder = tempfile::tempdir().unwrap();
@@ -92,7 +92,7 @@ fn a_service_manager_is_told_what_happens() {
 }
 
 #[test]
-fn a_server_that_cannot_mint_is_not_ready_and_says_why() {
+fn server_that_cannot_mint_is_unready_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let manager = Manager::new(folder.path());
     let config = folder.path().join("snowmint.toml");
@@ -128,7 +128,7 @@ fn a_server_that_cannot_mint_is_not_ready_and_says_why() {
 }
 
 #[test]
-fn a_changed_configuration_is_followed_where_that_is_possible_and_told_where_not() {
+fn changed_configuration_is_applied_or_reported() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("snowmint.toml");
     // The file is replaced in one step: half a file would be another configuration.
@@ -249,7 +249,7 @@ fn a_second_signal_does_not_wait_for_requests() {
 }
 
 #[test]
-fn each_request_has_a_line_in_the_log_when_that_is_wanted() {
+fn access_log_has_a_line_per_request_if_enabled() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
     for wanted in [true, false] {
@@ -303,7 +303,7 @@ fn each_request_has_a_line_in_the_log_when_that_is_wanted() {
 
 /// An operator who stops a server during its start does not wait for the store.
 #[test]
-fn a_server_whose_store_does_not_answer_ends_when_it_is_told() {
+fn server_with_an_unresponsive_store_stops_on_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let store = format!("redis://{}/0", mute.local_addr().unwrap());

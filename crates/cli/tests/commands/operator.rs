@@ -6,7 +6,7 @@ use crate::common::{Ran, json, run, snowmint, until};
 use crate::server::{Server, serve};
 
 #[test]
-fn fast_forward_moves_a_store_and_says_how_far() {
+fn fast_forward_moves_a_store_and_reports_how_far() {
     let directory = tempfile::tempdir().unwrap();
     let dir = directory.path().to_str().unwrap();
     let missing = run(&["worker", "fast-forward", "--data-dir", dir]);
@@ -80,7 +80,7 @@ fn fast_forward_moves_a_store_and_says_how_far() {
 
 /// The state after a recovery: all numbers are free, and the clock reaches the marks by itself.
 #[test]
-fn a_server_whose_marks_lie_ahead_logs_until_when_and_that_nothing_is_to_be_done() {
+fn log_states_the_time_when_the_clock_reaches_the_marks() {
     let directory = tempfile::tempdir().unwrap();
     let dir = directory.path().to_str().unwrap();
     std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
@@ -96,7 +96,7 @@ fn a_server_whose_marks_lie_ahead_logs_until_when_and_that_nothing_is_to_be_done
 
 /// docs/operating.md describes this for a lost store: nothing exists but the configuration.
 #[test]
-fn a_store_that_was_lost_altogether_is_made_and_moved_before_the_first_start() {
+fn lost_store_is_created_and_moved_before_the_first_start() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let (file, data) = (path("snowmint.toml"), path("data"));
@@ -128,7 +128,7 @@ fn a_store_that_was_lost_altogether_is_made_and_moved_before_the_first_start() {
 
 /// The backup is older than the source, and the configuration does not name the source.
 #[test]
-fn a_source_that_only_the_journal_knows_does_not_block_the_way_out() {
+fn source_known_only_to_the_journal_blocks_no_recovery() {
     let directory = tempfile::tempdir().unwrap();
     let (database, backup) = (directory.path().join("ids.db"), directory.path().join("backup.db"));
     let data = directory.path().join("data");
@@ -172,7 +172,7 @@ fn a_source_that_only_the_journal_knows_does_not_block_the_way_out() {
 
 /// The store was moved past everything that the journal knew, and no process returns with it.
 #[test]
-fn a_journal_that_was_set_aside_is_not_missed_the_next_time() {
+fn journal_set_aside_is_not_missed_in_later_recoveries() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().to_str().unwrap();
     for _ in 0..2 {
@@ -191,7 +191,7 @@ fn a_journal_that_was_set_aside_is_not_missed_the_next_time() {
 
 /// Any user can set these names.
 #[test]
-fn the_trail_tells_the_machines_name_of_who_was_there() {
+fn audit_log_has_the_user_name_of_the_machine() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("snowmint.db"), "").unwrap();
     let ran: Ran = snowmint(&["worker", "fast-forward", "--data-dir"])
@@ -209,7 +209,7 @@ fn the_trail_tells_the_machines_name_of_who_was_there() {
 }
 
 #[test]
-fn fast_forward_reads_what_serve_reads_and_goes_as_far_as_that_may_have_minted() {
+fn fast_forward_covers_all_that_serve_may_have_minted() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     std::fs::write(path("ids.db"), "").unwrap();

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use crate::common::{json, run, run_with, snowmint};
 
 #[test]
-fn published_examples_decode_to_what_their_makers_say() {
+fn published_examples_decode_as_documented() {
     // Discord's API reference; Baidu's uid-generator README; RFC 9562.
     for (args, time, worker, sequence) in [
         (&["175928847299117063", "--layout", "discord"][..], "2016-04-30T11:18:25.796Z", 32, 7),
@@ -27,7 +27,7 @@ fn published_examples_decode_to_what_their_makers_say() {
 }
 
 #[test]
-fn for_people_each_thing_has_a_line() {
+fn text_output_has_a_line_per_field() {
     let out =
         run(&["decode", "175928847299117063", "--layout", "discord", "--zone", "+08:00"]).ok();
     let mut lines = out.lines();
@@ -41,7 +41,7 @@ fn for_people_each_thing_has_a_line() {
 }
 
 #[test]
-fn without_a_layout_every_reading_is_shown_and_misreadings_are_marked() {
+fn decode_without_a_layout_marks_misreadings() {
     let out = run(&["decode", "175928847299117063"]).ok();
     let line_of = |name: &str| {
         out.lines()
@@ -81,7 +81,7 @@ fn other_forms_of_an_id_decode_to_the_same() {
 }
 
 #[test]
-fn uuids_and_ulids_say_what_they_are() {
+fn uuid_and_ulid_output_shows_their_fields() {
     let out = run(&["decode", "6ba7b810-9dad-11d1-80b4-00c04fd430c8"]).ok();
     for part in [
         "1: time and node",
@@ -108,7 +108,7 @@ fn ids_come_from_standard_input_one_a_line() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_and_the_rest_is_done() {
+fn unreadable_ids_are_named_and_the_rest_is_decoded() {
     let ran = run_with(&["decode", "--layout", "twitter", "--json"], "1\nx\n-5\n2\n");
     assert_eq!(ran.code, 2);
     assert_eq!(ran.out.lines().count(), 2);
@@ -132,7 +132,7 @@ fn what_cannot_be_read_is_named_and_the_rest_is_done() {
 }
 
 #[test]
-fn an_answer_comes_before_the_input_ends() {
+fn decode_writes_results_before_the_input_ends() {
     let mut child = snowmint(&["decode", "--layout", "discord", "--json"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -148,7 +148,7 @@ fn an_answer_comes_before_the_input_ends() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn closed_pipe_ends_a_command_without_an_error() {
     let ids = "175928847299117063\n".repeat(100_000);
     let mut child = snowmint(&["decode", "--layout", "discord"])
         .stdin(Stdio::piped())

@@ -96,7 +96,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 #[test]
-fn numbers_that_were_used_up_are_taken_back_and_mint_again() {
+fn exhausted_numbers_are_reclaimed_and_mint_again() {
     let directory = tempfile::tempdir().unwrap();
     let (dir, file) = (directory.path().to_str().unwrap(), directory.path().join("config.toml"));
     let file = file.to_str().unwrap();
@@ -185,7 +185,7 @@ fn numbers_that_were_used_up_are_taken_back_and_mint_again() {
 }
 
 #[test]
-fn what_cannot_be_taken_back_is_refused_with_what_to_do() {
+fn unreclaimable_number_is_rejected_with_a_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let dir = directory.path().to_str().unwrap();
     let missing = run(&["worker", "reclaim", "workers-10", "3", "--data-dir", dir]);

@@ -16,7 +16,7 @@ fn refused(data_dir: &Path, more: &[&str]) -> Ran {
 }
 
 #[test]
-fn a_server_mints_over_http_and_resp_and_stops_when_told() {
+fn server_mints_over_http_and_resp_and_stops_on_a_signal() {
     let directory = tempfile::tempdir().unwrap();
     let mut all = String::new();
     for _ in 0..2 {
@@ -177,7 +177,7 @@ fn a_data_directory_has_one_server() {
 }
 
 #[test]
-fn a_store_that_went_backwards_is_refused() {
+fn rolled_back_store_is_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let (data_dir, aside) = (directory.path().join("data"), directory.path().join("aside"));
     std::fs::create_dir_all(&aside).unwrap();
@@ -225,7 +225,7 @@ fn a_store_that_went_backwards_is_refused() {
 }
 
 #[test]
-fn what_cannot_start_says_why_and_ends_as_the_table_says() {
+fn failed_start_reports_its_cause_and_exit_code() {
     let directory = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
@@ -257,7 +257,7 @@ fn what_cannot_start_says_why_and_ends_as_the_table_says() {
 }
 
 #[test]
-fn a_store_in_memory_serves_when_that_is_meant() {
+fn memory_store_serves_with_the_ephemeral_flag() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(serve(directory.path(), &["--store", "memory:", "--ephemeral"]));
     server.mint(&["-n", "5"]).ok();

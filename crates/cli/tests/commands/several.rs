@@ -66,7 +66,7 @@ fn ids_are_unique_per_source_and_where_chosen_in_the_namespace() {
 }
 
 #[test]
-fn a_member_whose_configuration_differs_is_refused_with_both_definitions_shown() {
+fn conflicting_member_is_rejected_and_both_definitions_shown() {
     let place = Place::new();
     let _server = place.start(0, "[sources.orders]\nburst = \"5ms\"\n");
     let config = place.config(1, "[sources.orders]\nburst = \"7ms\"\n");
@@ -86,7 +86,7 @@ fn a_member_whose_configuration_differs_is_refused_with_both_definitions_shown()
 }
 
 #[test]
-fn worker_list_says_who_holds_what_since_when() {
+fn worker_list_shows_holders_and_times() {
     let place = Place::new();
     let (one, _two) = (place.start(0, ""), place.start(1, ""));
     assert_eq!(one.mint(&[]).code, 0);
@@ -134,7 +134,7 @@ fn config(layout: &str, more: &str) -> String {
 }
 
 #[test]
-fn a_layout_that_ends_within_a_year_is_refused_unless_insisted_on_and_warned_about_for_years() {
+fn layout_near_its_end_is_rejected_or_warned_about() {
     let place = Place::new();
     let (soon, later) = (config(&ending_in(300), ""), config(&ending_in(900), ""));
     let store = place.store();
@@ -162,7 +162,7 @@ fn a_layout_that_ends_within_a_year_is_refused_unless_insisted_on_and_warned_abo
 }
 
 #[test]
-fn worker_numbers_are_seen_to_run_out() {
+fn exhaustion_of_worker_numbers_is_visible() {
     let place = Place::new();
     let layout = config("time=50,worker=1,sequence=12", "");
     let (_one, two) = (place.start(0, &layout), place.start(1, &layout));
@@ -185,7 +185,7 @@ fn worker_of(server: &Server) -> u64 {
 }
 
 #[test]
-fn a_worker_number_named_by_hand_is_held_by_one_process() {
+fn configured_worker_number_is_held_by_one_process() {
     let place = Place::new();
     let config = "[worker]\nnumber = 7\n";
     let first = place.start(0, config);
@@ -218,7 +218,7 @@ fn a_worker_number_named_by_hand_is_held_by_one_process() {
 }
 
 #[test]
-fn a_worker_number_is_never_used_again_where_that_is_chosen() {
+fn worker_number_is_never_reused_if_configured() {
     let place = Place::new();
     let config = "[worker]\nreuse = \"never\"\n";
     for start in 0..3 {
@@ -235,7 +235,7 @@ fn a_worker_number_is_never_used_again_where_that_is_chosen() {
 }
 
 #[test]
-fn one_number_is_not_enough_for_two_that_mint_apart() {
+fn separate_generators_need_separate_worker_numbers() {
     let place = Place::new();
     let config = "[worker]\nnumber = 3\n[sources.fast]\non_rollback = \"borrow\"\n";
     let (file, store) = (place.config(0, config), place.store());

@@ -68,7 +68,7 @@ fn assert_unique(drawn: impl IntoIterator<Item = Vec<u64>>) {
 }
 
 #[test]
-fn two_installations_become_three_while_all_draw_and_no_number_comes_twice() {
+fn two_deployments_become_three_under_load_without_repeats() {
     let place = tempfile::tempdir().unwrap();
     let one = installation(&place, 1, "--offset 1 --increment 2");
     let two = installation(&place, 2, "--offset 2 --increment 2");
@@ -110,7 +110,7 @@ fn two_installations_become_three_while_all_draw_and_no_number_comes_twice() {
 }
 
 #[test]
-fn when_one_installation_cannot_be_reached_nothing_changes() {
+fn restripe_changes_nothing_if_a_deployment_is_unreachable() {
     let place = tempfile::tempdir().unwrap();
     let one = installation(&place, 1, "--offset 1 --increment 2");
     let before = run(&["source", "show", "orders", "--server", &one.http]).ok();
@@ -137,7 +137,7 @@ fn when_one_installation_cannot_be_reached_nothing_changes() {
 
 /// A command that is interrupted between two stores leaves this state.
 #[test]
-fn a_restripe_that_was_cut_off_is_finished_by_another() {
+fn interrupted_restripe_is_finished_by_another() {
     let place = tempfile::tempdir().unwrap();
     let one = installation(&place, 1, "--offset 1 --increment 2");
     let two = installation(&place, 2, "--offset 2 --increment 2 --until 1001");
@@ -159,7 +159,7 @@ fn a_restripe_that_was_cut_off_is_finished_by_another() {
 }
 
 #[test]
-fn one_installation_is_restriped_by_its_own_mark() {
+fn single_deployment_is_restriped_by_its_own_mark() {
     let place = tempfile::tempdir().unwrap();
     let one = installation(&place, 1, "--step.rule fixed --step.size 10");
     run(&["mint", "orders", "-n", "10", "--server", &one.http]).ok();
@@ -175,7 +175,7 @@ fn one_installation_is_restriped_by_its_own_mark() {
 /// A deployment replaces a lost one. The lost numbers end where the other deployments have come to,
 /// or at `--first`.
 #[test]
-fn who_gets_the_stripe_of_another_begins_above_what_the_others_handed_out() {
+fn replacing_deployment_begins_above_all_issued_numbers() {
     let place = tempfile::tempdir().unwrap();
     let one = installation(&place, 1, "--offset 1 --increment 2 --step.rule fixed --step.size 10");
     let two = installation(&place, 2, "--offset 2 --increment 2 --step.rule fixed --step.size 10");
@@ -206,7 +206,7 @@ fn who_gets_the_stripe_of_another_begins_above_what_the_others_handed_out() {
 }
 
 #[test]
-fn a_password_on_the_command_line_is_told() {
+fn password_on_the_command_line_is_reported() {
     let refused = restripe("2", &[(1, "memory://me:secret@host")]);
     assert_eq!(refused.code, 2, "{refused:?}");
     assert!(refused.err.contains("can read the password in --stripe"), "{refused:?}");
@@ -215,7 +215,7 @@ fn a_password_on_the_command_line_is_told() {
 
 /// If no deployment gets another stripe, no number marks the end of the one that leaves.
 #[test]
-fn nobody_leaves_while_the_stripes_of_the_others_stay() {
+fn deployment_leaves_only_if_other_stripes_change() {
     let place = tempfile::tempdir().unwrap();
     let one = installation(&place, 1, "--offset 1 --increment 2");
     let two = installation(&place, 2, "--offset 2 --increment 2");
@@ -238,7 +238,7 @@ fn minted(server: &Server, count: &str) -> Vec<u64> {
 }
 
 #[test]
-fn a_stripe_begins_where_it_is_told_to() {
+fn stripe_begins_at_the_given_first_number() {
     let place = tempfile::tempdir().unwrap();
     let one = installation(&place, 1, "--step.rule fixed --step.size 10");
     minted(&one, "10");
@@ -260,7 +260,7 @@ fn a_stripe_begins_where_it_is_told_to() {
 }
 
 #[test]
-fn several_installations_begin_where_they_are_told_to() {
+fn deployments_begin_at_the_given_first_number() {
     let place = tempfile::tempdir().unwrap();
     let one = installation(&place, 1, "--offset 1 --increment 2");
     let two = installation(&place, 2, "--offset 2 --increment 2");
@@ -293,7 +293,7 @@ fn several_installations_begin_where_they_are_told_to() {
 
 /// An end set by hand, without a check of the issued numbers.
 #[test]
-fn an_end_below_what_was_handed_out_is_refused_and_nothing_begins_there() {
+fn end_below_issued_numbers_is_rejected_and_starts_nothing() {
     let place = tempfile::tempdir().unwrap();
     let one = installation(&place, 1, "--step.rule fixed --step.size 10");
     let two = installation(&place, 2, "--offset 1 --increment 2 --first 5");

@@ -13,7 +13,7 @@ const KEY: &str = "snowmint:{default}";
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
-fn an_older_server_stops_at_its_window_when_a_newer_one_has_come_and_goes_on_when_it_has_gone() {
+fn older_server_stops_at_its_window_while_a_newer_one_runs() {
     let redis = Redis::start(&[]);
     let url = redis.url();
     let cli = |words: &[&str]| {

@@ -35,7 +35,7 @@ fn different_ids_pass_and_a_duplicate_is_named_with_its_lines() {
 }
 
 #[test]
-fn a_fall_is_named_only_when_order_is_asked_for() {
+fn decrease_is_reported_only_with_the_increasing_flag() {
     assert_eq!(run_with(&["verify", "-"], "3\n2\n1\n").ok(), "3 IDs, all different\n");
     let ran = run_with(&["verify", "--increasing"], "1\n3\n2\n");
     assert_eq!(ran.code, 1);
@@ -58,7 +58,7 @@ fn other_forms_are_compared_too() {
 }
 
 #[test]
-fn what_is_no_id_is_refused_with_its_line() {
+fn invalid_id_is_rejected_with_its_line() {
     for (input, part) in [
         ("1\n2\nx\n", "line 3"),
         ("1\n-2\n", "line 2"),
@@ -76,7 +76,7 @@ fn what_is_no_id_is_refused_with_its_line() {
 }
 
 #[test]
-fn memory_stays_bounded_however_many_there_are() {
+fn memory_stays_bounded_for_any_number_of_ids() {
     // 3,000,000 keys of 8 bytes are 24 MB; the bound is 4 MiB, and the runs go to a file. The small
     // run still exceeds a pipe: the process has read most IDs when its memory is measured.
     let (_, few_kib) = verified_in_4_mib(100_000);

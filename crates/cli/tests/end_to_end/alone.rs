@@ -133,12 +133,12 @@ fn goes_on(store: servers::Server) {
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
-fn a_server_starts_without_redis_in_what_is_left_of_its_window() {
+fn server_starts_without_redis_in_the_rest_of_its_window() {
     goes_on(servers::Redis::start(&[]).into());
 }
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs PostgreSQL: --features real-servers")]
-fn a_server_starts_without_postgres_in_what_is_left_of_its_window() {
+fn server_starts_without_postgres_in_the_rest_of_its_window() {
     goes_on(servers::Postgres::start(&[]).into());
 }

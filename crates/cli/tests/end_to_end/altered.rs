@@ -68,7 +68,7 @@ fn draw(address: &str, stop: &AtomicBool, drew: &AtomicUsize) -> Vec<u64> {
 }
 
 #[test]
-fn sources_change_under_a_hundred_clients_and_no_number_comes_twice() {
+fn sources_change_under_a_hundred_clients_without_repeats() {
     let folder = Folder::new("altered");
     let servers: Vec<_> = (0..3).map(|number| start(&folder, number)).collect();
     let fixed = |size| format!("{{\"rule\":\"fixed\",\"size\":{size}}}");

@@ -133,7 +133,7 @@ fn ask(server: &Server, seen: &mut Seen) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_program_goes_on_while_servers_are_killed_stopped_and_replaced() {
+async fn embedded_client_mints_while_servers_are_replaced() {
     let folder = Folder::new("beside");
     // The ports are fixed, so that no other process gets one while its server is stopped.
     let addresses: Vec<String> = (0..3).map(|_| format!("127.0.0.1:{}", free_port())).collect();
@@ -176,7 +176,7 @@ const LOST_MIN: u64 = 10;
 /// All responses of a server, and its connections, are lost at times: the requests were executed,
 /// and are sent again.
 #[test]
-fn what_is_asked_for_again_comes_once() {
+fn repeated_requests_are_applied_once() {
     let folder = Folder::new("beside-lost");
     let server = Server::sharing(&folder, 0, CONFIG);
     let port = server.http.rsplit(':').next().unwrap().parse().unwrap();
@@ -216,7 +216,7 @@ fn what_is_asked_for_again_comes_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
-async fn a_frozen_server_is_passed_over() {
+async fn frozen_server_is_skipped() {
     let folder = Folder::new("beside-frozen");
     // A process frozen in the middle of a step on a file would block all others that share the
     // file.
@@ -243,7 +243,7 @@ async fn a_frozen_server_is_passed_over() {
 }
 
 #[test]
-fn a_program_without_a_runtime_mints_through_servers_too() {
+fn blocking_client_mints_through_servers() {
     let folder = Folder::new("beside-blocking");
     let server = Server::sharing(&folder, 0, CONFIG);
     let options = Options::new().wait_max_ms(WITHIN_MS);

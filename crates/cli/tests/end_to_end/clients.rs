@@ -46,7 +46,7 @@ fn curl_gets_ids_as_json_and_as_text() {
 }
 
 #[test]
-fn curl_is_told_what_is_wrong() {
+fn curl_gets_errors_with_their_status() {
     let folder = Folder::new("wrong");
     let server = server(&folder);
     let cases = [
@@ -98,7 +98,7 @@ fn redis_cli_and_redis_benchmark_work_unchanged() {
 /// Commands that both support get the same bytes, in any use of `MULTI`.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
-fn transactions_are_answered_as_redis_answers_them() {
+fn transactions_get_the_same_replies_as_in_redis() {
     let folder = Folder::new("transactions");
     let server = server(&folder);
     let redis = Redis::start(&[]);

@@ -118,7 +118,7 @@ fn mint_by_new_connections(server: &Server, last: &mut u64) -> u64 {
 
 /// The server starts with a soft limit of 256 open files, common on many systems, and raises it.
 #[test]
-fn ten_thousand_resting_connections_are_held_and_cost_little() {
+fn ten_thousand_idle_connections_cost_little() {
     raise_own_limit();
     let folder = Folder::new("connections");
     // HTTP connections may be idle for 75 s, and a busy machine could need more for all of this.
@@ -171,7 +171,7 @@ fn ten_thousand_resting_connections_are_held_and_cost_little() {
 /// A hard limit below the configured connections is logged with its value and a remedy. A server
 /// without free descriptors still serves its open connections, and closes idle ones for new ones.
 #[test]
-fn too_few_descriptors_are_told_and_survived() {
+fn descriptor_shortage_is_reported_and_survived() {
     let folder = Folder::new("descriptors");
     let arguments = ["--data-dir", folder.path().to_str().unwrap()];
     let server = Server::run(limited("-n 100"), &arguments).unwrap();

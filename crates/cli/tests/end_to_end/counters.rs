@@ -174,7 +174,7 @@ fn a_bound_is_raised_by_every_server() {
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
-fn three_servers_share_keys_and_take_over_from_the_dead() {
+fn three_servers_share_keys_and_replace_killed_owners() {
     let folder = Folder::new("shared");
     let mut servers: Vec<_> = (0..3).map(|number| start(&folder, number, SHORT)).collect();
     let keys: Vec<String> = (0..60).map(|number| format!("user-{number}")).collect();
@@ -275,7 +275,7 @@ fn each_is_restarted(folder: &Folder, store: &str, more: &str) {
 }
 
 #[test]
-fn a_planned_restart_is_noticed_by_no_client_of_the_others() {
+fn planned_restart_fails_no_request_to_other_servers() {
     let folder = Folder::new("planned");
     let store = format!("sqlite:{}", folder.join("ids.db").display());
     each_is_restarted(&folder, &store, &format!("[counters]\nlease = \"{LONG}\"\n"));

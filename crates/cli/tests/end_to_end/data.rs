@@ -49,7 +49,7 @@ fn a_folder_in_use_is_refused() {
 }
 
 #[test]
-fn a_copied_folder_is_refused_here_and_elsewhere_with_a_way_out() {
+fn copied_folder_is_rejected_in_any_place_with_a_remedy() {
     let folder = Folder::new("copied");
     let (home, elsewhere, backup) =
         (folder.join("home"), folder.join("elsewhere"), folder.join("backup"));
@@ -72,7 +72,7 @@ fn a_copied_folder_is_refused_here_and_elsewhere_with_a_way_out() {
 }
 
 #[test]
-fn a_database_restored_alone_is_refused_until_it_is_moved_forward() {
+fn database_restored_alone_is_rejected_until_recovery() {
     let folder = Folder::new("restored");
     let home = folder.join("home");
     let server = serve(&home);
@@ -108,7 +108,7 @@ fn a_database_restored_alone_is_refused_until_it_is_moved_forward() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_is_a_clear_error() {
+fn unusable_folder_gives_a_clear_error() {
     let folder = Folder::new("cannot");
     let file = folder.join("file");
     fs::write(&file, "not a folder").unwrap();
@@ -118,7 +118,7 @@ fn a_folder_that_cannot_be_is_a_clear_error() {
 }
 
 #[test]
-fn a_corrupt_database_is_refused_and_left_as_it_is() {
+fn corrupt_database_is_rejected_and_left_unchanged() {
     let folder = Folder::new("corrupt");
     let home = folder.join("home");
     let server = serve(&home);
@@ -141,7 +141,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn nobody_else_gets_at_the_data_whatever_the_umask() {
+fn data_is_private_under_any_umask() {
     let folder = Folder::new("umask");
     let shared = format!("sqlite:{}", folder.join("shared.db").display());
     for (name, umask, more) in
@@ -180,7 +180,7 @@ fn nobody_else_gets_at_the_data_whatever_the_umask() {
 
 /// A user who can write in it can take the lock, and restore an older state.
 #[test]
-fn a_folder_that_everybody_can_write_is_refused() {
+fn world_writable_folder_is_rejected() {
     let folder = Folder::new("writable");
     let home = folder.join("home");
     fs::create_dir(&home).unwrap();

@@ -147,7 +147,7 @@ fn ids_increase_while_the_clock_steps() {
 /// No other clock confirms SQLite's only server: `clock.jump_max` limits a step ahead.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs libfaketime: --features real-servers")]
-fn a_jump_ahead_is_believed_as_far_as_configured() {
+fn forward_clock_step_is_trusted_up_to_the_limit() {
     let folder = Folder::new("faketime-jump");
     let (data_dir, clock) = (folder.join("data"), FakeClock::new(folder.join("clock")));
     let server = serve(&clock, &data_dir, &[]);
@@ -176,7 +176,7 @@ fn a_jump_ahead_is_believed_as_far_as_configured() {
 /// they continue.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs libfaketime: --features real-servers")]
-fn a_clock_that_most_members_contradict_is_refused_at_the_start_and_later() {
+fn clock_contradicted_by_most_members_is_rejected() {
     let folder = Folder::new("faketime-members");
     let url = format!("sqlite:{}", folder.join("shared.db").display());
     let environment = [("SNOWMINT_STORE__URL", url.as_str())];

@@ -29,7 +29,7 @@ fn start(store: &str, folder: &Folder, number: usize) -> Server {
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-server: --features real-servers")]
-fn a_frozen_owner_of_a_counter_keeps_nobody_waiting_and_is_succeeded() {
+fn frozen_counter_owner_is_replaced_and_delays_no_caller() {
     let store = servers::Redis::start(&[]);
     let folder = Folder::new("frozen");
     let servers: Vec<_> = (0..3).map(|number| start(&store.url(), &folder, number)).collect();

@@ -45,7 +45,7 @@ fn ordered(server: &Server) -> f64 {
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs libfaketime: --features real-servers")]
-fn an_order_goes_on_when_the_clock_of_its_owner_is_wrong() {
+fn global_order_continues_despite_a_wrong_owner_clock() {
     let folder = Folder::new("wrong-clock");
     let clocks = [0, 1, 2].map(|number| FakeClock::new(folder.join(&format!("clock-{number}"))));
     let servers: Vec<Server> = (0..3)
@@ -93,7 +93,7 @@ fn an_order_goes_on_when_the_clock_of_its_owner_is_wrong() {
 }
 
 #[test]
-fn a_server_that_others_cannot_reach_gives_up_its_keys_until_they_can() {
+fn server_unreachable_for_peers_gives_up_its_keys() {
     let folder = Folder::new("unreached");
     let servers: Vec<(Server, Proxy)> = (0..3)
         .map(|number| {

@@ -161,7 +161,7 @@ fn start(folder: &Folder, number: usize) -> Server {
 
 /// Each number of a key is greater than the one before, with any server and any section owner.
 #[tokio::test]
-async fn three_servers_answer_for_each_others_counters_and_orders() {
+async fn three_servers_forward_counters_and_global_order() {
     let folder = Folder::new("grpc-shared");
     let mut servers: Vec<_> = (0..3).map(|number| start(&folder, number)).collect();
     let keys: Vec<String> = (0..20).map(|number| format!("user/{number} ü")).collect();

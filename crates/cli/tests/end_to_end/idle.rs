@@ -110,7 +110,7 @@ fn workers(ids: &[u64]) -> BTreeSet<u64> {
 }
 
 #[test]
-fn an_idle_server_rests_and_mints_on_after_it() {
+fn idle_server_makes_few_store_calls_and_mints_again() {
     let folder = Folder::new("idle");
     let watched = Watched::serve(&folder);
     let mut all = watched.mint(100);

@@ -81,7 +81,7 @@ fn server(folder: &Folder) -> Server {
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
-fn metrics_follow_what_was_minted_and_refused() {
+fn metrics_count_minted_ids_and_errors() {
     let folder = Folder::new("metrics");
     let server = server(&folder);
     let before = Page::of(&server);
@@ -155,7 +155,7 @@ fn metrics_follow_what_was_minted_and_refused() {
 }
 
 #[test]
-fn metrics_say_how_the_server_stands() {
+fn metrics_show_the_server_state() {
     let folder = Folder::new("metrics-standing");
     let begun = jiff::Timestamp::now().as_second() as f64;
     let server = server(&folder);
@@ -201,7 +201,7 @@ fn metrics_say_how_the_server_stands() {
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs libfaketime: --features real-servers")]
-fn a_clock_step_is_counted_by_what_was_done_about_it() {
+fn clock_step_is_counted_by_its_outcome() {
     let folder = Folder::new("metrics-clock");
     let clock = FakeClock::new(folder.join("clock"));
     let server = faketime::serve(&clock, &folder.join("data"), &[]);
@@ -229,7 +229,7 @@ fn a_clock_step_is_counted_by_what_was_done_about_it() {
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
-fn a_store_that_is_away_is_seen_before_it_is_felt() {
+fn store_outage_shows_before_it_affects_minting() {
     let folder = Folder::new("metrics-store");
     let mut store: StoreServer = Redis::start(&[]).into();
     let (data, url) = (folder.join("data"), store.url());
@@ -290,7 +290,7 @@ fn alert_expressions<'t>(text: &'t str) -> BTreeMap<&'t str, &'t str> {
 }
 
 #[test]
-fn dashboard_alerts_and_documents_name_what_a_server_exports() {
+fn dashboard_alerts_and_documents_name_exported_metrics() {
     let folder = Folder::new("metrics-names");
     let server = server(&folder);
     let families = Page::of(&server).families();

@@ -150,7 +150,7 @@ fn the_window_is_as_long_as_configured() {
 /// PostgreSQL has a clock, with which every server's clock is compared.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs PostgreSQL: --features real-servers")]
-fn a_clock_that_disagrees_with_the_stores_is_refused_beyond_the_configured_limit() {
+fn clock_off_the_store_clock_beyond_the_limit_is_rejected() {
     let postgres = Postgres::start(&[]);
     let start = |name: &str, environment: &[(&str, &str)]| {
         let folder = Folder::new(name);

@@ -45,7 +45,7 @@ fn check(mut history: Vec<Answered>) -> usize {
 }
 
 #[test]
-fn the_check_can_fail() {
+fn order_check_can_fail() {
     let start = Instant::now();
     let at = |began: u64, ended: u64, id: u64| Answered {
         began: start + Duration::from_millis(began),
@@ -199,7 +199,7 @@ fn numbers_of_a_key_rise_in_real_time() {
 }
 
 #[test]
-fn any_server_answers_and_the_ids_say_their_time() {
+fn any_server_mints_in_order_and_ids_carry_time() {
     let folder = Folder::new("anywhere");
     let servers: Vec<_> = (0..2).map(|number| start(&folder, number)).collect();
     let mut last = 0;

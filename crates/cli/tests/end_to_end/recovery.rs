@@ -249,7 +249,7 @@ fn on_a_server(mut store: servers::Server, how: (bool, bool)) {
 }
 
 #[test]
-fn three_servers_on_a_file_that_was_put_back_go_on_once_it_was_recovered() {
+fn servers_on_a_restored_file_continue_after_recovery() {
     let folder = Folder::new("recovery-file");
     let (file, copy) = (folder.join("ids.db"), folder.join("copy.db"));
     let url = format!("sqlite:{}", file.display());
@@ -393,14 +393,14 @@ fn loaded_under_servers(
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
-fn a_dump_that_is_loaded_into_postgres_under_servers_is_an_older_store() {
+fn dump_loaded_into_postgres_is_an_older_store() {
     let store = servers::Postgres::start(&[]);
     loaded_under_servers("loaded-postgres", &store.url(), || store.dump(), |dump| store.load(dump));
 }
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
-fn a_dump_that_is_loaded_into_mariadb_under_servers_is_an_older_store() {
+fn dump_loaded_into_mariadb_is_an_older_store() {
     let store = servers::Mysql::start(&[]);
     loaded_under_servers("loaded-mariadb", &store.url(), || store.dump(), |dump| store.load(dump));
 }
@@ -459,10 +459,10 @@ macro_rules! on_servers {
 }
 
 on_servers! {
-    a_redis_that_was_put_back_is_recovered servers::Redis::start(&[]), true, false;
-    a_postgres_that_was_put_back_is_recovered servers::Postgres::start(&[]), true, false;
-    a_mariadb_that_was_put_back_is_recovered servers::Mysql::start(&[]), true, true;
-    an_etcd_that_was_put_back_is_recovered servers::Etcd::start(), true, true;
-    a_zookeeper_that_was_put_back_is_recovered servers::Zookeeper::start(), true, false;
-    a_postgres_that_was_put_back_under_running_servers_is_recovered servers::Postgres::start(&[]), false, true;
+    restored_redis_is_recovered servers::Redis::start(&[]), true, false;
+    restored_postgres_is_recovered servers::Postgres::start(&[]), true, false;
+    restored_mariadb_is_recovered servers::Mysql::start(&[]), true, true;
+    restored_etcd_is_recovered servers::Etcd::start(), true, true;
+    restored_zookeeper_is_recovered servers::Zookeeper::start(), true, false;
+    postgres_restored_under_running_servers_is_recovered servers::Postgres::start(&[]), false, true;
 }

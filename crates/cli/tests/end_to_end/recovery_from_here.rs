@@ -18,7 +18,7 @@ fn copied(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_journal_whose_server_is_gone_is_read_where_it_lies() {
+fn journal_of_a_lost_server_is_read_in_place() {
     let folder = Folder::new("recovery-from-here");
     let (file, copy) = (folder.join("ids.db"), folder.join("copy.db"));
     let mut shop = Shop::new("from-here", &format!("sqlite:{}", file.display()));

@@ -9,7 +9,7 @@ use super::server::{Server, until};
 const NAMESPACES: [&str; 2] = ["north", "south"];
 
 #[test]
-fn two_namespaces_of_a_database_that_was_put_back_are_recovered_one_after_the_other() {
+fn namespaces_of_a_restored_database_recover_one_by_one() {
     let mut store = Store::from(Postgres::start(&[]));
     let url = store.url();
     let mut shops = NAMESPACES.map(|name| Shop::of(name, &url, name));

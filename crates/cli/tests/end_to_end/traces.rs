@@ -107,7 +107,7 @@ const CALLER: &str = "00f067aa0ba902b7";
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
-fn requests_and_calls_of_the_store_are_spans() {
+fn requests_and_store_calls_are_spans() {
     let folder = Folder::new("traces");
     let runtime = Runtime::new().unwrap();
     let collector = Collector::default();
@@ -173,7 +173,7 @@ fn requests_and_calls_of_the_store_are_spans() {
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
-fn a_collector_that_is_away_is_told_once_and_holds_nobody_up() {
+fn unreachable_collector_is_reported_once_and_delays_no_call() {
     let folder = Folder::new("traces-away");
     let runtime = Runtime::new().unwrap();
     // The port stays reserved for the later collector: connections meanwhile are closed at once.

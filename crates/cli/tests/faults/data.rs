@@ -7,7 +7,7 @@ use super::ground::{Ground, On, copy, on_each, rounds};
 use super::holder::NUMBERS;
 
 #[test]
-fn a_backup_put_back_is_refused_by_who_remembers_more() {
+fn restored_backup_is_rejected_by_members_that_saw_more() {
     let fault = "backup of the server's data put back under running processes";
     on_each(fault, On::Servers, 4, restored);
 }

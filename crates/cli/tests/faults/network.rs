@@ -49,7 +49,7 @@ fn disturbed(ground: &mut Ground) -> u64 {
 }
 
 #[test]
-fn a_holder_cut_off_loses_its_number_and_its_late_requests_do_nothing() {
+fn cut_off_holder_loses_its_number_and_late_requests_fail() {
     let fault =
         "holder cut off from its store, its number claimed by another, its requests delivered late";
     on_each(fault, On::Servers, 1, cut_off);

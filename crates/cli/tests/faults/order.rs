@@ -382,11 +382,11 @@ fn in_order(folder: &str, start: fn(&FakeClock) -> Store) {
 }
 
 #[test]
-fn answers_rise_while_owners_are_harmed_on_postgresql() {
+fn results_rise_while_owners_are_harmed_on_postgresql() {
     in_order("PostgreSQL", |clock| Postgres::start_by(clock).into());
 }
 
 #[test]
-fn answers_rise_while_owners_are_harmed_on_mariadb() {
+fn results_rise_while_owners_are_harmed_on_mariadb() {
     in_order("MariaDB", |clock| Mysql::start_by(clock).into());
 }

@@ -250,7 +250,7 @@ fn on(name: &str, mut store: Store) {
 }
 
 #[test]
-fn a_store_that_is_put_back_under_load_is_recovered_and_nothing_comes_twice() {
+fn store_restored_under_load_is_recovered_without_repeats() {
     let servers = STORES.iter().filter_map(|(name, server)| Some((*name, server.as_ref()?)));
     for (name, start) in servers {
         if is_asked_for(name) && (is_long() || name == "PostgreSQL") {

@@ -14,7 +14,7 @@ fn start(ground: &Ground, window_ms: u64) -> Vec<Holder> {
 }
 
 #[test]
-fn a_server_that_stands_still_costs_nothing_until_windows_are_spent() {
+fn frozen_server_costs_nothing_until_windows_are_spent() {
     let fault = "server held still for less than its holders' windows, then for longer";
     on_each(fault, On::Servers, 4, held_still);
 }

@@ -68,7 +68,7 @@ fn code<T: std::fmt::Debug>(outcome: snowmint_coord::Result<T>) -> &'static str 
 }
 
 #[tokio::test]
-async fn the_next_server_answers_when_one_is_gone_or_offers_nothing() {
+async fn next_server_is_used_when_one_is_gone_or_offers_nothing() {
     let store = memory("all");
     let offers = serve(Some(store.handle("all").unwrap())).await;
     let offers_nothing = serve(None).await;
@@ -86,7 +86,7 @@ async fn the_next_server_answers_when_one_is_gone_or_offers_nothing() {
 }
 
 #[tokio::test]
-async fn what_was_wrong_is_said_though_time_ran_out_while_asking_again() {
+async fn cause_is_reported_though_the_retries_timed_out() {
     let listener = common::any().await;
     let port = listener.local_addr().unwrap().port();
     let silent = tokio::spawn(async move {
@@ -109,7 +109,7 @@ async fn what_was_wrong_is_said_though_time_ran_out_while_asking_again() {
 }
 
 #[tokio::test]
-async fn another_store_or_namespace_is_not_taken_for_the_same() {
+async fn other_store_or_namespace_is_detected() {
     let stores = [memory("all"), memory("all")];
     let mut servers = Vec::new();
     for store in &stores {
@@ -138,7 +138,7 @@ async fn another_store_or_namespace_is_not_taken_for_the_same() {
 
 /// Covers an address that leads to another store later.
 #[tokio::test]
-async fn a_server_in_the_place_of_another_is_described_anew() {
+async fn replaced_server_is_described_again() {
     let store = memory("all");
     let server = serve(Some(store.handle("all").unwrap())).await;
     let address = server.http().unwrap();
@@ -182,7 +182,7 @@ fn behind_proxies_with(
 }
 
 #[test]
-fn what_would_be_another_the_second_time_is_asked_once() {
+fn at_most_once_call_is_sent_once() {
     behind_proxies(1, async |store, remote, proxies| {
         let version = store.define(&numbers()).await.unwrap().version;
         assert_eq!(remote.reserve(&reserve(version)).await.unwrap().first, 1);
@@ -216,7 +216,7 @@ fn what_would_be_another_the_second_time_is_asked_once() {
 }
 
 #[test]
-fn what_the_store_recognises_is_asked_again_and_done_once() {
+fn recognised_call_is_repeated_and_applied_once() {
     behind_proxies(2, async |store, remote, proxies| {
         let member = Member {
             incarnation: snowmint_coord::random::incarnation().unwrap(),
@@ -280,7 +280,7 @@ fn what_the_store_recognises_is_asked_again_and_done_once() {
 }
 
 #[tokio::test]
-async fn servers_of_two_stores_in_one_url_are_refused_whoever_is_asked_first() {
+async fn servers_of_two_stores_in_one_url_are_rejected() {
     let (one, other) = (serve(Some(memory("all"))).await, serve(Some(memory("all"))).await);
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     for _ in 0..8 {
@@ -295,7 +295,7 @@ async fn servers_of_two_stores_in_one_url_are_refused_whoever_is_asked_first() {
 
 /// A short outage of the servers, with a wrong server in the list, must not cost a worker number.
 #[tokio::test]
-async fn a_stranger_in_the_list_does_not_speak_for_those_that_are_away() {
+async fn wrong_server_does_not_replace_unreachable_ones() {
     let store = memory("all");
     let server = serve(Some(store.handle("all").unwrap())).await;
     let (address, later) = (server.http().unwrap(), common::any().await.local_addr().unwrap());
@@ -346,7 +346,7 @@ async fn silent() -> (u16, (TcpListener, Vec<TcpStream>)) {
 /// each needs a limit of its own, before the limit for all of them, after which no time is left for
 /// the others.
 #[tokio::test]
-async fn an_address_that_is_silent_does_not_take_all_the_time_for_a_connection() {
+async fn silent_address_leaves_time_for_the_other_addresses() {
     let (port, _silent) = silent().await;
     let settings = Settings { connect_ms: 2_000, call_ms: 2_200, ..SETTINGS };
     let why = open(&[port], settings).await.unwrap_err().to_string();
@@ -354,7 +354,7 @@ async fn an_address_that_is_silent_does_not_take_all_the_time_for_a_connection()
 }
 
 #[test]
-fn whoever_has_not_asked_a_server_yet_does_so_whatever_others_have_repeated() {
+fn first_attempt_needs_no_retry_budget() {
     let few = Settings {
         attempt_ms: 1_000,
         call_ms: 20_000,

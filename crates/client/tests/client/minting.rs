@@ -37,7 +37,7 @@ fn numbers(values: Values) -> Vec<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_one_at_a_time_answers_is_asked_of_the_servers() {
+async fn sources_with_one_owner_are_served_by_the_servers() {
     let store = MemoryStore::new("all").unwrap();
     let (one, owner) = serve(&store).await;
     let (two, other) = serve(&store).await;
@@ -99,7 +99,7 @@ async fn what_one_at_a_time_answers_is_asked_of_the_servers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_servers_define_what_is_built_in() {
+async fn only_servers_define_built_in_sources() {
     let store = MemoryStore::new("all").unwrap();
     let (server, owner) = serve(&store).await;
     owner.delete("numbers").await.unwrap();
@@ -113,7 +113,7 @@ async fn only_servers_define_what_is_built_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_clock_that_is_wrong_is_held_against_the_servers() {
+async fn wrong_clock_is_found_by_the_servers_clocks() {
     let store = MemoryStore::new("all").unwrap();
     let (server, owner) = serve(&store).await;
     let years_ms = 10 * 365 * 24 * 3_600_000;
@@ -156,7 +156,7 @@ async fn relay(server: &Handle) -> (String, tokio::sync::watch::Receiver<usize>)
 
 /// Servers would also serve their sections to a node after its end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_its_end_a_node_asks_servers_for_nothing_and_leaves_them() {
+async fn closed_node_leaves_its_servers_and_calls_none() {
     let store = MemoryStore::new("all").unwrap();
     let (server, _owner) = serve(&store).await;
     let (address, mut open) = relay(&server).await;

@@ -33,7 +33,7 @@ async fn write(store: &dyn Store, times: u64) {
 
 /// The program's journal outranks the first server that it reaches.
 #[tokio::test]
-async fn a_program_whose_journal_knows_its_store_takes_no_other_for_it() {
+async fn client_journal_rejects_another_store() {
     let (own, other) = (MemoryStore::new("all").unwrap(), MemoryStore::new("all").unwrap());
     let known = own.identity().await.unwrap();
     let (program, _server) = through_a_server(&other).await;
@@ -45,7 +45,7 @@ async fn a_program_whose_journal_knows_its_store_takes_no_other_for_it() {
 }
 
 #[tokio::test]
-async fn a_program_remembers_a_history_and_no_count_that_is_overtaken() {
+async fn client_remembers_a_history_but_no_overtaken_count() {
     let store = MemoryStore::new("all").unwrap();
     let (program, _server) = through_a_server(&store).await;
     let member = Member {
@@ -80,7 +80,7 @@ async fn a_program_remembers_a_history_and_no_count_that_is_overtaken() {
 
 /// The restored state contains its member, and only the server was notified of the recovery.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_program_that_slept_through_a_recovery_uses_nothing_that_it_has_in_stock() {
+async fn client_asleep_in_a_recovery_drops_prefetched_numbers() {
     const WITHIN_MS: u64 = 60_000;
     let store = MemoryStore::new("all").unwrap();
     let http = common::any().await;

@@ -108,7 +108,7 @@ fn refused<T: std::fmt::Debug>(outcome: snowmint_coord::Result<T>) -> (&'static 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_program_mints_through_servers_of_three_versions() {
+async fn embedded_client_mints_through_servers_of_three_versions() {
     let store = MemoryStore::new("all").unwrap();
     let now = Now::start(&store, common::any().await).await;
     let older = Between::start(Form::Older, &now.address(), "127.0.0.1:0").await;
@@ -127,7 +127,7 @@ async fn one_program_mints_through_servers_of_three_versions() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_another_version_does_not_know_is_said() {
+async fn call_unknown_to_another_version_is_reported() {
     let store = MemoryStore::new("all").unwrap();
     let now = Now::start(&store, common::any().await).await;
     let older = Between::start(Form::Older, &now.address(), "127.0.0.1:0").await;
@@ -187,7 +187,7 @@ async fn version_with_other_codes_is_rejected_by_both_sides() {
 /// Servers lead to their configured secondary stores; an older server is skipped, or the error
 /// names it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_older_server_leads_to_no_store_beside_its_own() {
+async fn older_server_leads_to_no_secondary_store() {
     let (own, beside) = (MemoryStore::new("all").unwrap(), MemoryStore::new("all").unwrap());
     let at: Arc<dyn StorePlace> = Arc::new(At(beside.handle("all").unwrap()));
     let now = Now::start_beside(&own, common::any().await, [("a".to_owned(), at)].into()).await;
@@ -216,7 +216,7 @@ async fn an_older_server_leads_to_no_store_beside_its_own() {
 
 /// Covers a source that a newer version has defined with a key that this version does not know.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_definition_of_a_newer_version_spoils_no_other() {
+async fn newer_definition_does_not_affect_other_sources() {
     let store = MemoryStore::new("all").unwrap();
     let now = Now::start(&store, common::any().await).await;
     now.node.define("orders", &SourceSpec::of(Kind::Segment)).await.unwrap();
@@ -244,7 +244,7 @@ async fn a_definition_of_a_newer_version_spoils_no_other() {
 
 /// The server is the older one, and its caller sends values that only a newer server knows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_says_that_it_is_the_older_one() {
+async fn older_server_reports_that_it_is_older() {
     let store = MemoryStore::new("all").unwrap();
     let now = Now::start(&store, common::any().await).await;
     let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", now.address()));
@@ -304,7 +304,7 @@ async fn servers_are_upgraded_one_by_one_and_back() {
 
 /// One server cannot reach its store, the other can.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_server_counts_when_one_is_cut_off_from_its_store() {
+async fn client_counts_through_a_server_that_reaches_its_store() {
     let store = MemoryStore::new("all").unwrap();
     let now = Now::start(&store, common::any().await).await;
     let cut_off = Between::start(Form::CutOff, &now.address(), "127.0.0.1:0").await;

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_keys_that_differ_are_told_with_both_values() {
+    fn differing_keys_are_shown_with_both_values() {
         for (stored, wanted, keys, told) in [
             (r#"{"a":1,"b":2}"#, r#"{"a":1,"b":3}"#, "b", ["b = 2", "b = 3"]),
             (

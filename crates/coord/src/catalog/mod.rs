@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restripe_changes_the_stripe_and_nothing_else_that_a_source_is() {
+    fn restripe_changes_only_the_stripe() {
         let hidden = r#"{"kind":"segment","disguise":{"mode":"full","key":1}}"#;
         for (from, to, fixed) in [
             (r#"{"kind":"segment"}"#, "{}", "kind"),
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restripe_says_no_end_below_what_was_handed_out() {
+    fn restripe_rejects_an_end_below_issued_numbers() {
         let ends = |until: u64| {
             let to = format!(r#"{{"kind":"segment","increment":1000,"offset":1,"until":{until}}}"#);
             restriped(r#"{"kind":"segment"}"#, &to).map(drop)

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_writes_is_kept_as_it_is() {
+    fn definition_of_a_server_is_stored_unchanged() {
         for json in [
             "{}",
             r#"{"unique":"namespace","disguise":{"mode":"full","version":2,"check":"0123456789abcdef"}}"#,
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_what_is_kept_is_not_the_programs_to_choose() {
+    fn length_of_stored_definition_is_bounded() {
         let plain = of(r#"{"kind":"segment"}"#);
         let padded =
             NewDefinition { spec: format!("{}{}", plain.spec, " ".repeat(500)), ..plain.clone() };

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chain_tells_every_cause_once() {
+    fn chain_shows_every_cause_once() {
         let closed = || told("socket closed", None);
         let error = away(told("the connection ended", Some(closed())));
         let all = "extend: store is unavailable: the connection ended: socket closed";

@@ -112,7 +112,7 @@ mod tests {
     use crate::error::{Error, Retry, Verb};
 
     #[test]
-    fn a_full_pool_says_who_and_when() {
+    fn full_pool_names_holders_and_time() {
         let full = PoolFull {
             pool: "workers-0".into(),
             groups: 1,
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(error.retry(), Retry::AfterMs(1200));
     }
     #[test]
-    fn numbers_whose_marks_lie_ahead_say_until_when_and_what_is_to_be_done() {
+    fn marks_ahead_are_reported_with_time_and_remedy() {
         let mut full = PoolFull {
             pool: "workers-10".into(),
             groups: 1024,

@@ -70,7 +70,7 @@ fn a_store_that_went_on_has_all_that_was_seen() {
 
 /// The loss is detected however far the store counts on and whichever process starts meanwhile.
 #[test]
-fn what_was_lost_is_missed_for_ever() {
+fn lost_writes_stay_detectable() {
     let mut kept = Kept::new();
     kept.start();
     kept.write();
@@ -114,7 +114,7 @@ fn a_failover_and_one_back_are_two_histories() {
 /// A process that saw more learns of the recovery; a process that saw nothing of the lost state
 /// continues. Later losses are detected again.
 #[test]
-fn a_recovery_ends_what_was_and_begins_anew() {
+fn recovery_begins_a_new_history() {
     let mut kept = Kept::new();
     kept.start();
     let backup = kept.clone();
@@ -137,7 +137,7 @@ fn a_recovery_ends_what_was_and_begins_anew() {
 }
 
 #[test]
-fn stores_without_a_history_are_told_by_their_count() {
+fn stores_without_history_are_compared_by_count() {
     let mut kept = Kept::new();
     let old = [kept.write(), kept.write()];
     let backup = kept.clone();
@@ -231,7 +231,7 @@ fn the_journals_that_joined_last_are_remembered() {
 }
 
 #[test]
-fn all_sources_below_what_was_seen_are_named_up_to_a_limit() {
+fn sources_below_known_ends_are_named_up_to_a_limit() {
     let ends = |count: u64| (0..count).map(|number| (format!("s-{number:02}"), 7)).collect();
     let witness = |count| {
         let error = check_ends("this process", &ends(count), &[]).unwrap_err();

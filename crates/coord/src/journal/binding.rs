@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_on_one_side_proves_nothing() {
+    fn unknown_binding_field_proves_nothing() {
         let unknown = Binding { machine: String::new(), device: None, born: None, ..binding() };
         assert_eq!(unknown.differs_from(&binding()), None);
         assert_eq!(binding().differs_from(&unknown), None);

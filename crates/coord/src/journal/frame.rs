@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_reads_back_and_ignores_what_follows() {
+    fn frame_reads_back_and_ignores_trailing_bytes() {
         let mut bytes = frame().encode().unwrap();
         assert_eq!(Frame::decode(&bytes), Some(frame()));
         bytes.extend_from_slice(b"left over from a longer copy");

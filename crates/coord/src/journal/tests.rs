@@ -100,7 +100,7 @@ fn is_refused(result: &Result<Record>) -> bool {
 }
 
 #[test]
-fn what_was_written_last_is_read_back() {
+fn last_write_is_read_back() {
     let scratch = Scratch::with("last", &[record(1_000), record(2_000), record(3_000)]);
     let (mut journal, past) = Journal::open(scratch.lock()).unwrap();
     assert_eq!(past, Some(Past { record: record(3_000), marks_are_sure: true }));
@@ -216,7 +216,7 @@ fn a_garbled_byte_anywhere_never_changes_a_mark() {
 }
 
 #[test]
-fn both_copies_garbled_are_refused_with_a_way_out() {
+fn two_garbled_copies_are_rejected_with_a_remedy() {
     let scratch = Scratch::with("both", &[record(1_000)]);
     let file = OpenOptions::new().write(true).open(scratch.file()).unwrap();
     for copy in [0, 1] {
@@ -349,7 +349,7 @@ fn an_older_state_written_into_the_file_later_is_refused() {
 }
 
 #[test]
-fn stamps_tell_the_journals_own_writes_from_others() {
+fn stamps_distinguish_own_writes_from_foreign_ones() {
     let at = |seconds| FileTime { seconds, nanoseconds: 0 };
     let status = |modified, changed| FileStatus {
         device: None,

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_speaks_for_another_holder() {
+    fn lease_of_another_holder_is_rejected() {
         let now = UnixMillis::new(300);
         let given_up = given_up(&row(), Mark::new(150), now);
         let said = |holder| Extend { holder, ..extend(5, 200, 210, 11) };

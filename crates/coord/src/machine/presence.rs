@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_away_is_asked_again_and_the_presence_lapses_by_our_own_clock() {
+    fn presence_expires_by_our_clock_while_store_is_unreachable() {
         let mut presence = PresenceMachine::new(9_000, ElapsedMillis::new(0));
         let mut asked = 0;
         for elapsed in 0..20_000 {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_nobody_knows_renews_no_more() {
+    fn unknown_member_stops_renewing() {
         for error in [
             Error::not_found("member is not joined"),
             Error::store_rolled_back("term", 2, 1),

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_given_up_at_once_and_for_a_while() {
+    fn unusable_service_is_withdrawn_at_once_for_a_while() {
         let mut serving = Serving::default();
         assert!(!serving.look(at(0), clock(false)));
         assert_eq!(serving.announcement(at(0)), None, "nothing to say");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_that_lasts_keeps_it_away_and_one_that_comes_back_for_longer() {
+    fn lasting_or_repeated_reasons_extend_the_withdrawal() {
         let mut serving = Serving::default();
         for ms in 0..60 {
             assert_eq!(serving.look(at(ms * 1_000), clock(true)), ms == 0);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_reached_answers_for_nothing() {
+    fn unreachable_member_serves_nothing() {
         let mut serving = Serving::default();
         let reasons = |clock, unreached| Reasons { clock, unreached, ..Reasons::default() };
         assert!(serving.look(at(0), reasons(true, true)));

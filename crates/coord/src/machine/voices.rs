@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_goes_on_renewing_is_heard_however_wrong_our_clock_is() {
+    fn renewing_members_count_whatever_our_clock_shows() {
         for ours in [5, HOUR_MS, 3 * HOUR_MS] {
             let true_ms = HOUR_MS + HOUR_MS / 2;
             let mut voices = Voices::default();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_have_no_say_however_many_they_are() {
+    fn embedded_clients_never_count_in_the_quorum() {
         let program = |who, renewals, ours| {
             let mut info = info(0, renewals, HOUR_MS, ours);
             info.member.incarnation = Incarnation::of_program(7, who);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_first_look_our_clock_tells_who_is_live() {
+    fn first_observation_uses_our_clock_for_liveness() {
         let mut voices = Voices::default();
         look(&mut voices, &[info(1, 7, 90_000, 95_000), info(2, 9, 91_000, 95_000)], 0);
         assert_eq!(verdict(&voices, 95_000, 1), most(91_000, TTL_MS));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_was_overtaken_changes_nothing() {
+    fn overtaken_observation_changes_nothing() {
         let mut voices = Voices::default();
         look(&mut voices, &[1, 2].map(|who| info(who, 7, 100, 100)), 100);
         look(&mut voices, &[1, 2].map(|who| info(who, 8, 200, 200)), 200);
@@ -273,7 +273,7 @@ mod tests {
 
     /// Such a look does not show the age of its samples.
     #[test]
-    fn a_look_after_a_long_pause_hears_nobody() {
+    fn observation_after_a_long_pause_has_no_samples() {
         let mut voices = Voices::default();
         look(&mut voices, &[1, 2].map(|who| info(who, 7, 100, HOUR_MS)), 100);
         look(&mut voices, &[1, 2].map(|who| info(who, 8, 200, HOUR_MS)), HOUR_MS);

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_told_from_a_process_that_has_the_store() {
+    fn incarnation_shows_an_embedded_client() {
         for (token, member) in [(0, 0), (7, 9), (u32::MAX, u64::MAX)] {
             let program = Incarnation::of_program(token, member);
             assert_eq!(program.token(), Some(token));

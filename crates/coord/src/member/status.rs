@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_status_is_refused() {
+    fn invalid_status_is_rejected() {
         let seven = format!("1 all{}", " 00000000000000000000000000000abc".repeat(7));
         for bad in ["1", "all", "x all", "1 some", "1 all abc", "1 all ", seven.as_str()] {
             assert!(bad.parse::<MemberStatus>().is_err(), "{bad}");

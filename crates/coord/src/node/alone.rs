@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_left_of_an_own_window_is_gone_on_with() {
+    fn offline_minting_uses_only_the_rest_of_an_own_window() {
         let left = lease(3, 999_900, 1_020_000);
         let one = |lease: JournalLease| slots(&[lease], &pool(1), None);
         assert_eq!(one(left.clone()), [3]);

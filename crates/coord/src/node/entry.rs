@@ -340,7 +340,7 @@ mod tests {
 
     /// The handle in use reports a recovery of its store only once, and the node must learn of it.
     #[tokio::test]
-    async fn what_a_handle_says_once_of_a_recovery_is_not_lost_on_the_way_in() {
+    async fn recovery_notice_of_a_handle_survives_the_join() {
         let world = World::new();
         let store = world.handle();
         let new = NewDefinition {
@@ -372,7 +372,7 @@ mod tests {
     /// given it up at once because its mark lay ahead. The release is in flight, and the claim is
     /// repeated.
     #[tokio::test]
-    async fn a_lease_whose_release_is_on_its_way_is_not_minted_from() {
+    async fn lease_with_pending_release_is_not_minted_from() {
         let world = World::new();
         let store = world.handle();
         let around = around(&world, Arc::clone(&store));

@@ -174,7 +174,7 @@ mod tests {
     const NOW: UnixMillis = UnixMillis::new(1_000_000);
 
     #[test]
-    fn marks_lie_ahead_as_the_settings_and_the_longest_lead_of_the_pool_have_it() {
+    fn mark_lead_follows_settings_and_longest_lead() {
         let settings = NodeSettings::default();
         let ahead = |specs: &[&str]| shapes(&settings, specs).ahead_max_ms("workers-10", NOW);
         assert_eq!(ahead(&[]), 70_000);

@@ -23,7 +23,7 @@ fn info(member: u128, renewals: u64, ttl_ms: u64) -> MemberInfo {
 }
 
 #[test]
-fn silence_lasts_for_the_lease_and_a_margin_on_the_watchers_own_clock() {
+fn stall_is_lease_and_margin_on_the_watchers_clock() {
     let mut watch = Watch::default();
     watch.look(&[info(1, 5, 8_000)], at(1_000));
     assert!(watch.silent(at(9_999)).is_empty(), "the lease and its margin are 9 s");
@@ -38,7 +38,7 @@ fn silence_lasts_for_the_lease_and_a_margin_on_the_watchers_own_clock() {
 }
 
 #[test]
-fn the_longest_lease_that_was_ever_said_counts() {
+fn longest_announced_lease_counts() {
     let mut watch = Watch::default();
     watch.look(&[info(1, 5, 80_000)], at(0));
     watch.look(&[info(1, 6, 100)], at(0));

@@ -220,7 +220,7 @@ fn groups_are_taken_whole_and_need_one_usable_mark() {
 }
 
 #[test]
-fn a_repeat_answers_the_first_claim_again() {
+fn repeated_claim_returns_the_first_result() {
     let mut rows = [row(2, Some(ME), 10, 0), row(3, Some(ME), 10, 0)];
     rows[1].claim_request = 77;
     let members = [member(ME, true)];
@@ -262,7 +262,7 @@ fn the_ground_holds_for_slots_without_a_row() {
 }
 
 #[test]
-fn an_accepted_lead_helps_when_nothing_else_does_and_as_far_as_it_was_accepted() {
+fn accepted_lead_is_the_last_resort_up_to_its_limit() {
     let ahead = |by: u64| NOW.get() + by;
     let rows = [row(0, None, ahead(500), 1), row(1, Some(1), ahead(900), 0), row(2, None, 5, 2)];
     let members = [member(ME, true), member(1, true)];

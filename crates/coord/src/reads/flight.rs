@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_comes_during_a_call_is_answered_by_the_next_and_all_by_one() {
+    async fn callers_during_a_call_share_the_next_one() {
         let (flights, held) = (Arc::new(Flights::<(), u32>::default()), Held::new());
         let first = held.ask(&flights, ());
         held.called(1).await;
@@ -267,7 +267,7 @@ mod tests {
 
     /// A client that opens requests and abandons them at once must not queue a call for each.
     #[tokio::test]
-    async fn a_call_whose_asker_gives_up_stays_the_only_one_in_flight() {
+    async fn abandoned_call_stays_the_only_one_in_flight() {
         let (flights, held) = (Arc::new(Flights::<(), u32>::default()), Held::new());
         let first = held.ask(&flights, ());
         held.called(1).await;
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn different_questions_are_asked_one_after_the_other() {
+    async fn different_queries_run_one_after_the_other() {
         let (flights, held) = (Arc::new(Flights::<String, u32>::default()), Held::new());
         let first = held.ask(&flights, "a".into());
         held.called(1).await;
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_ends_without_an_answer_leaves_nobody_waiting() {
+    async fn failed_call_leaves_no_caller_waiting() {
         let (flights, goes_on) =
             (Arc::new(Flights::<(), u32>::default()), Arc::new(Semaphore::new(0)));
         let asks = || {

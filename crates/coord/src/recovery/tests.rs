@@ -40,7 +40,7 @@ fn everything_known_is_passed() {
 
 /// The ID bounds more than the number if the source was restriped after the restored state.
 #[test]
-fn a_source_goes_on_above_its_ids_by_the_stripe_that_it_has_now() {
+fn recovery_uses_the_current_stripe() {
     let stripe = |offset, increment, lowest, first_at| {
         Stripe::new(offset, increment, lowest, first_at).unwrap()
     };
@@ -72,7 +72,7 @@ fn a_source_goes_on_above_its_ids_by_the_stripe_that_it_has_now() {
 }
 
 #[test]
-fn what_the_store_mints_goes_past_the_same_time() {
+fn store_minted_source_passes_the_same_time() {
     let layout = Layout::REDIS;
     let reached = layout.epoch().saturating_add(5_000);
     let going = Going { minting: vec![("orders".to_owned(), layout)], ..Going::default() };
@@ -108,7 +108,7 @@ async fn look(store: &MemoryStore, read: &[&Record], without: &[&str]) -> Result
 }
 
 #[tokio::test]
-async fn nothing_is_moved_while_a_journal_is_missing_that_anybody_knows() {
+async fn missing_known_journal_blocks_recovery() {
     let store = MemoryStore::new("recovery").unwrap();
     let found = store.identity().await.unwrap();
     let doubt = Doubt { witness: "somebody".into(), seen: found.writes + 1, found: found.writes };
@@ -172,7 +172,7 @@ async fn recovered(store: &MemoryStore) -> Result<Term> {
 
 /// Everything issued after the first recovery is lost with it.
 #[tokio::test]
-async fn a_backup_that_is_put_back_twice_goes_further_the_second_time() {
+async fn second_restore_of_a_backup_moves_further() {
     let store = MemoryStore::new("recovery").unwrap();
     store.report(&info("a"), None).await.unwrap();
     let backup = store.backup();
@@ -186,7 +186,7 @@ async fn a_backup_that_is_put_back_twice_goes_further_the_second_time() {
 /// The second restored state does not have the first recovery, and the next recovery gets another
 /// number.
 #[tokio::test]
-async fn who_saw_a_recovery_that_was_lost_finds_the_store_recovered_since() {
+async fn lost_recovery_is_detected_after_the_next_one() {
     let store = MemoryStore::new("recovery").unwrap();
     store.report(&info("a"), None).await.unwrap();
     let backup = store.backup();
@@ -202,7 +202,7 @@ async fn who_saw_a_recovery_that_was_lost_finds_the_store_recovered_since() {
 
 /// Its IDs are above its numbers only under another stripe.
 #[tokio::test]
-async fn a_source_that_keeps_its_stripe_goes_on_with_the_next_number() {
+async fn unchanged_stripe_continues_with_the_next_number() {
     let store = MemoryStore::new("recovery").unwrap();
     let (name, spec) = ("bills".to_owned(), r#"{"kind":"segment","offset":5,"increment":16}"#);
     let new = NewDefinition {
@@ -226,7 +226,7 @@ async fn a_source_that_keeps_its_stripe_goes_on_with_the_next_number() {
 }
 
 #[tokio::test]
-async fn nothing_is_moved_by_a_plan_of_what_was_known_before() {
+async fn outdated_plan_moves_nothing() {
     let store = MemoryStore::new("recovery").unwrap();
     doubted(&store, 0).await;
     let plan = look(&store, &[], &[]).await.unwrap().plan(&RecoveryRequest::default()).unwrap();

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_of_the_stores_clock_is_told_once_and_a_slow_answer_is_none() {
+    fn store_clock_step_is_reported_once() {
         let clock = StoreClock::default();
         let saw = |at, asked, answered| {
             let elapsed = ElapsedMillis::new;

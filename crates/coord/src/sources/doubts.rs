@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_lasts_takes_the_place_of_one_that_may_pass_and_never_the_other_way() {
+    fn lasting_doubt_replaces_a_passing_one_only() {
         for order in [[back(), other()], [other(), back()]] {
             let doubts = Doubts::default();
             assert!(order.iter().all(|why| doubts.raise(why)));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_that_came_while_the_store_was_joined_outlives_the_join() {
+    fn doubt_raised_during_a_join_outlives_it() {
         let doubts = Doubts::default();
         doubts.raise(&other());
         assert!(doubts.take_news().is_some() && doubts.take_news().is_none());
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_step_counts_only_if_the_store_was_the_same_from_its_begin_to_its_end() {
+    async fn step_counts_only_within_one_store_history() {
         let doubts = Doubts::default();
         let step = async |doubt: Option<Error>, join: Option<Recalled>| {
             let step = async {

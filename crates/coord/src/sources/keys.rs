@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_is_the_configured_key_whatever_the_source_is_called() {
+    fn version_1_uses_the_configured_key_for_every_name() {
         let plain = Disguise::full_numbers(Keyring::new(KEY.parse().unwrap()), 53, 53).unwrap();
         for of in [of("a", "b", Unique::Source), of("c", "d", Unique::Namespace)] {
             let shared = disguise(of, DisguiseVersion::Shared, KEY, 53);

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn every_version_says_what_it_is() {
+    fn every_uuid_shows_its_version() {
         let clock = clock();
         let dns = Uuid::NAMESPACE_DNS;
         for (plan, version, name) in [
@@ -182,7 +182,7 @@ mod tests {
 
     /// The examples of RFC 9562's appendix: version 3 and 5 of www.example.com.
     #[test]
-    fn names_hash_as_the_standard_says() {
+    fn uuid_names_hash_by_the_standard() {
         let clock = clock();
         let dns = Uuid::NAMESPACE_DNS;
         let name = Some("www.example.com");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn time_based_uuids_differ_while_the_clock_stands_still_or_goes_back() {
+    fn time_based_uuids_differ_under_a_frozen_clock() {
         for plan in [UuidPlan::V1, UuidPlan::V6, UuidPlan::V7] {
             let clock = clock();
             let source = source(plan, &clock);

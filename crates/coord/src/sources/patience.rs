@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn each_policy_waits_as_it_says() {
+    fn each_policy_waits_as_defined() {
         let twice = Clockwork::Wait { wait_max_ms: 5, fixed_ms: None };
         assert_eq!(rests(twice, 5), [Some(10), None], "once");
         assert_eq!(rests(twice, 6), [None, None]);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_waited_long_tries_less_often_and_once_at_the_end() {
+    fn long_waits_retry_less_often_and_at_the_end() {
         let why = Error::unavailable("store is unavailable");
         let (mut patience, mut at_ms, mut waits) = (patience(None), 0, Vec::new());
         while let Some(wait_ms) = patience.rest_ms(&why, 10_003 - at_ms) {

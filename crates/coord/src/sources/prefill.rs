@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_the_queue_full_is_discarded_and_counted_or_handed_on() {
+    fn id_for_a_full_queue_is_discarded_or_passed_to_the_hook() {
         let prefill = prefill(2);
         for id in 1..=5 {
             prefill.put(id);
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dry_queue_asks_the_callback_and_counts() {
+    fn empty_queue_calls_the_hook_and_counts() {
         let prefill = prefill(2);
         assert_eq!(prefill.take(), None);
         let on_empty: OnEmpty = Arc::new(|| Some(99));

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_without_a_place_is_refused_by_itself_until_another_is_deleted() {
+    fn source_without_journal_room_fails_until_one_is_deleted() {
         let reports = of_ten();
         for _ in 0..3 {
             let refused = reports.check((&name(10), For::Node), false, NOW).unwrap_err();
@@ -305,7 +305,7 @@ mod tests {
 
     /// Thousands of sources may be made and deleted in turn; the last one deleted is kept longest.
     #[test]
-    fn the_place_of_whoever_was_deleted_longest_ago_goes_first() {
+    fn entry_deleted_longest_ago_is_removed_first() {
         let reports = of_ten();
         for number in 0..5_000 {
             reports.deleted((0..=number).rev().take(3).map(|gone| (name(gone), gone)).collect());
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_defined_anew_goes_on_with_his_place() {
+    fn redefined_source_keeps_its_journal_entry() {
         let reports = of_ten();
         reports.deleted([(name(3), 20)].into());
         reports.check((&name(3), For::Node), false, NOW).unwrap();

@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_answered_in_the_membership_in_which_it_was_taken() {
+    fn number_is_returned_only_in_its_membership() {
         let sections = Sections::new(Arc::default());
         assert!(!sections.lease().covers(sections.lease(), at(0)), "there is no lease");
         let first = sections.joined();

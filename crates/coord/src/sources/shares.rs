@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_fair_and_everybody_computes_the_same() {
+    fn assignment_is_fair_and_deterministic() {
         for count in 1..=8 {
             let servers = servers(count);
             let found = owners(&servers);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn who_joins_takes_its_share_and_moves_nothing_else() {
+    fn joining_server_moves_only_its_own_sections() {
         let four = servers(4);
         let (before, after) = (owners(&four[..3]), owners(&four));
         for (before, after) in before.iter().zip(&after) {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_answer_for_something_is_passed_over_while_anybody_does() {
+    fn unavailable_server_is_skipped_while_another_serves() {
         let three = servers(3);
         let owners = |serves: [Serves; 3], sections: std::ops::Range<u16>| -> Vec<Incarnation> {
             let servers = three.iter().cloned().zip(serves).collect();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_store_says_comes_before_what_should_be() {
+    fn stored_owner_precedes_the_assignment() {
         let two = servers(2);
         let shares = Shares::new(Some(two[0].member), two.clone());
         let section = (0..SECTIONS).find(|section| shares.is_own(*section)).unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn who_serves_nobody_may_have_what_it_gets() {
+    fn process_without_address_owns_its_sections() {
         let two = servers(2);
         let shares = Shares::new(Some(Incarnation::new(9)), two);
         assert!((0..SECTIONS).all(|section| shares.place(section) == Place::Here));

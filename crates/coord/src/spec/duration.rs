@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_span_is_refused() {
+    fn invalid_duration_is_rejected() {
         for text in [
             "",
             "5",

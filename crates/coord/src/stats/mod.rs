@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_counted_by_kind_and_told_on() {
+    fn clock_steps_are_counted_by_kind_and_forwarded() {
         let watch = Arc::new(Watch::default());
         let observer = CountingObserver { watch: Arc::clone(&watch), told: Arc::new(()) };
         let step = ClockStep {

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_took_as_long_as_a_bound_is_counted_with_it() {
+    fn duration_equal_to_a_bound_counts_within_it() {
         let times = Times::default();
         for (took_us, place) in [(0, 0), (10, 0), (11, 1), (5_000_000, 17)] {
             let before = times.seen();

@@ -39,7 +39,7 @@ fn numbers_begin_with_the_tick_of_the_clock_and_end_with_it() {
 }
 
 #[test]
-fn a_clock_that_went_back_is_led_by_the_mark_and_no_further_than_allowed() {
+fn clock_rollback_leads_up_to_the_allowed_mark() {
     // Number 200 is the first of tick 50, which begins 500 ms after the epoch.
     for (lead, since_ms, expected) in [
         (3, 489, Ok((201, 208))),

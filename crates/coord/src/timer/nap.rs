@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn all_wake_up_though_who_came_first_gave_up() {
+    async fn all_tasks_wake_when_the_first_gives_up() {
         static NAP: Nap = Nap::new();
         let mut first = Box::pin(NAP.take(50_000, pending()));
         assert!(first.as_mut().now_or_never().is_none());

@@ -48,7 +48,7 @@ fn a_switch_over_a_gap_repeats_none_and_leaves_the_gap_alone() {
 }
 
 #[test]
-fn a_push_while_others_ask_in_vain_repeats_none() {
+fn concurrent_push_and_take_repeat_no_number() {
     loom::model(|| {
         let (cursor, other) = beside(&[(1, 2)], |cursor| take(cursor, 2));
         // The segment begins at a number that the other thread may have drawn out of bounds.
@@ -61,7 +61,7 @@ fn a_push_while_others_ask_in_vain_repeats_none() {
 }
 
 #[test]
-fn what_closing_says_is_left_was_taken_by_nobody() {
+fn numbers_left_at_close_were_never_taken() {
     loom::model(|| {
         let (cursor, other) = beside(&[(1, 3), (3, 5)], |cursor| take(cursor, 3));
         let unused = cursor.close();
@@ -72,7 +72,7 @@ fn what_closing_says_is_left_was_taken_by_nobody() {
 }
 
 #[test]
-fn only_who_sleeps_through_a_switch_loses_what_it_drew() {
+fn only_a_sleep_through_a_switch_loses_a_number() {
     loom::model(|| {
         let (cursor, other) = beside(&[(1, 3), (3, 5)], |cursor| take(cursor, 2));
         let mut taken = take(&cursor, 2);
@@ -100,7 +100,7 @@ fn runs_over_a_switch_leave_no_number() {
 }
 
 #[test]
-fn what_strays_is_counted() {
+fn lost_numbers_are_counted() {
     loom::model(|| {
         let (cursor, other) = beside(&[(1, 2)], |cursor| take(cursor, 2));
         let mut taken = take(&cursor, 1);

@@ -31,7 +31,7 @@ fn numbers_come_once_in_order_over_gaps() {
 }
 
 #[test]
-fn asking_in_vain_costs_nothing() {
+fn empty_cursor_loses_no_number() {
     let cursor = SegmentCursor::new();
     cursor.push(1, 2).unwrap();
     assert_eq!(numbers(&cursor), [1]);
@@ -57,7 +57,7 @@ fn a_run_is_at_most_the_rest_of_a_segment() {
 }
 
 #[test]
-fn a_switch_is_told_once() {
+fn switch_is_reported_once() {
     let cursor = SegmentCursor::new();
     cursor.push(1, 3).unwrap();
     cursor.push(3, 5).unwrap();
@@ -87,7 +87,7 @@ fn only_rising_segments_are_taken_in() {
 }
 
 #[test]
-fn closing_says_what_is_left() {
+fn close_returns_the_remaining_numbers() {
     let cursor = SegmentCursor::new();
     cursor.push(1, 10).unwrap();
     cursor.push(20, 30).unwrap();
@@ -125,7 +125,7 @@ proptest! {
 }
 
 #[test]
-fn four_threads_share_what_one_pushes() {
+fn four_threads_share_the_pushed_segments() {
     const SEGMENTS: u64 = 2000;
     let cursor = Arc::new(SegmentCursor::new());
     let done = Arc::new(AtomicBool::new(false));

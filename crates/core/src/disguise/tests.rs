@@ -126,7 +126,7 @@ fn ordered_keeps_the_tick_and_the_order_of_ticks() {
 }
 
 #[test]
-fn ordered_is_a_permutation_of_each_tick_and_another_one_in_each() {
+fn ordered_permutes_each_tick_differently() {
     let layout: Layout = "time=41,worker=4,sequence=8".parse().unwrap();
     let disguise = Disguise::ordered(Keyring::new(key(5)), layout).unwrap();
     let of_tick = |tick: u64| -> Vec<u64> {
@@ -222,7 +222,7 @@ fn impossible_widths_are_refused() {
 }
 
 #[test]
-fn rings_refuse_what_would_be_ambiguous() {
+fn rings_reject_ambiguous_keys() {
     let at = UnixMillis::new;
     let ring = Keyring::new(key(1)).with(1, at(10), key(2)).unwrap();
     assert_eq!(ring.with(0, at(20), key(3)), Err(KeyError::Number { number: 0 }));

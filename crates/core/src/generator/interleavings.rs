@@ -95,7 +95,7 @@ fn a_new_tick_between_two_ids_repeats_none() {
 }
 
 #[test]
-fn nothing_is_minted_past_what_close_answered() {
+fn nothing_is_minted_past_the_result_of_close() {
     loom::model(|| {
         let (ids, _clock) = generator(Settings::DEFAULT, Window::UNBOUNDED);
         let other = thread::spawn({

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn twitter_can_do_what_is_known_of_it() {
+    fn twitter_layout_has_its_known_capacity() {
         let layout = Layout::TWITTER;
         assert_eq!(layout.workers(), 1_024);
         assert_eq!(layout.ids_per_tick(), 4_096);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lifetime_is_judged_at_each_limit_and_beside_it() {
+    fn lifetime_is_judged_at_and_next_to_each_limit() {
         let layout = Layout::BAIDU_2016;
         let end = layout.end();
         assert_eq!(Rfc3339(end).to_string(), "2024-11-20T13:24:16.000Z");
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impossible_need_says_by_how_much() {
+    fn impossible_need_reports_the_missing_bits() {
         let need = Need { workers: 1 << 40, ids_per_second_per_worker: 1 << 30, years: 100 };
         assert_eq!(propose(need, EPOCH_DEFAULT), Err(NoLayout { bits: 102 }));
         let all = Need { workers: u64::MAX, ids_per_second_per_worker: u64::MAX, years: u32::MAX };

@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_those_of_plain_division_at_every_power_and_beside_it() {
+    fn texts_match_division_at_and_next_to_each_power() {
         for radix in Radix::ALL {
             let alphabet = radix.alphabet();
             let powers = powers(alphabet.len() as u64);

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_names_nobody() {
+    fn unreadable_certificate_has_no_names() {
         assert!(Names::of(b"no certificate").is_empty());
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_so_many_wrong_secrets_at_once_and_so_many_a_second() {
+    fn wrong_secrets_per_address_have_burst_and_rate() {
         let (timer, logins) = logins();
         let (one, other) = (address("10.0.0.1"), address("10.0.0.2"));
         for guess in 0..BURST {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_told_apart_and_their_addresses_are_not() {
+    fn hosts_are_distinguished_and_their_addresses_are_not() {
         let same = |one: &str, other: &str| Origin::of(address(one)) == Origin::of(address(other));
         assert!(same("2001:db8::1", "2001:db8::ffff:1"));
         assert!(same("10.0.0.1", "::ffff:10.0.0.1"));

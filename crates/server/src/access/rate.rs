@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_written_as_before_goes_on() {
+    fn unchanged_rate_keeps_its_use() {
         let timer: Arc<dyn Timer> = Arc::new(ManualTimer::new(1_000));
         let before = rates(&["1/h a"], None, &timer);
         assert_eq!(before.spend("t", "a", 1), Ok(()));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rate_is_refused() {
+    fn invalid_rate_is_rejected() {
         for text in [
             "",
             "10",

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn only_grants_over_it_or_over_all_sources_let_a_definition_name_something() {
+    fn naming_needs_a_grant_over_the_object_or_all_sources() {
         let (key, store) = (Named::Key(1), Named::Store("eu-1".into()));
         let upstream = Named::Upstream("leaf".into());
         for (text, over) in [
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_grant_is_refused() {
+    fn invalid_grant_is_rejected() {
         for text in [
             "",
             "mint",

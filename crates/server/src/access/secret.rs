@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_is_sha_256_and_reads_what_it_writes() {
+    fn hash_is_sha_256_and_round_trips() {
         let hash = TokenHash::of(b"abc");
         let text = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(hash.to_string(), text);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hash_is_refused_and_not_shown() {
+    fn invalid_hash_is_rejected_and_not_shown() {
         let long = format!("sha256:{}", "a".repeat(65));
         let odd = format!("sha256:{}", "g".repeat(64));
         let plus = format!("sha256:{}", "+1".repeat(32));

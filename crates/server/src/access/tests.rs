@@ -37,7 +37,7 @@ fn code(outcome: Result<(), Error>) -> Option<Code> {
 }
 
 #[test]
-fn a_token_may_what_it_was_granted_and_nothing_else() {
+fn token_permits_only_its_grants() {
     let access = access(&tokens(&[
         (
             "orders",
@@ -80,7 +80,7 @@ fn a_token_may_what_it_was_granted_and_nothing_else() {
 }
 
 #[test]
-fn where_nobody_is_asked_for_a_token_the_limits_hold_for_all() {
+fn limits_apply_to_all_without_tokens() {
     let anyone = Caller::anyone();
     assert!(anyone.is_anyone() && anyone.is_known() && !anyone.may_beyond_limits("orders"));
     assert_eq!(code(anyone.may_over_all(Right::Admin)), None);
@@ -88,7 +88,7 @@ fn where_nobody_is_asked_for_a_token_the_limits_hold_for_all() {
 }
 
 #[test]
-fn a_token_is_rotated_without_those_who_use_it_being_disturbed() {
+fn token_rotation_does_not_disturb_callers() {
     let grants = &["mint *"][..];
     let access = access(&tokens(&[("a", token(&["old"], grants))]));
     let (old, generation) = (access.caller(b"old", &from(HERE)), access.generation());
@@ -117,7 +117,7 @@ fn a_token_is_rotated_without_those_who_use_it_being_disturbed() {
 }
 
 #[test]
-fn changes_are_told_without_what_is_secret() {
+fn token_changes_are_logged_without_secrets() {
     let secret = "hunter2-hunter2-hunter2";
     let access = access(&tokens(&[]));
     let both = tokens(&[("a", token(&[secret], &["mint *"])), ("b", token(&["b"], &[]))]);
@@ -233,7 +233,7 @@ fn a_certificate_stands_for_a_token_by_a_whole_name() {
 }
 
 #[test]
-fn a_name_stands_for_another_token_or_none_from_one_moment_to_the_next() {
+fn certificate_name_may_change_its_token_at_any_time() {
     let access = access(&tokens(&[("a", certified(&[COMMON], &["mint *"]))]));
     let names = names(&[]);
     let open = access.caller_named(&names, &from(HERE));
@@ -262,7 +262,7 @@ fn no_name_of_a_certificate_is_of_two_tokens() {
 }
 
 #[test]
-fn a_certificate_counts_after_a_token_and_not_for_pages_of_others() {
+fn certificate_counts_after_a_token_and_not_cross_site() {
     let access =
         access(&tokens(&[("a", token(&["secret"], &[])), ("b", certified(&[COMMON], &[]))]));
     let names = names(&[]);

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_possible_is_named_with_its_key() {
+    fn impossible_setting_is_named_with_its_key() {
         assert_eq!(CompatSettings::default().check(), Ok(()));
         let with = |change: fn(&mut CompatSettings)| {
             let mut settings = CompatSettings::default();

@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_told_by_its_content_type() {
+    fn call_is_recognised_by_its_content_type() {
         let is = |kind: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));

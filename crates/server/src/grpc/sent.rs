@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_answer_is_the_same_and_keeps_no_buffer() {
+    fn small_response_is_equal_and_keeps_no_buffer() {
         let buffer = Bytes::from(vec![7; 8 * 1024]);
         let trailers = HeaderMap::from_iter([(
             axum::http::header::EXPIRES,

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_library_refuses_has_the_form_of_other_errors() {
+    fn library_errors_have_the_form_of_our_own() {
         for (status, code) in [
             (Status::unimplemented(""), Code::Unsupported),
             (Status::unimplemented("compressed"), Code::Unsupported),

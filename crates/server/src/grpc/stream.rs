@@ -110,7 +110,7 @@ mod tests {
 
     /// The situation when the caller's window is full while a message is minted.
     #[tokio::test]
-    async fn what_was_begun_comes_to_its_end_while_nobody_reads() {
+    async fn begun_stream_ends_without_a_reader() {
         let (ready, wait) = oneshot::channel::<()>();
         let has_ended = Arc::new(AtomicBool::new(false));
         let work = {

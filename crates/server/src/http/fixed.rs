@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_for_those_who_name_it() {
+    fn gzip_needs_an_accept_encoding_header() {
         for codings in
             ["gzip", "GZIP", "br, gzip", "gzip;q=0.1", "gzip, identity", "*, gzip; q=0.5"]
         {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn every_encoding_says_by_what_it_was_chosen() {
+    fn every_encoding_sends_vary() {
         let fixed = Fixed::new("text/plain", Bytes::from_static(TEXT.as_bytes()));
         for (codings, told) in [("", None), ("gzip", Some("gzip"))] {
             let response = fixed.answer(&asking(codings));

@@ -308,7 +308,7 @@ mod tests {
     use snowmint_wire::http::ErrorBody;
 
     #[test]
-    fn the_refusal_is_a_whole_answer() {
+    fn unavailable_response_is_complete() {
         let text = std::str::from_utf8(REFUSAL).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(&format!("content-length: {}", body.len())), "{}", body.len());

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn one_request_is_told_from_several() {
+    fn single_request_is_distinguished_from_several() {
         assert!(is_one(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
         for other in [
             &b""[..],

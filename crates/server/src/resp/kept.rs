@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_counts_beyond_a_connections_own_and_is_given_back() {
+    fn kept_bytes_count_beyond_the_connections_own() {
         let requests = Requests::within(Bounds { all: 40_000, share: 5_000, connection: 40_000 });
         let (one, other) = (entry("10.0.0.1:1"), entry("10.0.0.2:1"));
         let mut small = Kept::default();

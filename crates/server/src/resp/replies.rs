@@ -142,7 +142,7 @@ mod tests {
     use crate::roster::{Places, Roster};
 
     #[tokio::test]
-    async fn answers_that_nobody_reads_end_their_connection_where_a_client_has_too_many() {
+    async fn unread_replies_end_connections_of_a_client_over_its_share() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, peer) = listener.accept().await.unwrap();

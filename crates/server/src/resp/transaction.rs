@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn transactions_of_one_client_have_a_share_of_what_is_kept() {
+    fn transactions_of_a_client_have_a_share_of_kept_bytes() {
         let requests =
             Requests::within(Bounds { all: 100_000, share: 10_000, connection: 100_000 });
         let mut transactions = Vec::new();

@@ -88,7 +88,7 @@ fn connections_with_a_token_stay_while_any_without_rests() {
 }
 
 #[test]
-fn request_in_progress_of_a_client_with_no_more_than_others_is_never_cut() {
+fn request_of_a_client_within_its_share_is_never_cut() {
     let ground = Ground::new(3);
     let tickets = ground.admit_all([1, 5, 2]);
     let works = Arc::clone(&tickets[0]).works(true);
@@ -223,7 +223,7 @@ fn connections_that_have_ended_make_no_room() {
 
 /// A client that does not leave has its connection cut; too many at once are cut immediately.
 #[tokio::test]
-async fn those_who_do_not_leave_are_ended() {
+async fn connections_that_do_not_leave_are_ended() {
     let ground = Ground::new(64);
     let mut tasks = Vec::new();
     for _ in 0..64 {
@@ -267,7 +267,7 @@ fn token_is_to_be_shown_in_time() {
 
 /// A connection that makes room is counted until it has left.
 #[test]
-fn refused_connection_is_asked_once_and_makes_room_all_the_same() {
+fn rejected_connection_is_asked_to_leave_once() {
     let ground = Ground::new(2);
     let [first, second] = ground.admit_all([1, 2]);
     let third = ground.admit(3).unwrap();

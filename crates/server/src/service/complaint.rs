@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_code_is_said_once_a_second_with_how_often_it_was_not() {
+    fn each_code_is_logged_once_a_second_with_a_count() {
         let complaints = Complaints::default();
         let due = |now_ms| complaints.due(Code::WindowSpent, now_ms);
         assert_eq!(due(0), Some(0), "the first at once");

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_back_end_says_stays_in_the_log() {
+    fn back_end_text_stays_in_the_log() {
         let cause = std::io::Error::other("password of root@db.internal refused");
         let error = CoordError::unavailable("store is unavailable; retry").with_source(cause);
         assert_eq!(Error::from(error).message(), "store is unavailable; retry");

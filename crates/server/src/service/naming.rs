@@ -101,7 +101,7 @@ mod tests {
 
     /// A program could otherwise define that its source is read with another source's key.
     #[test]
-    fn how_a_key_is_used_is_told_apart() {
+    fn uses_of_a_key_are_distinguished() {
         let all = [
             r#"{"disguise":{"mode":"full"}}"#,
             r#"{"disguise":{"mode":"full","version":2}}"#,

@@ -130,7 +130,7 @@ mod tests {
 
     /// A server that begins a response and never ends it delays callers only for a bounded time.
     #[tokio::test]
-    async fn who_does_not_answer_in_time_is_not_waited_for() {
+    async fn late_peer_is_not_waited_for() {
         for said in ["", "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"ids\":["] {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = format!("http://{}", listener.local_addr().unwrap());

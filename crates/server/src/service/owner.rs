@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_has_it_still_is_asked_at_once_when_the_next_owner_names_it() {
+    async fn present_owner_is_called_at_once_when_named() {
         let (answer, who) = asked("next:1", &|name| (name == "next:1").then_some("last:1")).await;
         assert_eq!(
             (answer.unwrap(), who),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_that_name_each_other_are_asked_in_turns_until_the_time_is_over() {
+    async fn peers_that_name_each_other_are_called_until_the_deadline() {
         let other = |name: &str| Some(if name == "one:1" { "two:1" } else { "one:1" });
         let (answer, who) = asked("one:1", &other).await;
         assert!(matches!(answer, Err(Refused::Owner(error)) if error.code() == Code::NotOwner));

@@ -7,7 +7,7 @@ use super::common::{node, request, server_of, settings};
 use super::grpc::mint;
 
 #[tokio::test]
-async fn what_is_asked_of_the_store_each_time_is_served_like_any_other() {
+async fn per_request_source_is_served_like_any_other() {
     let node = node().await;
     let spec = |json| SourceSpec::from_json(json).unwrap();
     let one = spec(r#"{"kind":"segment","step":{"rule":"fixed","size":1}}"#);

@@ -167,7 +167,7 @@ async fn replies_of_one_read_are_sent_together() {
 
 /// HTTP/1.1: hyper would send responses one by one; they are collected up to 16 KiB.
 #[tokio::test]
-async fn answers_of_a_pipeline_over_http_are_sent_together() {
+async fn responses_of_an_http_pipeline_are_sent_together() {
     let (server, connector) = encrypted().await;
     let mut client = Client::to(server.http, &connector).await;
     let get = "GET /v1/ids/default HTTP/1.1\r\nhost: localhost\r\n\r\n";

@@ -135,7 +135,7 @@ async fn call_of_grpc_names_a_host_too() {
 
 /// Behind a proxy, and in any cluster, a server with tokens has more names than it knows.
 #[tokio::test]
-async fn host_is_free_where_tokens_are_asked_for() {
+async fn host_is_free_where_tokens_are_required() {
     let (server, _) = guarded().await;
     let token = bearer(ADMIN);
     let line = ["GET /v1/ids/numbers HTTP/1.1", "host: any.example", token.trim_end()];
@@ -251,7 +251,7 @@ async fn page_of_another_site_takes_no_ids_over_grpc() {
 /// A browser sends these for any page without a prior check, also to addresses where it does not
 /// name the page's site.
 #[tokio::test]
-async fn form_is_read_only_at_the_doors_of_others() {
+async fn form_is_read_only_by_compatibility_apis() {
     let server = server_with(all_doors).await;
     let body = r#"{"name":"theirs","kind":"segment"}"#;
     for kind in FORMS {

@@ -6,7 +6,7 @@ use super::common::{Answer, Client, server, soon};
 
 /// Requests sent without waiting for responses come back in order, on one connection.
 #[tokio::test]
-async fn a_pipeline_over_http() {
+async fn http_pipeline_gets_responses_in_order() {
     let server = server().await;
     let mut client = Client::to(server.http).await;
     let mut bytes = "GET /v1/ids/numbers HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(49);
@@ -22,7 +22,7 @@ async fn a_pipeline_over_http() {
 
 /// A response does not wait for the rest of a request that may never come.
 #[tokio::test]
-async fn half_a_second_request_does_not_hold_the_first_answer_back() {
+async fn half_a_second_request_does_not_delay_the_first_response() {
     let server = server().await;
     let mut client = Client::to(server.http).await;
     client.send("GET /v1/ids/numbers HTTP/1.1\r\nhost: localhost\r\n\r\nGET /v1/ids").await;
@@ -44,7 +44,7 @@ async fn half_a_second_request_does_not_hold_the_first_answer_back() {
 
 /// A connection caches the last source, and yet follows its changes.
 #[tokio::test]
-async fn a_source_that_is_asked_again_and_again_may_change() {
+async fn cached_source_of_a_connection_follows_changes() {
     let server = server().await;
     let mut client = Client::to(server.http).await;
     let mut body = async || {
@@ -123,7 +123,7 @@ async fn unsent_ids_are_bounded() {
 }
 
 #[tokio::test]
-async fn http2_without_tls() {
+async fn http2_is_served_without_tls() {
     let server = server().await;
     let mut client = Client::to(server.http).await;
     // The preface and an empty SETTINGS frame; the server's first frame is its SETTINGS.
@@ -134,7 +134,7 @@ async fn http2_without_tls() {
 }
 
 #[tokio::test]
-async fn an_unknown_host_or_none_is_no_matter() {
+async fn request_without_a_host_is_served() {
     let server = server().await;
     let mut client = Client::to(server.http).await;
     client.send("GET /livez HTTP/1.0\r\n\r\n").await;

@@ -4,7 +4,7 @@ use super::common::{Client, server, server_with, soon};
 
 /// Every described path that needs no body exists, with its methods.
 #[tokio::test]
-async fn the_description_is_true() {
+async fn description_matches_the_paths_and_methods() {
     let server = server().await;
     let described = server.get("/openapi.json").await;
     assert_eq!(described.header("content-type"), Some("application/json"));
@@ -186,7 +186,7 @@ async fn pages_of_other_sites_spend_no_ids() {
 /// Long texts are compressed on request; IDs are not, since compression would take longer than the
 /// transfer.
 #[tokio::test]
-async fn long_texts_are_pressed_on_request() {
+async fn long_texts_are_compressed_on_request() {
     let server = server().await;
     let plain = server.get("/openapi.json").await;
     assert_eq!(plain.header("content-encoding"), None);

@@ -12,7 +12,7 @@ fn all_open(settings: &mut Settings) {
 }
 
 #[tokio::test]
-async fn each_door_says_in_its_own_way_that_there_are_no_ids() {
+async fn each_compatibility_api_reports_unavailable_ids_in_its_form() {
     let node = node().await;
     let mut settings = settings();
     all_open(&mut settings);
@@ -46,7 +46,7 @@ async fn each_door_says_in_its_own_way_that_there_are_no_ids() {
 
 /// All invalid texts would otherwise count as one.
 #[tokio::test]
-async fn what_is_no_text_is_refused_at_each_door() {
+async fn invalid_text_is_rejected_by_each_compatibility_api() {
     let server = server_with(all_open).await;
     let form = "content-type: application/x-www-form-urlencoded\r\n";
     for text in ["%FF", "%FE", "%C3%28", "%C3&x=%A9"] {
@@ -75,7 +75,7 @@ async fn what_is_no_text_is_refused_at_each_door() {
 
 /// Lists show the label of a client with an external lease.
 #[tokio::test]
-async fn who_borrows_a_number_is_called_by_what_can_be_seen() {
+async fn external_client_label_consists_of_visible_characters() {
     let server = server_with(all_open).await;
     let ask = async |label: &str| {
         let machine = "stable=false&machineBit=3&safeGuardDuration=PT5M";
@@ -112,7 +112,7 @@ async fn a_form_has_the_limits_of_every_body() {
 
 /// Spring matches paths in this way in the versions that Leaf and Tinyid are built with.
 #[tokio::test]
-async fn a_path_may_end_in_a_slash_where_it_may_there() {
+async fn path_may_end_in_a_slash_as_in_the_original_api() {
     let server = server_with(all_open).await;
     for path in ["/api/segment/get/numbers/", "/api/snowflake/get/default/"] {
         let id = server.get(path).await;

@@ -88,7 +88,7 @@ async fn went_back(server: &Server) -> String {
 }
 
 #[tokio::test]
-async fn a_server_that_starts_on_a_store_below_an_end_of_its_journal_names_the_source() {
+async fn start_below_a_journal_end_names_the_source() {
     let (store, dir) = (MemoryStore::new("test").unwrap(), Scratch::new());
     let (server, node) = having_minted(&store, Some(&dir)).await;
     soon(node.close()).await.unwrap();
@@ -101,7 +101,7 @@ async fn a_server_that_starts_on_a_store_below_an_end_of_its_journal_names_the_s
 
 /// No caller requests a number of the source.
 #[tokio::test]
-async fn a_server_that_joins_a_store_anew_below_what_it_has_seen_names_the_source() {
+async fn rejoin_below_a_seen_end_names_the_source() {
     let store = MemoryStore::new("test").unwrap();
     let (server, node) = having_minted(&store, None).await;
     soon(async { while server.get("/readyz").await.status != 200 {} }).await;
@@ -121,7 +121,7 @@ async fn a_server_that_joins_a_store_anew_below_what_it_has_seen_names_the_sourc
 }
 
 #[tokio::test]
-async fn a_server_whose_next_number_was_handed_out_before_names_the_source() {
+async fn reserve_of_issued_numbers_names_the_source() {
     let store = MemoryStore::new("test").unwrap();
     let (server, _node) = having_minted(&store, None).await;
     set_back(&store).await;

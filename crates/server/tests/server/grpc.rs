@@ -71,7 +71,7 @@ pub(crate) fn reason(status: &Status) -> Told {
 }
 
 #[tokio::test]
-async fn ids_are_minted_one_and_many_beside_http_on_the_same_port() {
+async fn grpc_mints_one_and_many_ids_on_the_port_of_http() {
     let server = server().await;
     let mut client = server.grpc().await;
     let one = client.mint(wish("numbers", None)).await.unwrap().into_inner();
@@ -89,7 +89,7 @@ async fn ids_are_minted_one_and_many_beside_http_on_the_same_port() {
 }
 
 #[tokio::test]
-async fn sources_of_texts_answer_texts() {
+async fn text_sources_return_texts() {
     let server = server().await;
     let mut client = server.grpc().await;
     let define = DefineSourceRequest { name: "u".into(), keys: "{\"kind\":\"ulid\"}".into() };
@@ -101,7 +101,7 @@ async fn sources_of_texts_answer_texts() {
 }
 
 #[tokio::test]
-async fn a_refusal_has_the_code_of_the_table_and_says_why() {
+async fn error_has_the_code_of_the_table_and_a_reason() {
     let server = server().await;
     let mut client = server.grpc().await;
     let long = "a".repeat(64);
@@ -138,7 +138,7 @@ async fn a_refusal_has_the_code_of_the_table_and_says_why() {
 }
 
 #[tokio::test]
-async fn where_a_retry_helps_the_status_says_when() {
+async fn retryable_status_states_the_delay() {
     let node = node().await;
     let server = server_of(node.clone(), settings()).await;
     let mut client = server.grpc().await;
@@ -264,7 +264,7 @@ where
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_refused_and_the_connection_lives() {
+async fn unreadable_message_is_rejected_and_the_connection_lives() {
     let server = server_with(|settings| settings.http.body_bytes_max = 1_000).await;
     const MINT: &str = "/snowmint.v1.Mint/Mint";
     let fits = send(&server, MINT, wish(&"a".repeat(900), None)).await.unwrap_err();
@@ -315,7 +315,7 @@ async fn messages_of_the_store_are_bounded() {
 
 /// Errors and lists of doubts repeat the name.
 #[tokio::test]
-async fn who_remembers_a_store_is_named_in_few_bytes() {
+async fn name_in_a_recall_is_bounded() {
     let server = server().await;
     let mut client = StoreClient::new(server.channel().await);
     let described = soon(client.describe(describe_request())).await.unwrap();
@@ -382,7 +382,7 @@ async fn a_watched_connection_stays() {
 }
 
 #[tokio::test]
-async fn reflection_tells_the_whole_interface_and_ends_with_the_server() {
+async fn reflection_covers_the_interface_and_ends_with_the_server() {
     let server = server().await;
     let mut client = ServerReflectionClient::new(server.channel().await);
     let asked =

@@ -59,7 +59,7 @@ async fn settled(client: &mut MintClient<Channel>) -> u64 {
 }
 
 #[tokio::test]
-async fn a_stream_has_exactly_the_ids_asked_for() {
+async fn stream_has_exactly_the_requested_ids() {
     let server = server().await;
     let mut client = server.grpc().await;
     let mut first = 1;
@@ -99,8 +99,8 @@ async fn many_streams_at_once_share_nothing() {
 /// The client requests a hundred million IDs, reads one message, and then none. Unread IDs are not
 /// minted, memory stays flat, and other callers are served on the same connection and on others.
 #[test]
-fn a_slow_reader_costs_nobody_anything() {
-    alone(a_slow_reader_costs_nobody_anything, async {
+fn slow_reader_costs_other_clients_nothing() {
+    alone(slow_reader_costs_other_clients_nothing, async {
         let server = server().await;
         let mut client = server.grpc().await;
         mint(&mut client, "default", 100_000).await;
@@ -174,7 +174,7 @@ async fn a_stop_ends_streams_with_a_reason() {
 
 /// A client that does not read delays a stop for its limit, and no longer.
 #[tokio::test]
-async fn a_stop_waits_for_a_slow_reader_as_long_as_it_may() {
+async fn stop_waits_for_a_slow_reader_up_to_its_limit() {
     let server = server_with(|settings| settings.limits.stop_max = Span::from_ms(300)).await;
     let mut client = server.grpc().await;
     let mut messages = stream(&mut client, "numbers", 100_000_000).await;

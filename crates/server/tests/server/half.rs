@@ -92,7 +92,7 @@ fn statuses<B>(response: &Response<B>) -> (u16, Option<&str>) {
 
 /// The other traffic of the connection does not matter.
 #[tokio::test]
-async fn half_request_is_answered_in_time_despite_pings() {
+async fn half_request_gets_a_response_in_time_despite_pings() {
     let server = server_with(|settings| settings.http.request_time_max = SHORT).await;
     let mut link = Link::to(&server).await;
     for (path, told) in [
@@ -248,8 +248,8 @@ async fn served(server: &Server, length: usize) {
 /// One client with many connections takes half of the limit of waiting requests, and other clients
 /// are served.
 #[test]
-fn half_requests_of_one_client_leave_room_for_others() {
-    alone(half_requests_of_one_client_leave_room_for_others, async {
+fn half_requests_of_one_client_leave_room_for_other_clients() {
+    alone(half_requests_of_one_client_leave_room_for_other_clients, async {
         let server = server().await;
         let crowd = Crowd::of(&server).await;
         let mut other = Link::from("127.0.0.2", &server).await;

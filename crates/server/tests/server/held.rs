@@ -83,7 +83,7 @@ impl Held {
 
 /// All wait at the same time, and each has the whole list in the end.
 #[tokio::test]
-async fn lists_that_wait_are_few_for_each_client_and_others_are_served() {
+async fn waiting_lists_of_a_client_are_limited() {
     const WAITING: usize = 2;
     let store = Held::new();
     let mut limits = settings();
@@ -116,7 +116,7 @@ async fn lists_that_wait_are_few_for_each_client_and_others_are_served() {
 }
 
 #[tokio::test]
-async fn calls_of_one_client_at_the_store_are_few_and_others_are_served() {
+async fn waiting_store_calls_of_a_client_are_limited() {
     few_at_the_store(async |server| {
         let reserved = server.post(PATH, &long()).await;
         assert_eq!(reserved.status, 200, "{reserved:?}");

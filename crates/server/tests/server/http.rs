@@ -7,7 +7,7 @@ use snowmint_coord::{MemoryStore, Node, NodeSettings};
 use super::common::{node_on, server, server_of, settings, soon};
 
 #[tokio::test]
-async fn ids_as_json_and_as_text() {
+async fn ids_come_as_json_and_as_text() {
     let server = server().await;
     assert_eq!(server.get("/v1/ids/numbers").await.ids(), [1]);
     assert_eq!(server.get("/v1/ids/numbers?count=3").await.ids(), [2, 3, 4]);
@@ -54,7 +54,7 @@ async fn idempotency_key_is_ignored() {
 }
 
 #[tokio::test]
-async fn bad_input_is_refused_in_the_form_that_was_promised() {
+async fn bad_input_is_rejected_in_the_documented_form() {
     let server = server().await;
     let long = format!("/v1/ids/{}", "a".repeat(64));
     for (path, status, code) in [
@@ -152,7 +152,7 @@ async fn a_range_is_the_callers_own() {
 }
 
 #[tokio::test]
-async fn layouts_and_ids_are_told_apart() {
+async fn layouts_are_described_and_ids_decoded() {
     let server = server().await;
     let layouts = server.get("/v1/layouts").await.json();
     assert!(
@@ -180,7 +180,7 @@ async fn layouts_and_ids_are_told_apart() {
 }
 
 #[tokio::test]
-async fn health_says_what_it_knows() {
+async fn health_follows_the_server_state() {
     let server = server().await;
     assert_eq!(server.get("/livez").await.status, 200);
     soon(async { while server.get("/readyz").await.status != 200 {} }).await;
@@ -190,7 +190,7 @@ async fn health_says_what_it_knows() {
 }
 
 #[tokio::test]
-async fn a_server_says_what_it_is() {
+async fn server_status_describes_the_server() {
     let store = MemoryStore::new("test").unwrap();
     let named =
         NodeSettings { owner: "ids-7".into(), host: "a-host".into(), ..NodeSettings::default() };
@@ -247,7 +247,7 @@ async fn a_server_marks_its_own_worker_numbers() {
 
 /// A change of the catalog by one protocol is visible by the other.
 #[tokio::test]
-async fn a_source_from_its_definition_to_its_end() {
+async fn source_lifecycle_is_visible_over_both_protocols() {
     let server = server().await;
     let mut resp = server.resp().await;
     let definition = "{\"name\":\"orders\",\"kind\":\"segment\",\"text\":\"base62\"}";
@@ -325,7 +325,7 @@ async fn a_source_from_its_definition_to_its_end() {
 
 /// Kinds without numbers, and formats that are not decimal.
 #[tokio::test]
-async fn every_kind_of_id() {
+async fn every_kind_of_id_is_served() {
     let server = server().await;
     let mut resp = server.resp().await;
     for source in [

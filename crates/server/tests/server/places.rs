@@ -71,7 +71,7 @@ async fn over_http2(server: &Server) -> Client {
 }
 
 #[tokio::test]
-async fn longest_at_rest_ends_for_one_that_comes() {
+async fn longest_idle_connection_ends_for_a_new_one() {
     let server = server_with(places(3)).await;
     let mut resp = Vec::new();
     for _ in 0..4 {
@@ -136,7 +136,7 @@ async fn is_live(server: &Server, address: [u8; 4]) {
 /// A client with requests over all places, by an address or by a token from several, keeps no other
 /// client out.
 #[tokio::test]
-async fn client_with_requests_in_progress_on_all_places_gives_one_to_another() {
+async fn busy_client_on_all_places_gives_one_to_another() {
     const PLACES: u8 = 20;
     let (server, _) = guarded_with(places(PLACES.into())).await;
     let minter = bearer(MINTER);
@@ -268,7 +268,7 @@ async fn connection_without_a_token_ends_in_time() {
 /// Each of many failed requests grows a connection's memory: a client that continues without a
 /// token loses the connection.
 #[tokio::test]
-async fn connection_that_is_refused_over_and_over_ends() {
+async fn connection_with_repeated_errors_ends() {
     let (server, _) = guarded_with(|_| {}).await;
     let minter = bearer(MINTER);
     let mut known = asked(&server, &minter).await;

@@ -63,7 +63,7 @@ fn journal(id: &str) -> JournalInfo {
 }
 
 #[tokio::test]
-async fn a_store_in_doubt_is_recovered_over_http_once_no_journal_is_missing() {
+async fn http_recovers_a_store_once_no_journal_is_missing() {
     let (server, _beside) = in_doubt().await;
     let plan = server.get("/v1/recovery").await.json();
     assert!(plan["doubt"].as_str().unwrap().contains("a journal"), "{plan}");
@@ -106,7 +106,7 @@ async fn a_store_in_doubt_is_recovered_over_http_once_no_journal_is_missing() {
 }
 
 #[tokio::test]
-async fn a_store_in_doubt_is_recovered_over_grpc_and_by_no_other_call() {
+async fn grpc_recovers_a_store_by_the_recover_call_only() {
     let (server, _beside) = in_doubt().await;
     let mut client = server.grpc().await;
     let early = soon(client.recover(RecoverRequest::default())).await.unwrap_err();
@@ -192,7 +192,7 @@ fn looks(node: &Node) -> u64 {
 /// Others may report between the first read of the reports and the time when this server stops
 /// minting.
 #[tokio::test]
-async fn what_is_reported_while_a_recovery_waits_for_its_server_is_passed_too() {
+async fn recovery_passes_reports_that_arrive_while_it_waits() {
     let time = timer();
     let parts = Parts { timer: Arc::new(time.clone()), ..Parts::system() };
     let (node, beside) = waiting_node(30_000, parts).await;
@@ -225,7 +225,7 @@ async fn what_is_reported_while_a_recovery_waits_for_its_server_is_passed_too() 
 
 /// No member holds a worker number, and no action of the operator would help.
 #[tokio::test]
-async fn until_the_clock_has_come_to_the_marks_readyz_says_when_and_that_nothing_is_to_be_done() {
+async fn readyz_states_when_the_clock_reaches_the_marks() {
     let (server, _beside) = in_doubt().await;
     let done = soon(server.post("/v1/recovery", r#"{"without": ["b"]}"#)).await.json();
     let until = done["marks_at_least"].as_str().unwrap();

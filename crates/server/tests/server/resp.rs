@@ -5,7 +5,7 @@ use snowmint_server::Settings;
 use super::common::{request, server, server_with};
 
 #[tokio::test]
-async fn one_command_after_the_other() {
+async fn each_command_gets_its_reply() {
     let server = server().await;
     let mut client = server.resp().await;
     let cases: &[(&[&str], &str)] = &[
@@ -178,7 +178,7 @@ async fn a_pipeline_gets_increasing_ids() {
 }
 
 #[tokio::test]
-async fn a_request_in_single_bytes() {
+async fn request_in_single_bytes_is_read() {
     let server = server().await;
     let mut client = server.resp().await;
     for byte in request(&["ECHO", "slowly"]).bytes() {
@@ -213,7 +213,7 @@ async fn version_three_has_maps_and_null() {
 }
 
 #[tokio::test]
-async fn an_id_tells_its_time_worker_and_sequence() {
+async fn decode_shows_time_worker_and_sequence() {
     let server = server().await;
     let mut client = server.resp().await;
     let id = client.ask(&["INCR", "default"]).await[1..].to_owned();
@@ -237,7 +237,7 @@ async fn an_id_tells_its_time_worker_and_sequence() {
 }
 
 #[tokio::test]
-async fn quit_answers_and_closes() {
+async fn quit_replies_and_closes() {
     let server = server().await;
     let mut client = server.resp().await;
     client.send("QUIT\r\nPING\r\n").await;
@@ -261,7 +261,7 @@ async fn a_browser_is_hung_up_on() {
 
 /// The first bytes of redis-cli and redis-benchmark.
 #[tokio::test]
-async fn what_redis_tools_ask_first() {
+async fn first_commands_of_redis_tools_get_replies() {
     let server = server().await;
     let mut client = server.resp().await;
     client
@@ -278,7 +278,7 @@ async fn what_redis_tools_ask_first() {
 /// With a default counter source, `INCR` counts, whatever source was minted from before, and `MINT`
 /// mints.
 #[tokio::test]
-async fn a_default_counter_source_is_meant_whatever_was_asked_last() {
+async fn default_counter_source_applies_after_any_command() {
     let default = |settings: &mut Settings| {
         settings.resp.default_counter_source = "counters".into();
     };

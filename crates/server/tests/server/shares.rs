@@ -169,7 +169,7 @@ async fn unread_streams_of_one_token_starve_no_other() {
 
 /// Small responses are not counted, but many of them on one connection are.
 #[tokio::test]
-async fn unread_small_answers_over_http2_count() {
+async fn unread_small_responses_over_http2_count() {
     let (server, _) = guarded_with(|settings| settings.limits.unsent_max = 200_000).await;
     let _unread = over_http2(&server, 1_000, 128).await;
     let get = async |token: &str| {

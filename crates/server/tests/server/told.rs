@@ -59,8 +59,8 @@ impl Subscriber for Log {
 
 /// Callers repeat failing requests, immediately and in thousands.
 #[test]
-fn what_callers_are_refused_is_said_once_a_second_however_many_ask() {
-    alone(what_callers_are_refused_is_said_once_a_second_however_many_ask, async {
+fn request_errors_are_logged_once_a_second() {
+    alone(request_errors_are_logged_once_a_second, async {
         let log = Log::listen();
         let node = node().await;
         let server = server_of(node.clone(), settings()).await;
@@ -89,8 +89,8 @@ fn what_callers_are_refused_is_said_once_a_second_however_many_ask() {
 
 /// The same code as in every other protocol, and the source of the command, if there is one.
 #[test]
-fn the_access_log_says_which_error_a_command_was_answered_with() {
-    alone(the_access_log_says_which_error_a_command_was_answered_with, async {
+fn access_log_has_the_error_code_of_a_command() {
+    alone(access_log_has_the_error_code_of_a_command, async {
         let log = Log::listen();
         let server = server_with(|settings| settings.access_log = true).await;
         let mut resp = server.resp().await;

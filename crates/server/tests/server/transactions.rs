@@ -11,7 +11,7 @@ fn together(requests: &[&[&str]]) -> String {
 }
 
 #[tokio::test]
-async fn commands_wait_for_exec_and_are_answered_in_order() {
+async fn commands_wait_for_exec_and_get_replies_in_order() {
     let server = server().await;
     let mut client = server.resp().await;
     let sent: &[&[&str]] = &[
@@ -42,7 +42,7 @@ async fn commands_wait_for_exec_and_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn what_is_kept_takes_no_id_before_exec_and_none_without() {
+async fn queued_commands_take_ids_only_at_exec() {
     let server = server().await;
     let (mut client, mut other) = (server.resp().await, server.resp().await);
     client.send(together(&[&["MULTI"], &["INCR", "numbers"]])).await;
@@ -60,7 +60,7 @@ async fn what_is_kept_takes_no_id_before_exec_and_none_without() {
 }
 
 #[tokio::test]
-async fn a_refused_command_refuses_all() {
+async fn rejected_command_aborts_the_transaction() {
     let server = server().await;
     let mut client = server.resp().await;
     let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
@@ -106,7 +106,7 @@ async fn a_transaction_that_is_too_long_is_refused() {
 }
 
 #[tokio::test]
-async fn the_version_may_change_within() {
+async fn protocol_version_may_change_in_a_transaction() {
     let server = server().await;
     let mut client = server.resp().await;
     client.send("MULTI\r\nGET counters:a\r\nHELLO 3\r\nGET counters:a\r\nEXEC\r\n").await;
@@ -165,7 +165,7 @@ fn half() -> String {
 /// The memory that the server keeps for a client, over any number of connections, is a share of the
 /// common limit.
 #[tokio::test]
-async fn what_is_kept_for_a_client_over_all_its_connections_has_a_bound() {
+async fn bytes_kept_for_a_client_over_all_connections_are_bounded() {
     let server = server().await;
     let (mut kept, refused) = as_many_as_may_be(&server).await;
     for part in ["-TRYAGAIN ", " exceeds the ", "of one token or address", "16777216 bytes"] {

@@ -48,8 +48,8 @@ async fn ask(client: &mut Client, heads: &[Vec<u8>]) {
 
 /// A built-in file is not copied for each request.
 #[test]
-fn a_long_file_that_nobody_reads_costs_no_memory() {
-    alone(a_long_file_that_nobody_reads_costs_no_memory, async {
+fn unread_long_file_costs_no_memory() {
+    alone(unread_long_file_costs_no_memory, async {
         let server = server().await;
         let whole = server.get("/docs/swagger-ui-bundle.js").await.body;
         assert!(whole.len() > 1_000_000);
@@ -63,8 +63,8 @@ fn a_long_file_that_nobody_reads_costs_no_memory() {
 
 /// A text is compressed once, and the server keeps no encoder for clients that do not read.
 #[test]
-fn compressed_texts_that_nobody_reads_cost_no_memory() {
-    alone(compressed_texts_that_nobody_reads_cost_no_memory, async {
+fn unread_compressed_texts_cost_no_memory() {
+    alone(unread_compressed_texts_cost_no_memory, async {
         let server = server().await;
         let paths = ["/console/main.js", "/openapi.json", "/v1/layouts"];
         for path in paths {
@@ -106,7 +106,7 @@ async fn answers(client: &mut Client, head: &[u8], streams: impl Iterator<Item =
 
 /// Each costs the server the memory of a stream. With a window of one byte, h2 keeps the rest.
 #[tokio::test]
-async fn connection_without_a_token_has_few_answers_that_it_does_not_read() {
+async fn connection_without_a_token_has_few_unread_responses() {
     let (server, _) = guarded().await;
     let head = get("/livez");
     for window in [0, 1] {
@@ -129,7 +129,7 @@ async fn connection_without_a_token_has_few_answers_that_it_does_not_read() {
 
 /// An address with many connections leaves room for others.
 #[tokio::test]
-async fn address_without_a_token_has_few_answers_that_it_does_not_read() {
+async fn address_without_a_token_has_few_unread_responses() {
     let (server, _) = guarded().await;
     let head = get("/livez");
     let (mut clients, mut told) = (Vec::new(), 0);
@@ -150,7 +150,7 @@ async fn address_without_a_token_has_few_answers_that_it_does_not_read() {
 
 /// The server checks their tokens even before the first of them is handled.
 #[tokio::test]
-async fn requests_with_a_token_that_come_together_are_all_answered() {
+async fn concurrent_requests_with_a_token_all_get_responses() {
     let (server, _) = guarded().await;
     let mut client = reading(&server, 0).await;
     let token = format!("Bearer {MINTER}");
@@ -171,7 +171,7 @@ async fn requests_with_a_token_that_come_together_are_all_answered() {
 
 /// The pages grow with the number of sources.
 #[tokio::test]
-async fn pages_of_metrics_that_nobody_reads_are_counted() {
+async fn unread_pages_of_metrics_are_counted() {
     let server = server_with(|settings| settings.limits.unsent_max = 1_000).await;
     let mut client = reading(&server, 0).await;
     for stream in (1_u32..129).step_by(2) {
@@ -193,7 +193,7 @@ async fn pages_of_metrics_that_nobody_reads_are_counted() {
 /// pings or reads of single bytes. The response counts even if it may begin, after which h2 keeps
 /// it.
 #[tokio::test]
-async fn an_answer_that_counts_is_read_as_a_whole_in_time() {
+async fn counted_response_must_be_read_whole_in_time() {
     let limits = |settings: &mut Settings| {
         // Two of these responses are a client's share.
         settings.limits.unsent_max = 12_000;
@@ -223,7 +223,7 @@ async fn an_answer_that_counts_is_read_as_a_whole_in_time() {
 
 /// A stream may last, if the client reads it.
 #[tokio::test]
-async fn a_stream_goes_on_for_as_long_as_some_of_it_is_read() {
+async fn stream_lasts_while_it_is_read() {
     let server = server_with(|settings| settings.http.idle_max = Span::from_ms(1_000)).await;
     let mut grpc = server.grpc().await;
     let mut messages = grpc.mint_stream(many("numbers", 100_000_000)).await.unwrap().into_inner();

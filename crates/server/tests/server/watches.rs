@@ -64,7 +64,7 @@ async fn connection_has_a_bounded_number_of_watches() {
 
 /// The server reads the readiness once for any number of watches.
 #[tokio::test]
-async fn watches_share_one_look() {
+async fn watches_share_one_poll() {
     let server = server().await;
     let mut client = HealthClient::new(server.channel().await);
     let mut watches = vec![watch(&mut client, "").await.unwrap()];
@@ -151,7 +151,7 @@ async fn anonymous_watches_leave_room_for_tokens() {
 /// The list is long, and needs no token. With a window of one byte, h2 keeps the rest of a
 /// response.
 #[tokio::test]
-async fn lists_of_layouts_that_nobody_reads_are_few_on_a_connection() {
+async fn unread_layout_lists_of_a_connection_are_few() {
     let server = server().await;
     for window in [0, 1] {
         let mut client = Client::to(server.http).await;

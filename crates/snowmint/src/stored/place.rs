@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_not_built_in_says_so() {
+    async fn missing_feature_is_reported() {
         for url in ["snowmint://localhost", "snowmints://localhost"] {
             let refused = open(url, "default", Shown {}).await.unwrap_err();
             assert!(refused.to_string().contains("feature `client`"), "{refused}");
@@ -99,7 +99,7 @@ mod away {
 
     /// With a journal the process may mint offline, with any kind of store.
     #[tokio::test]
-    async fn servers_that_are_away_are_opened_later() {
+    async fn unreachable_servers_are_opened_later() {
         // Nothing listens on this port.
         let url = "snowmint://127.0.0.1:1";
         let shown = || Some(snowmint_client::Credentials::new());

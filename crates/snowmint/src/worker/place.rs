@@ -57,7 +57,7 @@ mod tests {
     use snowmint_core::UnixMillis;
 
     #[test]
-    fn the_state_directory_is_found_as_xdg_says() {
+    fn state_directory_follows_xdg() {
         let some = |path: &str| Some(OsString::from(path));
         let dir = |state, home| dir_from(state, home).map(|dir| dir.display().to_string());
         assert_eq!(dir(some("/s"), some("/h")).unwrap(), "/s/snowmint");

@@ -122,7 +122,7 @@ fn processes_killed_in_the_middle_make_no_duplicate() {
 /// A process that can open the lock file can hold the lock, and one that can write a mark can lower
 /// it.
 #[test]
-fn the_files_of_a_worker_are_their_owners_alone_whatever_the_umask() {
+fn worker_files_are_private_under_any_umask() {
     let dir = TempDir::new();
     let mut shell = Command::new("sh");
     shell.args(["-c", "umask 0; exec \"$@\"", "sh"]).arg(std::env::current_exe().unwrap());

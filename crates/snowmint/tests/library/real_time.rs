@@ -134,7 +134,7 @@ impl Observer for Steps {
 }
 
 #[test]
-fn the_observer_is_told_of_each_step_once() {
+fn observer_gets_each_step_once() {
     let dir = TempDir::new();
     let clock = Arc::new(ManualClock::new(UnixMillis::new(1_795_132_800_000)));
     let steps = Arc::new(Steps::default());

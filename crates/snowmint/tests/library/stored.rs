@@ -32,7 +32,7 @@ async fn opened(dir: &TempDir) -> Mint {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_form_mints_and_asking_again_gives_the_same_generator() {
+async fn every_form_mints_and_reopening_gives_the_same_generator() {
     let dir = TempDir::new();
     let mint = opened(&dir).await;
     let orders = within(mint.snowflake("orders")).await.unwrap();
@@ -70,7 +70,7 @@ async fn every_form_mints_and_asking_again_gives_the_same_generator() {
 }
 
 #[tokio::test]
-async fn handles_of_one_store_have_workers_of_their_own_and_give_them_back() {
+async fn handles_of_one_store_claim_and_release_own_workers() {
     let dir = TempDir::new();
     let opened =
         async |owner: &str| within(options().owner(owner).open(&url(dir.path()))).await.unwrap();
@@ -99,7 +99,7 @@ async fn handles_of_one_store_have_workers_of_their_own_and_give_them_back() {
 }
 
 #[tokio::test]
-async fn segments_go_on_where_they_were_closed() {
+async fn segments_continue_where_they_were_closed() {
     let dir = TempDir::new();
     let mut wanted = 1;
     for _ in 0..3 {
@@ -117,7 +117,7 @@ async fn segments_go_on_where_they_were_closed() {
 }
 
 #[tokio::test]
-async fn counters_rise_by_key_and_belong_to_one_process_until_it_closes() {
+async fn counters_rise_by_key_and_belong_to_one_open_process() {
     let dir = TempDir::new();
     let (first, second) = (opened(&dir).await, opened(&dir).await);
     let messages = within(first.counter("messages")).await.unwrap();
@@ -191,7 +191,7 @@ async fn keys_are_set_by_defining() {
 }
 
 #[tokio::test]
-async fn what_is_no_store_is_said() {
+async fn invalid_store_url_is_reported() {
     for url in ["", "ids.db", "oracle://host", "memory:x"] {
         let error = within(open(url)).await.unwrap_err();
         assert_eq!(error.kind().code(), "invalid", "{url}: {error}");
@@ -203,7 +203,7 @@ async fn what_is_no_store_is_said() {
 }
 
 #[test]
-fn a_journal_lets_the_same_worker_go_on_after_a_crash() {
+fn journal_resumes_the_same_worker_after_a_crash() {
     let (dir, data) = (TempDir::new(), TempDir::new());
     let open = || {
         let settings = NodeSettings {
@@ -285,7 +285,7 @@ async fn numbers_of_one_source_come_from_two_stores() {
 }
 
 #[tokio::test]
-async fn after_the_end_no_source_mints_and_the_store_is_closed() {
+async fn closed_handle_stops_all_sources_and_closes_the_store() {
     let mint = open("memory:").await.unwrap();
     let uuids = mint.uuid("events").await.unwrap();
     let ulids = mint.ulid("logs").await.unwrap();

@@ -41,7 +41,7 @@ async fn reserved(mint: &Mint) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fifty_stops_beside_others_waste_next_to_nothing_and_repeat_nothing() {
+async fn fifty_stops_waste_few_numbers_and_repeat_none() {
     let dir = TempDir::new();
     let url = format!("sqlite:{}/ids.db", dir.path().display());
     let others = [open_once_free(&url, options).await, open_once_free(&url, options).await];

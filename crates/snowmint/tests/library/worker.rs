@@ -74,7 +74,7 @@ fn reopen_fifty_times(settings: Settings, layout: Layout) {
 }
 
 #[test]
-fn no_id_twice_over_fifty_openings_with_the_clock_set_back_1_ms_to_10_years() {
+fn fifty_openings_with_clock_rollbacks_repeat_no_id() {
     for rollback in [Rollback::HOLD, Rollback::WAIT, Rollback::Fail, Rollback::BORROW] {
         reopen_fifty_times(Settings::with_rollback(rollback), Layout::TWITTER);
     }
@@ -87,7 +87,7 @@ fn no_id_twice_over_fifty_openings_with_the_clock_set_back_1_ms_to_10_years() {
 }
 
 #[test]
-fn after_a_close_ids_go_on_at_once_and_after_a_crash_within_a_window() {
+fn ids_continue_after_a_close_and_after_a_crash() {
     let (dir, clock) = (TempDir::new(), clock());
     let first = builder(&dir, &clock).build().unwrap();
     let last = first.mint().unwrap();
@@ -103,7 +103,7 @@ fn after_a_close_ids_go_on_at_once_and_after_a_crash_within_a_window() {
 }
 
 #[test]
-fn a_clock_behind_the_mark_is_waited_for_up_to_the_bound_and_then_named() {
+fn clock_behind_the_mark_is_awaited_up_to_the_bound() {
     for (beyond_ms, opens) in [(0, true), (1, false)] {
         let (dir, clock) = (TempDir::new(), clock());
         let fail = || builder(&dir, &clock).on_rollback(Rollback::Fail);
@@ -128,7 +128,7 @@ fn a_clock_behind_the_mark_is_waited_for_up_to_the_bound_and_then_named() {
 }
 
 #[test]
-fn a_clock_that_jumps_ahead_cannot_push_the_mark_years_ahead() {
+fn forward_clock_step_cannot_push_the_mark_years_ahead() {
     let (dir, clock) = (TempDir::new(), clock());
     let ids = builder(&dir, &clock).build().unwrap();
     ids.mint().unwrap();
@@ -154,7 +154,7 @@ fn a_clock_that_jumps_ahead_cannot_push_the_mark_years_ahead() {
 }
 
 #[test]
-fn a_jump_is_refused_one_ms_beyond_the_limit_and_not_at_it() {
+fn clock_step_is_rejected_one_ms_beyond_the_limit() {
     for (beyond_ms, mints) in [(0, true), (1, false)] {
         let (dir, clock) = (TempDir::new(), clock());
         let ids = builder(&dir, &clock).jump_max_ms(5_000).build().unwrap();
@@ -165,7 +165,7 @@ fn a_jump_is_refused_one_ms_beyond_the_limit_and_not_at_it() {
 }
 
 #[test]
-fn a_long_sleep_of_the_machine_is_no_jump() {
+fn long_sleep_of_the_machine_is_not_a_clock_step() {
     let (dir, clock) = (TempDir::new(), clock());
     let ids = builder(&dir, &clock).build().unwrap();
     ids.mint().unwrap();
@@ -342,7 +342,7 @@ fn a_directory_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn what_cannot_be_right_is_said_before_anything_is_written() {
+fn invalid_options_are_reported_before_any_write() {
     let (dir, clock) = (TempDir::new(), clock());
     let none = Snowflake::builder().data_dir(dir.path()).with_clock(clock.clone()).build();
     assert!(none.unwrap_err().to_string().contains("no worker number given"));
@@ -358,7 +358,7 @@ fn what_cannot_be_right_is_said_before_anything_is_written() {
 }
 
 #[test]
-fn without_state_leaves_alone_the_tick_that_it_starts_in() {
+fn generator_without_state_skips_the_tick_it_starts_in() {
     let clock = clock();
     let open = || {
         Snowflake::builder().worker(7).without_state().with_clock(clock.clone()).build().unwrap()

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_number_is_what_each_system_handed_out_at_most() {
+    fn highest_number_matches_each_legacy_system() {
         // Leaf hands out numbers from max_id - step on, below max_id; the other systems those above
         // max_id, up to the new max_id.
         let leaf = read(Peer::Leaf, &["orders", "2001", "1000"]).unwrap();

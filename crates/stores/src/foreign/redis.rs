@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_says_where_a_counter_stands() {
+    fn text_shows_the_counter_state() {
         for (text, at) in [
             ("0", CounterAt::Counts(0)),
             ("41", CounterAt::Counts(41)),

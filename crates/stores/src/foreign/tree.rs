@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_is_half_of_all_changes_and_of_what_is_there() {
+    fn created_nodes_are_half_of_changes_and_children() {
         for (changes, there, nodes) in [(0, 0, 0), (6, 6, 6), (7, 5, 6), (12, 0, 6), (-3, 1, 0)] {
             assert_eq!(made(changes, there), nodes, "{changes} {there}");
         }

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_that_differs_from_the_rule_is_an_error() {
+    fn script_reply_that_differs_from_the_rule_is_an_error() {
         let ticks = Ticks {
             epoch: UnixMillis::ZERO,
             unit_ms: 1,

@@ -385,7 +385,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mark_and_what_follows_it_stand_at_the_end_of_a_definition() {
+    fn mark_and_version_stand_at_the_end_of_a_definition() {
         let segment = SegmentRow { mark: Mark::new(7), floor: Mark::new(5), version: 3 };
         let text = format!("{}9", before_mark(12));
         let definition = Definition {

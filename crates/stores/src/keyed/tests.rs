@@ -108,7 +108,7 @@ impl Keys for Contended {
 }
 
 #[tokio::test]
-async fn a_lost_race_is_tried_as_often_as_configured_and_then_said() {
+async fn lost_race_is_tried_as_configured_then_reported() {
     for (attempts_max, done) in [(0, 1), (1, 1), (2, 2), (5, 5)] {
         let keyed = Keyed::open(Contended::default(), true).await.unwrap();
         let keys = Arc::clone(&keyed.keys);
@@ -304,7 +304,7 @@ fn wanting(member: Incarnation, slots: &[u64]) -> Acquire {
 /// The second member joins and acquires a slot while the first is acquiring it too, after each of
 /// its reads.
 #[tokio::test]
-async fn who_joins_and_takes_between_two_reads_keeps_what_it_has() {
+async fn member_that_acquires_between_reads_keeps_its_slots() {
     let mut met = 0;
     for reads in 0..12 {
         let keys = OneByOne::default();
@@ -333,7 +333,7 @@ async fn who_joins_and_takes_between_two_reads_keeps_what_it_has() {
 
 /// A number that a member claims meanwhile is not excluded: the member mints with it already.
 #[tokio::test]
-async fn who_joins_and_claims_between_two_reads_is_no_stranger() {
+async fn member_that_claims_between_reads_is_known() {
     let pool = || Pool { name: "workers".into(), slots: 4, group: 1, reuse: Reuse::Recycle };
     let mut met = 0;
     for reads in 0..12 {
@@ -372,7 +372,7 @@ async fn who_joins_and_claims_between_two_reads_is_no_stranger() {
 
 /// A server that lags must not confirm to a member that it still has a slot (`counter.confirm`).
 #[tokio::test]
-async fn what_a_server_says_that_lags_is_looked_at_again() {
+async fn read_from_a_lagging_server_is_repeated() {
     let keys = OneByOne::default();
     let (store, other) = (keys.open().await, keys.another().await);
     let (first, second) = (join(&store, 1).await, join(&other, 2).await);

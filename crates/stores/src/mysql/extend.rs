@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_in_the_order_in_which_they_are_asked_for() {
+    fn values_follow_the_statement_order() {
         let values: Vec<_> = (101..=112).map(Value::Integer).collect();
         for (message, order) in [
             (
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_keep_compound_statements_are_told_by_their_version() {
+    fn compound_statement_support_follows_the_version() {
         for (version, message) in [
             ("10.11.19-MariaDB-0+deb12u1", Message::Compound),
             ("12.0.2-MariaDB", Message::Compound),

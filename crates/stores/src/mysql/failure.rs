@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_met_a_faster_writer_may_try_again_as_in_a_deadlock() {
+    fn lost_write_race_is_retryable_like_a_deadlock() {
         for number in [1020, 1213] {
             assert_eq!(class(number), Class::Unavailable, "{number}");
         }

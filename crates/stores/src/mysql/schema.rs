@@ -233,7 +233,7 @@ mod tests {
     /// The waiting process read before it had the lock: its first read is old.
     #[tokio::test]
     #[cfg_attr(not(feature = "real-servers"), ignore = "needs MariaDB: --features real-servers")]
-    async fn those_who_wait_for_the_lock_see_what_was_made_meanwhile() {
+    async fn lock_waiters_see_tables_created_meanwhile() {
         let server = Server::start(&[]);
         let pool = pool(&server.url(), "it").unwrap();
         prepare(&pool, "it", true).await.unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_lose_an_acknowledged_commit_is_named() {
+    fn settings_that_lose_commits_are_named() {
         let durable = [
             ("innodb_flush_log_at_trx_commit", "1"),
             ("innodb_flush_method", "fsync"),

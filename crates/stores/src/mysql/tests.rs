@@ -65,7 +65,7 @@ async fn opened(server: &Server) -> MySql {
 /// Like sessions of a machine that slept: the pool considers them healthy.
 #[tokio::test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs MariaDB: --features real-servers")]
-async fn sessions_that_were_silent_for_too_long_are_made_anew() {
+async fn idle_sessions_are_reopened() {
     let server = Server::start(&[]);
     let store = opened(&server).await;
     let mut idle = store.pool.acquire().await.unwrap();
@@ -114,7 +114,7 @@ async fn sessions_that_were_silent_for_too_long_are_made_anew() {
 /// Checks both errors by their numbers, on either product.
 #[tokio::test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs MariaDB: --features real-servers")]
-async fn who_waits_for_long_or_in_a_circle_may_try_again() {
+async fn lock_timeout_and_deadlock_are_retryable() {
     let server = Server::start(&[]);
     let store = opened(&server).await;
     let begin = || MySqlSession::begin(&store.pool, Access::Write);

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_write_to_what() {
+    fn server_identity_decides_writes() {
         use Access::{Forward, Write};
         use Failover::{Lossy, Synchronous};
         let keep = |server: &str| Ok(Some(server.to_owned()));

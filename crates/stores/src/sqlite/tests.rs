@@ -60,7 +60,7 @@ fn the_docs_show_the_capabilities() {
 }
 
 #[tokio::test]
-async fn what_was_answered_is_there_when_opened_again() {
+async fn acknowledged_writes_survive_a_reopen() {
     let folder = Folder::new();
     let store = opened(&folder).await;
     let orders = store.define(&source("orders", "{}")).await.unwrap();
@@ -100,7 +100,7 @@ async fn impossible_paths_are_refused() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_said_and_loses_nothing() {
+async fn full_disk_is_reported_and_loses_nothing() {
     let folder = Folder::new();
     let store = open_with(&folder.file(), "default", Settings::default(), Some(30)).await.unwrap();
     let orders = store.define(&source("orders", "{}")).await.unwrap();
@@ -164,7 +164,7 @@ async fn a_newer_file_is_refused() {
 
 /// Two versions at once: a running one, and a newer one started next to it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_older_server_goes_on_while_a_newer_one_brings_the_file_forward() {
+async fn older_server_continues_while_a_newer_one_migrates() {
     const NEWER: crate::sql::making::Steps = &[
         schema::STEPS[0],
         schema::STEPS[1],
@@ -225,7 +225,7 @@ async fn an_older_server_goes_on_while_a_newer_one_brings_the_file_forward() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_put_back_is_refused_until_it_is_moved_forward() {
+async fn restored_file_is_rejected_until_recovery() {
     let folder = Folder::new();
     let store = opened(&folder).await;
     let orders = store.define(&source("orders", "{}")).await.unwrap();
@@ -338,7 +338,7 @@ async fn a_file_opens_again_after_every_verb() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_gone_is_not_made_anew() {
+async fn missing_file_is_not_created_again() {
     let folder = Folder::new();
     let store = opened(&folder).await;
     let orders = store.define(&source("orders", "{}")).await.unwrap();

@@ -111,7 +111,7 @@ async fn one_number_is_one_round_trip_and_leaves_no_key_behind() {
 }
 
 #[tokio::test]
-async fn a_server_that_forgets_its_scripts_is_told_them_again() {
+async fn scripts_forgotten_by_a_server_are_sent_again() {
     let server = Redis::start(&[]);
     let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
     let source = define(&*store).await;
@@ -161,7 +161,7 @@ async fn a_restart_and_a_kill_repeat_nothing() {
 }
 
 #[tokio::test]
-async fn a_server_that_lost_what_it_acknowledged_is_refused() {
+async fn server_that_lost_acknowledged_writes_is_rejected() {
     let mut server = Server::from(Redis::start(&[]));
     let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
     let source = define(&*store).await;
@@ -185,7 +185,7 @@ async fn a_server_that_lost_what_it_acknowledged_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_whose_clock_goes_back_goes_on_from_its_mark() {
+async fn server_with_a_clock_rollback_continues_from_its_mark() {
     let clock = RedisClock::new();
     let server = Redis::start_by(&clock, &[]);
     let store = snowmint_stores::open(&server.url(), "default").await.unwrap();

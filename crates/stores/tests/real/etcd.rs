@@ -51,7 +51,7 @@ async fn a_prefix_separates_stores_of_one_cluster() {
 }
 
 #[tokio::test]
-async fn a_worker_of_more_clock_values_than_a_transaction_takes_is_refused() {
+async fn worker_with_too_many_clock_values_is_rejected() {
     let server = Etcd::start();
     let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
     let node = Node::open(store, NodeSettings::default(), Parts::system()).await.unwrap();
@@ -83,7 +83,7 @@ async fn a_worker_of_more_clock_values_than_a_transaction_takes_is_refused() {
 }
 
 #[tokio::test]
-async fn users_log_in_and_others_are_refused() {
+async fn users_log_in_and_invalid_logins_are_rejected() {
     let server = Etcd::start();
     for command in [
         &["user", "add", "root:secret"][..],

@@ -172,17 +172,17 @@ async fn both_serve(peer: Peer) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn leaf_and_we_draw_from_one_table_until_it_is_cut_over() {
+async fn leaf_and_snowmint_allocate_from_one_table_until_cut_over() {
     both_serve(Peer::Leaf).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn tinyid_and_we_draw_from_one_table_until_it_is_cut_over() {
+async fn tinyid_and_snowmint_allocate_from_one_table_until_cut_over() {
     both_serve(Peer::Tinyid).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn cosid_and_we_draw_from_one_table_until_it_is_cut_over() {
+async fn cosid_and_snowmint_allocate_from_one_table_until_cut_over() {
     both_serve(Peer::Cosid).await;
 }
 

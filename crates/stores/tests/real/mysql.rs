@@ -55,7 +55,7 @@ async fn tables_of_an_older_version_are_named() {
 }
 
 #[tokio::test]
-async fn connections_that_the_server_ended_are_made_anew() {
+async fn connections_ended_by_the_server_are_reopened() {
     connections::are_made_anew(Mysql::start(&[]).into()).await;
 }
 
@@ -65,7 +65,7 @@ async fn connections_outlive_calls_that_are_given_up() {
 }
 
 #[tokio::test]
-async fn a_server_that_can_lose_what_it_acknowledged_is_refused() {
+async fn server_that_can_lose_acknowledged_writes_is_rejected() {
     for settings in
         [&["innodb-flush-log-at-trx-commit=2"][..], &["log-bin=binlog", "sync-binlog=0"]]
     {
@@ -91,7 +91,7 @@ async fn define(store: &Arc<dyn Store>, name: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn another_server_with_the_same_tables_waits_until_somebody_moves_it_forward_or_vouches() {
+async fn server_with_copied_tables_needs_recovery_or_vouching() {
     let (server, other) = (Mysql::start(&["server-id=1"]), Mysql::start(&["server-id=2"]));
     define(&open(&server.url()).await, "before").await.unwrap();
     server.copy_to(&other);

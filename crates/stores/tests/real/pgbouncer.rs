@@ -41,7 +41,7 @@ async fn seen_through_a_pooler() -> (PgBouncer, Arc<dyn Store>) {
 }
 
 #[tokio::test]
-async fn each_transaction_is_set_as_it_must_be_whatever_the_session_is_set_to() {
+async fn each_transaction_overrides_the_session_settings() {
     let (pooler, store) = seen_through_a_pooler().await;
     for name in ["one", "two", "three"] {
         define(&store, name).await.unwrap();
@@ -53,7 +53,7 @@ async fn each_transaction_is_set_as_it_must_be_whatever_the_session_is_set_to() 
 /// An extension must be durable because IDs depend on it; without a pooler it is a statement
 /// outside any transaction.
 #[tokio::test]
-async fn an_extend_is_set_as_any_transaction_is() {
+async fn extend_overrides_the_session_settings() {
     let (pooler, store) = seen_through_a_pooler().await;
     let lease = connections::holder(&store).await;
     let mut mark = lease.mark;
@@ -69,7 +69,7 @@ async fn an_extend_is_set_as_any_transaction_is() {
 /// If the URL does not name the pooler, the error does, instead of reporting an unreachable server
 /// or a defect.
 #[tokio::test]
-async fn a_pooler_of_which_the_url_says_nothing_is_named() {
+async fn pooler_missing_in_the_url_is_named_in_the_error() {
     for lines in [&[][..], &[ALLOWED]] {
         let pooler = PgBouncer::start(Postgres::start(&[]), lines);
         let mut refused = None;

@@ -44,7 +44,7 @@ async fn tables_of_an_older_version_are_named() {
 }
 
 #[tokio::test]
-async fn connections_that_the_server_ended_are_made_anew() {
+async fn connections_ended_by_the_server_are_reopened() {
     connections::are_made_anew(Postgres::start(&[]).into()).await;
 }
 
@@ -54,7 +54,7 @@ async fn connections_outlive_calls_that_are_given_up() {
 }
 
 #[tokio::test]
-async fn a_server_that_can_lose_what_it_acknowledged_is_refused() {
+async fn server_that_can_lose_acknowledged_writes_is_rejected() {
     let server = Postgres::start(&["fsync=off"]);
     let refused = snowmint_stores::open(&server.url(), "default").await.unwrap_err();
     assert_eq!(refused.kind().code(), "unsafe_store", "{refused:?}");
@@ -76,7 +76,7 @@ pub(crate) async fn define(store: &Arc<dyn Store>, name: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_promoted_replica_is_another_server_until_somebody_moves_it_forward_or_vouches_for_it() {
+async fn promoted_replica_needs_recovery_or_vouching() {
     let mut server = Postgres::start(&[]);
     let (url, vouched) = (server.url(), format!("{}?failover=synchronous", server.url()));
     define(&open(&url).await, "before").await.unwrap();
@@ -138,7 +138,7 @@ async fn tables_that_were_carried_to_another_server_are_refused() {
 }
 
 #[tokio::test]
-async fn a_user_with_the_least_rights_can_use_the_store_and_without_some_it_says_what_is_lost() {
+async fn least_rights_suffice_and_missing_ones_are_reported() {
     let server = Postgres::start(&[]);
     define(&open(&server.url()).await, "first").await.unwrap();
     server.run("CREATE USER least; GRANT USAGE ON SCHEMA public TO least");
@@ -168,7 +168,7 @@ async fn a_user_with_the_least_rights_can_use_the_store_and_without_some_it_says
 /// A server's identity reveals a promoted replica: only a missing permission or function counts as
 /// "unknown".
 #[tokio::test]
-async fn a_guard_that_could_not_be_asked_is_an_error() {
+async fn failed_identity_query_is_an_error() {
     let server = Postgres::start(&[]);
     define(&open(&server.url()).await, "first").await.unwrap();
     server.run(
@@ -266,7 +266,7 @@ async fn sessions_stay_durable_when_the_server_reads_its_files_again() {
 }
 
 #[tokio::test]
-async fn who_says_that_failovers_lose_nothing_is_told_where_no_replica_is_waited_for() {
+async fn synchronous_failover_without_a_replica_gives_a_warning() {
     let server = Postgres::start(&[]);
     for (parameter, told) in [("", 0), ("?failover=synchronous", 1)] {
         let url = format!("{}{parameter}", server.url());

@@ -28,7 +28,7 @@ async fn an_emptied_server_is_another_store() {
 }
 
 #[tokio::test]
-async fn a_process_over_an_emptied_server_ends_minting_at_its_next_renewal() {
+async fn process_over_an_emptied_server_stops_at_its_next_renewal() {
     let server = Redis::start(&[]);
     opening::ends_minting_when_emptied(&server.url(), async || flush(&server).await).await;
 }
@@ -63,7 +63,7 @@ async fn open_without(server: &Redis, lacks: &str) -> snowmint_coord::Result<Arc
 /// Missing permission neither requires moving a store forward, nor lets the settings count as
 /// right.
 #[tokio::test]
-async fn a_user_who_may_not_see_the_settings_is_refused_for_that() {
+async fn user_without_the_right_to_read_settings_is_rejected() {
     let server = Redis::start(&[]);
     open_without(&server, "").await.unwrap();
     let refused = open_without(&server, "-config|get").await.unwrap_err();
@@ -74,7 +74,7 @@ async fn a_user_who_may_not_see_the_settings_is_refused_for_that() {
 }
 
 #[tokio::test]
-async fn a_user_who_lacks_a_right_is_told_which() {
+async fn missing_right_of_a_user_is_named() {
     let server = Redis::start(&[]);
     // Versions before 7.2 do not name a command within a script.
     let rights =
@@ -114,7 +114,7 @@ async fn a_redis_cluster_keeps_the_contract() {
 }
 
 #[tokio::test]
-async fn a_server_that_can_lose_what_it_acknowledged_is_refused() {
+async fn server_that_can_lose_acknowledged_writes_is_rejected() {
     for setting in [
         ["--appendonly", "no"],
         ["--appendfsync", "everysec"],
@@ -129,7 +129,7 @@ async fn a_server_that_can_lose_what_it_acknowledged_is_refused() {
 }
 
 #[tokio::test]
-async fn a_restart_of_a_server_that_may_have_lost_something_is_another_store() {
+async fn restart_that_may_have_lost_writes_is_another_store() {
     let mut server = Redis::start(&["--appendfsync", "everysec"]);
     let url = format!("{}?persistence=any", server.url());
     let store = snowmint_stores::open(&url, "default").await.unwrap();
@@ -154,7 +154,7 @@ async fn a_restart_of_a_server_that_may_have_lost_something_is_another_store() {
 /// Two versions at once: once a newer one has written rows in its own form, a process that does not
 /// know the form stops, whether it was running or is starting.
 #[tokio::test]
-async fn rows_of_a_newer_form_stop_those_who_do_not_know_it() {
+async fn rows_of_a_newer_form_stop_older_processes() {
     let server = Redis::start(&[]);
     let new = |name: &str| NewDefinition {
         name: name.into(),
@@ -203,7 +203,7 @@ async fn rows_of_a_newer_form_stop_those_who_do_not_know_it() {
 }
 
 #[tokio::test]
-async fn a_restart_of_a_server_that_keeps_everything_is_not_noticed() {
+async fn restart_of_a_durable_server_changes_no_identity() {
     let mut server = Redis::start(&[]);
     let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
     let before = store.identity().await.unwrap();

@@ -104,7 +104,7 @@ async fn sixteen_first_openers_agree_on_one_store() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_only_looked_at_is_not_made() {
+async fn read_only_open_creates_no_store() {
     let folder = Folder::new();
     let file = folder.0.join("ids.db");
     let look = Settings { make: false, ..Settings::default() };
@@ -340,7 +340,7 @@ async fn no_acknowledged_mark_is_lost_by_kill_nine() {
 
 /// Covers a folder that is mounted, or linked, in the place of another.
 #[tokio::test]
-async fn another_file_is_refused_by_every_verb() {
+async fn other_file_is_rejected_by_every_verb() {
     for other_writes_more in [true, false] {
         let folder = Folder::new();
         let at = |name: &str| folder.0.join(name);
@@ -362,7 +362,7 @@ async fn another_file_is_refused_by_every_verb() {
 
 /// Covers a copy of the folder, mounted or linked in its place.
 #[tokio::test]
-async fn a_file_that_was_put_back_is_refused_by_every_verb() {
+async fn restored_file_is_rejected_by_every_verb() {
     for lost in Lost::ALL {
         let folder = Folder::new();
         let at = |name: &str| folder.0.join(name);

@@ -177,17 +177,17 @@ a_replica_that_lags! {
 }
 
 data_put_back! {
-    "redis" a_redis_that_is_put_back_is_refused_by_every_verb servers::Redis::start(&[]);
-    "postgres" a_postgres_that_is_put_back_is_refused_by_every_verb servers::Postgres::start(&[]);
-    "mysql" a_mariadb_that_is_put_back_is_refused_by_every_verb servers::Mysql::start(&[]);
-    "etcd" an_etcd_that_is_put_back_is_refused_by_every_verb servers::Etcd::start();
-    "zookeeper" a_zookeeper_that_is_put_back_is_refused_by_every_verb servers::Zookeeper::start();
+    "redis" restored_redis_is_rejected_by_every_verb servers::Redis::start(&[]);
+    "postgres" restored_postgres_is_rejected_by_every_verb servers::Postgres::start(&[]);
+    "mysql" restored_mariadb_is_rejected_by_every_verb servers::Mysql::start(&[]);
+    "etcd" restored_etcd_is_rejected_by_every_verb servers::Etcd::start();
+    "zookeeper" restored_zookeeper_is_rejected_by_every_verb servers::Zookeeper::start();
 }
 
 servers_behind_an_address! {
-    "redis" another_redis_is_refused_by_every_verb servers::Redis::start(&[]);
-    "postgres" another_postgres_is_refused_by_every_verb servers::Postgres::start(&[]);
-    "mysql" another_mariadb_is_refused_by_every_verb servers::Mysql::start(&[]);
-    "etcd" another_etcd_is_refused_by_every_verb servers::Etcd::start();
-    "zookeeper" another_zookeeper_is_refused_by_every_verb servers::Zookeeper::start();
+    "redis" other_redis_is_rejected_by_every_verb servers::Redis::start(&[]);
+    "postgres" other_postgres_is_rejected_by_every_verb servers::Postgres::start(&[]);
+    "mysql" other_mariadb_is_rejected_by_every_verb servers::Mysql::start(&[]);
+    "etcd" other_etcd_is_rejected_by_every_verb servers::Etcd::start();
+    "zookeeper" other_zookeeper_is_rejected_by_every_verb servers::Zookeeper::start();
 }

@@ -112,7 +112,7 @@ async fn a_member_is_live_no_longer_than_its_session() {
 const LONGER_SESSION: Duration = Duration::from_secs(15);
 
 #[tokio::test]
-async fn a_session_that_ended_is_made_anew() {
+async fn ended_session_is_reopened() {
     let server = Zookeeper::start();
     let store = snowmint_stores::open(&server.url(), "default").await.unwrap();
     // One session shows both as live. Only the first is renewed in the next session.

@@ -15,7 +15,7 @@ cases![
     a_clock_that_is_behind_is_led_as_far_as_allowed,
     a_layout_without_time_left_is_refused,
     other_numbers_and_those_by_the_clock_share_a_mark,
-    refusals_come_before_numbers,
+    errors_come_before_numbers,
     ticks_wider_than_a_float_are_exact,
     sixteen_callers_share_the_ticks,
 ];
@@ -140,7 +140,7 @@ async fn other_numbers_and_those_by_the_clock_share_a_mark(case: Case) {
     assert_eq!(case.reserve(&source, 1).await.unwrap().first, timed.last + 1);
 }
 
-async fn refusals_come_before_numbers(case: Case) {
+async fn errors_come_before_numbers(case: Case) {
     let source = case.define("orders").await;
     let ticks = case.ticks(1, 12).await;
     assert_eq!(code(case.by_clock(&source, 0, ticks).await), "invalid");

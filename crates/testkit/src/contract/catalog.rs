@@ -4,12 +4,12 @@ use snowmint_coord::catalog::SPEC_BYTES_MAX;
 use snowmint_coord::{Mark, NewDefinition, SourceState};
 
 cases![
-    a_definition_is_the_same_for_everybody,
+    definition_is_equal_for_all_handles,
     defining_the_same_again_changes_nothing,
     another_definition_is_a_conflict_that_shows_both,
     the_identity_never_changes,
     altering_changes_the_rest,
-    altering_can_ask_that_nobody_did_before,
+    alter_can_require_an_unchanged_version,
     a_source_can_be_disabled_and_enabled,
     a_definition_and_its_state_are_one_step,
     a_deleted_source_leaves_its_mark_and_identity,
@@ -23,7 +23,7 @@ fn of_another_kind(name: &str) -> NewDefinition {
     NewDefinition { identity: r#"{"kind":"snowflake"}"#.into(), ..definition(name, "a") }
 }
 
-async fn a_definition_is_the_same_for_everybody(case: Case) {
+async fn definition_is_equal_for_all_handles(case: Case) {
     assert_eq!(code(case.store.get("orders").await), "not_found");
     let new = definition("orders", "a");
     let defined = case.store.define(&new).await.unwrap();
@@ -75,7 +75,7 @@ async fn altering_changes_the_rest(case: Case) {
     assert_eq!(code(case.store.alter(&definition("bills", "b"), None).await), "not_found");
 }
 
-async fn altering_can_ask_that_nobody_did_before(case: Case) {
+async fn alter_can_require_an_unchanged_version(case: Case) {
     let defined = case.define("orders").await;
     let version = Some(defined.version);
     case.store.alter(&definition("orders", "b"), version).await.unwrap();

@@ -14,10 +14,10 @@ cases![
     every_change_of_hands_raises_the_term_by_one,
     the_owner_gets_its_last_number_back,
     two_lives_of_one_owner_have_two_numbers,
-    exactly_one_number_or_a_refusal,
-    a_full_pool_says_limit_holders_and_time,
+    exact_preference_gets_its_number_or_an_error,
+    full_pool_error_has_limit_holders_and_time,
     a_mark_ahead_is_passed_over,
-    a_repeated_claim_answers_the_first,
+    repeated_claim_returns_the_first_leases,
     only_members_may_claim,
     a_superseded_member_makes_room_at_once,
     groups_are_taken_whole,
@@ -26,7 +26,7 @@ cases![
     a_pool_without_reuse_ends,
     a_pool_keeps_its_shape,
     bad_claims_are_refused,
-    requests_that_come_after_their_sender_has_gone_change_nothing,
+    requests_after_their_sender_left_change_nothing,
     sixteen_claimers_get_sixteen_numbers,
     a_thousand_claims_at_once_get_a_thousand_numbers,
     sixteen_claimers_of_one_number_get_it_once,
@@ -119,7 +119,7 @@ async fn two_lives_of_one_owner_have_two_numbers(case: Case) {
     case.extend(&second, second.mark, Mark::new(7)).await.unwrap();
 }
 
-async fn exactly_one_number_or_a_refusal(case: Case) {
+async fn exact_preference_gets_its_number_or_an_error(case: Case) {
     let one = case.member("orders").await;
     let two = case.member("bills").await;
     let lease = case.try_claim(&one, &pool(8), Preference::Exactly(5)).await.unwrap();
@@ -132,7 +132,7 @@ async fn exactly_one_number_or_a_refusal(case: Case) {
     assert_eq!(code(case.try_claim(&two, &pool(8), Preference::Exactly(8)).await), "invalid");
 }
 
-async fn a_full_pool_says_limit_holders_and_time(case: Case) {
+async fn full_pool_error_has_limit_holders_and_time(case: Case) {
     let one = case.member("orders").await;
     let two = case.member("bills").await;
     case.claim(&one, &pool(2)).await;
@@ -187,7 +187,7 @@ async fn a_mark_ahead_is_passed_over(case: Case) {
     assert_eq!((taken[0].slot, taken[0].floor), (0, ahead));
 }
 
-async fn a_repeated_claim_answers_the_first(case: Case) {
+async fn repeated_claim_returns_the_first_leases(case: Case) {
     let member = case.member("orders").await;
     let mut request = case.wanting(&member, &pool(8), Preference::Any).await;
     let first = case.send(&request).await.unwrap();
@@ -324,7 +324,7 @@ async fn bad_claims_are_refused(case: Case) {
     assert_eq!(case.store.workers(case.now().await).await.unwrap(), []);
 }
 
-async fn requests_that_come_after_their_sender_has_gone_change_nothing(case: Case) {
+async fn requests_after_their_sender_left_change_nothing(case: Case) {
     let member = case.member("orders").await;
     let claim = case.wanting(&member, &pool(8), Preference::Any).await;
     let lease = case.send(&claim).await.unwrap().remove(0);

@@ -5,12 +5,12 @@ use super::cases;
 use snowmint_coord::{Exclude, Mark, Pool, Preference, Result, Reuse, SlotInfo};
 
 cases![
-    an_avoided_slot_is_claimed_by_nobody,
-    what_is_avoided_again_stays_as_it_is,
+    excluded_slot_is_never_claimed,
+    repeated_exclude_changes_nothing,
     a_slot_that_a_live_member_holds_is_not_avoided,
     a_lapsed_holder_of_an_avoided_slot_is_refused,
     a_slot_avoided_until_a_time_is_minted_from_above_it,
-    a_pool_without_reuse_goes_on_above_what_is_avoided,
+    pool_without_reuse_continues_above_excluded_slots,
     all_slots_of_a_group_are_avoided,
     more_slots_are_avoided_than_one_step_can_write,
     an_avoid_that_makes_no_sense_is_refused,
@@ -29,7 +29,7 @@ async fn slot(case: &Case, slot: u64) -> SlotInfo {
     slots.into_iter().find(|info| info.slot == slot).unwrap()
 }
 
-async fn an_avoided_slot_is_claimed_by_nobody(case: Case) {
+async fn excluded_slot_is_never_claimed(case: Case) {
     let pool = pool(4);
     send(&case, &exclude(&pool, &[0, 2, 3], Mark::MAX)).await.unwrap();
     let member = case.member("orders").await;
@@ -53,7 +53,7 @@ async fn an_avoided_slot_is_claimed_by_nobody(case: Case) {
     assert!(!slot(&case, 1).await.is_excluded());
 }
 
-async fn what_is_avoided_again_stays_as_it_is(case: Case) {
+async fn repeated_exclude_changes_nothing(case: Case) {
     let pool = pool(4);
     send(&case, &exclude(&pool, &[1, 2], Mark::MAX)).await.unwrap();
     let (before, writes) = (slot(&case, 1).await, case.writes().await);
@@ -99,7 +99,7 @@ async fn a_slot_avoided_until_a_time_is_minted_from_above_it(case: Case) {
     assert_eq!((lease.floor, lease.mark), (until, until));
 }
 
-async fn a_pool_without_reuse_goes_on_above_what_is_avoided(case: Case) {
+async fn pool_without_reuse_continues_above_excluded_slots(case: Case) {
     let pool = Pool { reuse: Reuse::Never, ..pool(10) };
     send(&case, &exclude(&pool, &[6], Mark::MAX)).await.unwrap();
     let member = case.member("orders").await;

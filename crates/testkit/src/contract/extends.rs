@@ -3,29 +3,29 @@ use super::cases;
 use snowmint_coord::{ErrorKind, Extend, Lease, Mark, Preference, Release, Retry, Term};
 
 cases![
-    a_slot_that_nobody_holds_is_kept_by_its_newest_term,
+    unheld_slot_is_extended_by_its_newest_term,
     a_mark_moves_and_is_seen,
     a_mark_moves_only_from_exactly_where_it_is,
     only_the_newest_term_moves_a_mark,
-    a_lease_newer_than_the_store_is_a_store_that_went_back,
+    lease_newer_than_the_store_shows_a_rollback,
     a_repeat_is_recognised,
     a_mark_never_falls,
     the_limit_ahead_is_kept_to_the_millisecond,
-    a_batch_answers_each_item,
+    batch_returns_a_result_for_each_item,
     an_unknown_slot_is_refused,
-    an_extend_tells_the_catalogs_version,
+    extend_returns_the_catalog_version,
     the_highest_mark_is_63_bits,
     a_release_lowers_to_the_floor_and_no_further,
     a_release_is_recognised_until_the_next_claim,
-    a_release_that_says_where_the_mark_was_is_refused_when_it_moved,
-    nobody_moves_or_gives_up_what_another_holds,
+    release_from_a_known_mark_fails_when_it_moved,
+    member_cannot_move_or_release_slots_of_others,
     of_sixteen_extends_from_one_mark_one_wins,
     sixteen_holders_move_their_marks_at_once,
     extend_and_release_never_both_win,
 ];
 
 /// Models an external lease: the mark is the lease, and a client with the newest term moves it.
-async fn a_slot_that_nobody_holds_is_kept_by_its_newest_term(case: Case) {
+async fn unheld_slot_is_extended_by_its_newest_term(case: Case) {
     let (lender, other) = (case.member("lender").await, case.member("other").await);
     let lease = case.claim(&lender, &pool(1)).await;
     let now = Mark::from(case.now().await);
@@ -94,7 +94,7 @@ async fn only_the_newest_term_moves_a_mark(case: Case) {
     assert_eq!(code(case.extend(&older, older.mark, Mark::new(5)).await), "fenced");
 }
 
-async fn a_lease_newer_than_the_store_is_a_store_that_went_back(case: Case) {
+async fn lease_newer_than_the_store_shows_a_rollback(case: Case) {
     let lease = held(&case).await;
     let newer = Lease { term: lease.term.next(), ..lease.clone() };
     assert_eq!(code(case.extend(&newer, lease.mark, Mark::new(5)).await), "store_rolled_back");
@@ -143,7 +143,7 @@ async fn the_limit_ahead_is_kept_to_the_millisecond(case: Case) {
     case.extend_item(item(later(now, limit_ms), limit_ms)).await.unwrap();
 }
 
-async fn a_batch_answers_each_item(case: Case) {
+async fn batch_returns_a_result_for_each_item(case: Case) {
     let member = case.member("orders").await;
     let mut leases = Vec::new();
     for _ in 0..3 {
@@ -174,7 +174,7 @@ async fn an_unknown_slot_is_refused(case: Case) {
     }
 }
 
-async fn an_extend_tells_the_catalogs_version(case: Case) {
+async fn extend_returns_the_catalog_version(case: Case) {
     let lease = held(&case).await;
     let before = case.extend(&lease, lease.mark, Mark::new(10)).await.unwrap();
     let defined = case.define("orders").await;
@@ -227,7 +227,7 @@ async fn a_release_is_recognised_until_the_next_claim(case: Case) {
     assert_eq!(code(case.release(&lease, Mark::new(60)).await), "fenced");
 }
 
-async fn a_release_that_says_where_the_mark_was_is_refused_when_it_moved(case: Case) {
+async fn release_from_a_known_mark_fails_when_it_moved(case: Case) {
     let lease = held(&case).await;
     let (seen, moved) = (Mark::new(100), Mark::new(160));
     case.extend(&lease, lease.mark, seen).await.unwrap();
@@ -243,7 +243,7 @@ async fn a_release_that_says_where_the_mark_was_is_refused_when_it_moved(case: C
     assert_eq!((mark_of(&case, &lease).await, case.writes().await), (sent.mark, writes));
 }
 
-async fn nobody_moves_or_gives_up_what_another_holds(case: Case) {
+async fn member_cannot_move_or_release_slots_of_others(case: Case) {
     let lease = held(&case).await;
     case.extend(&lease, lease.mark, Mark::new(100)).await.unwrap();
     let another = case.member("bills").await;

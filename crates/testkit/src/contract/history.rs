@@ -13,18 +13,18 @@ use super::cases;
 use super::lost::{Holder, READS};
 
 cases!(
-    what_was_seen_of_a_store_is_recalled,
+    seen_state_of_a_store_is_recalled,
     each_handle_that_writes_leaves_one_start,
     a_store_in_doubt_refuses_every_verb_that_writes,
     a_store_that_has_all_that_was_seen_is_not_put_in_doubt,
     every_verb_is_refused_once_the_store_has_another_identity,
-    every_verb_goes_on_when_the_store_was_moved_forward,
-    every_verb_says_once_that_what_was_seen_is_lost_and_was_recovered,
+    every_verb_works_after_a_fast_forward,
+    every_verb_reports_a_recovered_loss_once,
     reports_are_kept_until_the_store_is_moved_forward,
-    only_this_namespace_goes_on_when_it_was_moved_forward,
+    fast_forward_recovers_only_its_namespace,
 );
 
-async fn what_was_seen_of_a_store_is_recalled(case: Case) {
+async fn seen_state_of_a_store_is_recalled(case: Case) {
     let source = case.define("orders").await;
     let other = case.another().await;
     let mut seen = vec![case.store.identity().await.unwrap()];
@@ -202,7 +202,7 @@ fn is_believed(verb: &str, answer: snowmint_coord::Result<()>) {
 }
 
 /// A handle that has seen the whole store continues, whatever count of writes an operator names.
-async fn every_verb_goes_on_when_the_store_was_moved_forward(case: Case) {
+async fn every_verb_works_after_a_fast_forward(case: Case) {
     let mut holder = Holder::new(Arc::clone(&case.another().await.store)).await;
     holder.use_all().await;
     for more in [0, 1_000] {
@@ -218,7 +218,7 @@ async fn every_verb_goes_on_when_the_store_was_moved_forward(case: Case) {
 
 /// A handle that has seen more than the store has must learn of the loss before anything else is
 /// done; then it continues.
-async fn every_verb_says_once_that_what_was_seen_is_lost_and_was_recovered(case: Case) {
+async fn every_verb_reports_a_recovered_loss_once(case: Case) {
     let mut holder = Holder::new(Arc::clone(&case.another().await.store)).await;
     holder.use_all().await;
     for more in [0, 1_000] {
@@ -294,7 +294,7 @@ async fn reports_are_kept_until_the_store_is_moved_forward(case: Case) {
 }
 
 /// All namespaces that share an identity are in doubt, and each waits for its own reports.
-async fn only_this_namespace_goes_on_when_it_was_moved_forward(case: Case) {
+async fn fast_forward_recovers_only_its_namespace(case: Case) {
     let elsewhere = case.elsewhere().await;
     let (here, there) = (case.define("orders").await, elsewhere.define("orders").await);
     doubted(&case).await;

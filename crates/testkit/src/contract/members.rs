@@ -10,14 +10,14 @@ cases![
     a_renewal_is_seen_by_others,
     a_presence_lapses_and_comes_back,
     renewing_an_unknown_member_is_refused,
-    leaving_frees_and_fences_what_was_held,
+    leave_frees_and_fences_held_slots,
     leaving_twice_is_no_error,
     a_presence_without_life_is_refused,
     over_long_labels_are_refused,
     labels_with_control_characters_are_refused,
-    what_a_member_says_is_seen_by_others,
+    announced_status_is_visible_to_peers,
     many_members_renew_at_once,
-    listings_show_who_holds_what,
+    listings_show_holders,
 ];
 
 async fn a_member_is_known_once_it_joined(case: Case) {
@@ -76,7 +76,7 @@ async fn renewing_an_unknown_member_is_refused(case: Case) {
     assert_eq!(code(gone), "not_found");
 }
 
-async fn leaving_frees_and_fences_what_was_held(case: Case) {
+async fn leave_frees_and_fences_held_slots(case: Case) {
     let leaver = case.member("orders").await;
     let stayer = case.member("bills").await;
     let pool = pool(2);
@@ -147,7 +147,7 @@ async fn labels_with_control_characters_are_refused(case: Case) {
     assert_eq!(case.store.members(now).await.unwrap()[0].member, member);
 }
 
-async fn what_a_member_says_is_seen_by_others(case: Case) {
+async fn announced_status_is_visible_to_peers(case: Case) {
     let member = case.member("orders").await;
     let status = |revision, serves, count: u128| {
         let unreachable = (0..count).map(|number| Incarnation::new(u128::MAX - number)).collect();
@@ -204,7 +204,7 @@ async fn many_members_renew_at_once(case: Case) {
     assert!(known.is_sorted_by_key(|info| info.member.incarnation));
 }
 
-async fn listings_show_who_holds_what(case: Case) {
+async fn listings_show_holders(case: Case) {
     let one = case.member("orders").await;
     let two = case.member("bills").await;
     let lease = case.claim(&one, &pool(4)).await;

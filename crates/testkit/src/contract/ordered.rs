@@ -8,21 +8,21 @@ use snowmint_coord::{
 };
 
 cases![
-    an_ordered_slot_has_one_holder_until_it_lets_go,
+    exclusive_slot_has_one_holder_until_relinquished,
     a_lapsed_presence_passes_no_ordered_slot_on,
     a_member_that_left_leaves_its_ordered_slots,
     a_silent_holder_is_replaced_and_renews_no_more,
     a_renewal_saves_an_ordered_slot,
-    what_a_member_said_before_takes_no_renewal_back,
-    a_member_takes_what_it_had_as_another,
-    a_repeated_take_answers_the_same_and_another_takes_anew,
+    older_renewal_reverts_nothing,
+    rejoined_member_acquires_its_earlier_slots,
+    repeated_acquire_returns_the_same_and_another_reacquires,
     the_mark_of_an_ordered_slot_stays_where_it_is,
     a_take_can_open_a_window_at_once,
     a_take_that_makes_no_sense_is_refused,
     sixteen_takers_of_the_same_slots_share_none,
-    who_joins_while_another_takes_all_keeps_what_it_took,
+    joining_member_keeps_slots_acquired_meanwhile,
     a_thousand_slots_are_taken_at_once,
-    fast_forward_moves_counters_beyond_what_a_lost_state_can_have_answered,
+    fast_forward_moves_counters_beyond_lost_results,
 ];
 
 fn sections(slots: u64) -> Pool {
@@ -60,7 +60,7 @@ async fn relinquish_by(case: &Case, member: &Member, slots: Vec<(u64, Term)>) {
     case.store.relinquish(&relinquish, case.now().await).await.unwrap();
 }
 
-async fn an_ordered_slot_has_one_holder_until_it_lets_go(case: Case) {
+async fn exclusive_slot_has_one_holder_until_relinquished(case: Case) {
     let (a, b) = (case.member("a").await, case.another().await.member("b").await);
     let first = acquire(&case, &wanting(&a, [3, 7])).await.unwrap();
     let slots: Vec<_> = first.leases.iter().map(|lease| (lease.slot, lease.term.get())).collect();
@@ -128,7 +128,7 @@ async fn a_renewal_saves_an_ordered_slot(case: Case) {
 }
 
 /// A member that saw the first of them long ago would take this one for stalled.
-async fn what_a_member_said_before_takes_no_renewal_back(case: Case) {
+async fn older_renewal_reverts_nothing(case: Case) {
     let (a, b) = (case.member("a").await, case.another().await.member("b").await);
     acquire(&case, &wanting(&a, [4])).await.unwrap();
     let renew = async |renewals| {
@@ -162,7 +162,7 @@ async fn what_a_member_said_before_takes_no_renewal_back(case: Case) {
     );
 }
 
-async fn a_member_takes_what_it_had_as_another(case: Case) {
+async fn rejoined_member_acquires_its_earlier_slots(case: Case) {
     let (a, b) = (case.member("a").await, case.another().await.member("a").await);
     acquire(&case, &wanting(&a, [4])).await.unwrap();
     let same_name = acquire(&case, &wanting(&b, [4])).await.unwrap();
@@ -172,7 +172,7 @@ async fn a_member_takes_what_it_had_as_another(case: Case) {
     assert_eq!(again.leases[0].term.get(), 2);
 }
 
-async fn a_repeated_take_answers_the_same_and_another_takes_anew(case: Case) {
+async fn repeated_acquire_returns_the_same_and_another_reacquires(case: Case) {
     let a = case.member("a").await;
     let wanted = wanting(&a, [1, 2]);
     let first = acquire(&case, &wanted).await.unwrap();
@@ -257,7 +257,7 @@ async fn sixteen_takers_of_the_same_slots_share_none(case: Case) {
 }
 
 /// A member that joined after another had listed the members is not taken for gone.
-async fn who_joins_while_another_takes_all_keeps_what_it_took(case: Case) {
+async fn joining_member_keeps_slots_acquired_meanwhile(case: Case) {
     const SLOTS: u64 = 300;
     let answers = case
         .contend(|case, number| async move {
@@ -301,7 +301,7 @@ async fn a_thousand_slots_are_taken_at_once(case: Case) {
 
 /// Numbers of counters may be far above any time, for example imported ones. A restored state shows
 /// only that there were more.
-async fn fast_forward_moves_counters_beyond_what_a_lost_state_can_have_answered(case: Case) {
+async fn fast_forward_moves_counters_beyond_lost_results(case: Case) {
     const FAR: u64 = 5_000_000_000_000_000;
     const LEAP: u64 = 1 << 40;
     let (a, b) = (case.member("a").await, case.another().await.member("b").await);

@@ -9,17 +9,17 @@ use snowmint_coord::{
 
 cases![
     a_mark_never_falls_but_by_a_reclaim,
-    whoever_held_a_reclaimed_slot_is_fenced,
+    holder_of_a_reclaimed_slot_is_fenced,
     the_next_holder_begins_where_the_mark_fell_to,
     a_mark_that_is_not_far_ahead_is_not_reclaimed,
-    a_mark_falls_no_lower_than_what_was_recovered_or_is_known,
-    a_live_holder_is_asked_about_first,
+    reclaim_respects_recovered_and_known_marks,
+    live_holder_blocks_reclaim_unless_included,
     a_slot_that_changed_hands_since_is_not_reclaimed,
     a_slot_that_is_kept_away_for_ever_is_not_reclaimed,
     only_worker_numbers_that_are_used_again_are_reclaimed,
     more_slots_are_reclaimed_than_one_step_can_write,
     of_sixteen_reclaims_one_lowers_the_mark,
-    a_holder_that_goes_on_meanwhile_never_moves_a_reclaimed_mark,
+    concurrent_holder_never_moves_a_reclaimed_mark,
 ];
 
 /// Farthest lead of nodes that keep the rules, in milliseconds: longer than any case.
@@ -79,7 +79,7 @@ async fn a_mark_never_falls_but_by_a_reclaim(case: Case) {
     assert_eq!(slot(&case, 0).await.mark, to);
 }
 
-async fn whoever_held_a_reclaimed_slot_is_fenced(case: Case) {
+async fn holder_of_a_reclaimed_slot_is_fenced(case: Case) {
     let pool = pool(1);
     let lease = left_far_ahead(&case, &pool).await;
     send(&case, &reclaim(&pool, &[(0, lease.term)])).await.unwrap();
@@ -126,7 +126,7 @@ async fn a_mark_that_is_not_far_ahead_is_not_reclaimed(case: Case) {
     case.extend(&lease, near, later(near, 1)).await.unwrap();
 }
 
-async fn a_mark_falls_no_lower_than_what_was_recovered_or_is_known(case: Case) {
+async fn reclaim_respects_recovered_and_known_marks(case: Case) {
     let pool = pool(1);
     let now = Mark::from(case.now().await);
     let recovered = later(now, YEAR_MS / 4);
@@ -147,7 +147,7 @@ async fn a_mark_falls_no_lower_than_what_was_recovered_or_is_known(case: Case) {
     assert!(send(&case, &lowest).await.unwrap().is_empty());
 }
 
-async fn a_live_holder_is_asked_about_first(case: Case) {
+async fn live_holder_blocks_reclaim_unless_included(case: Case) {
     let pool = pool(1);
     let (_, lease) = far_ahead(&case, &pool).await;
     let asked = reclaim(&pool, &[(0, lease.term)]);
@@ -239,7 +239,7 @@ async fn of_sixteen_reclaims_one_lowers_the_mark(case: Case) {
     assert_eq!(slot(&case, 0).await.term, lease.term.next());
 }
 
-async fn a_holder_that_goes_on_meanwhile_never_moves_a_reclaimed_mark(case: Case) {
+async fn concurrent_holder_never_moves_a_reclaimed_mark(case: Case) {
     let pool = pool(1);
     let (_, lease) = far_ahead(&case, &pool).await;
     let holder = case.another().await;

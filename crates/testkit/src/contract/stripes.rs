@@ -13,12 +13,12 @@ cases![
     a_restripe_by_an_older_version_is_refused,
     a_restripe_below_the_mark_is_refused,
     a_restripe_of_nothing_is_refused,
-    what_was_reserved_before_a_restripe_does_not_go_back,
+    numbers_reserved_before_a_restripe_are_not_returned,
     restriping_while_others_reserve_parts_their_numbers,
-    a_stripe_that_begins_below_what_was_handed_out_is_refused,
-    an_end_below_what_was_handed_out_is_refused,
-    an_end_that_a_restored_store_has_outgrown_lets_nothing_begin_there,
-    an_end_told_while_others_reserve_lies_above_all_they_got,
+    stripe_below_issued_numbers_is_rejected,
+    end_below_issued_numbers_is_rejected,
+    outgrown_end_of_a_restored_store_starts_no_stripe,
+    end_set_during_reserves_lies_above_all_results,
 ];
 
 /// Returns a segment source with these keys, as servers write it.
@@ -99,7 +99,7 @@ async fn a_restripe_of_nothing_is_refused(case: Case) {
     assert_eq!(code(restripe(&case, &bad, 2, 1).await), "invalid");
 }
 
-async fn what_was_reserved_before_a_restripe_does_not_go_back(case: Case) {
+async fn numbers_reserved_before_a_restripe_are_not_returned(case: Case) {
     let source = case.define("orders").await;
     let segment = case.reserve(&source, 10).await.unwrap();
     restripe(&case, &source, 2, 11).await.unwrap();
@@ -153,7 +153,7 @@ async fn restriping_while_others_reserve_parts_their_numbers(case: Case) {
     assert_eq!(case.reserve(&new, 1).await.unwrap().first, mark);
 }
 
-async fn a_stripe_that_begins_below_what_was_handed_out_is_refused(case: Case) {
+async fn stripe_below_issued_numbers_is_rejected(case: Case) {
     let source = ten_odd(&case).await;
     let from = |first: u64, mark: u64| Restripe {
         new: of("orders", &format!(r#""first":{first},"first_at":{mark}"#)),
@@ -171,7 +171,7 @@ async fn a_stripe_that_begins_below_what_was_handed_out_is_refused(case: Case) {
     case.store.restripe(&from(20, 11)).await.unwrap();
 }
 
-async fn an_end_below_what_was_handed_out_is_refused(case: Case) {
+async fn end_below_issued_numbers_is_rejected(case: Case) {
     let source = ten_odd(&case).await;
     let writes = case.writes().await;
     for until in [1, 5, 18, 19] {
@@ -196,7 +196,7 @@ async fn an_end_below_what_was_handed_out_is_refused(case: Case) {
 }
 
 /// The source got the end 40, and later lost it; the backup lacks the second change.
-async fn an_end_that_a_restored_store_has_outgrown_lets_nothing_begin_there(case: Case) {
+async fn outgrown_end_of_a_restored_store_starts_no_stripe(case: Case) {
     ten_odd(&case).await;
     let ends = |keys: &str| odd("orders", &format!(r#"{keys}"until":40,"#));
     case.store.alter(&ends(""), None).await.unwrap();
@@ -213,7 +213,7 @@ async fn an_end_that_a_restored_store_has_outgrown_lets_nothing_begin_there(case
 }
 
 /// Once a source has an end, all numbers that were reserved lie below it.
-async fn an_end_told_while_others_reserve_lies_above_all_they_got(case: Case) {
+async fn end_set_during_reserves_lies_above_all_results(case: Case) {
     let source = case.store.define(&odd("orders", "")).await.unwrap();
     let taken = case
         .contend(|case, number| {

@@ -8,13 +8,13 @@ cases![
     every_change_is_counted_and_nothing_else,
     namespaces_do_not_touch,
     fast_forward_moves_marks_and_never_back,
-    fast_forward_holds_for_slots_that_nobody_had,
-    fast_forward_fences_everybody,
+    fast_forward_covers_slots_without_a_row,
+    fast_forward_fences_all_holders,
     fast_forward_moves_numbers_and_never_back,
-    fast_forward_keeps_the_numbers_of_a_source_that_the_store_lacks,
+    fast_forward_keeps_numbers_of_missing_sources,
     fast_forward_of_no_name_changes_nothing,
     fast_forward_moves_the_identity,
-    an_accepted_lead_holds_for_everybody_until_it_is_taken_back,
+    accepted_lead_applies_to_all_until_revoked,
     a_closed_handle_refuses,
 ];
 
@@ -109,7 +109,7 @@ async fn fast_forward_moves_marks_and_never_back(case: Case) {
     assert_eq!(code(case.store.fast_forward(&too_far).await), "invalid");
 }
 
-async fn fast_forward_holds_for_slots_that_nobody_had(case: Case) {
+async fn fast_forward_covers_slots_without_a_row(case: Case) {
     let mark = Mark::from(case.now().await);
     case.store.fast_forward(&marks_at_least(mark)).await.unwrap();
     case.store.fast_forward(&marks_at_least(Mark::new(5))).await.unwrap();
@@ -127,7 +127,7 @@ async fn fast_forward_holds_for_slots_that_nobody_had(case: Case) {
     assert_eq!(code(case.send(&early).await), "pool_full");
 }
 
-async fn an_accepted_lead_holds_for_everybody_until_it_is_taken_back(case: Case) {
+async fn accepted_lead_applies_to_all_until_revoked(case: Case) {
     let now = Mark::from(case.now().await);
     let ahead = later(now, 600_000);
     case.store.fast_forward(&marks_at_least(ahead)).await.unwrap();
@@ -149,7 +149,7 @@ async fn an_accepted_lead_holds_for_everybody_until_it_is_taken_back(case: Case)
     assert_eq!(code(case.store.accept_lead(later(Mark::MAX, 1)).await), "invalid");
 }
 
-async fn fast_forward_fences_everybody(case: Case) {
+async fn fast_forward_fences_all_holders(case: Case) {
     let member = case.member("orders").await;
     let lease = case.claim(&member, &pool(4)).await;
     case.store.fast_forward(&FastForward::default()).await.unwrap();
@@ -182,7 +182,7 @@ async fn fast_forward_moves_numbers_and_never_back(case: Case) {
     }
 }
 
-async fn fast_forward_keeps_the_numbers_of_a_source_that_the_store_lacks(case: Case) {
+async fn fast_forward_keeps_numbers_of_missing_sources(case: Case) {
     for to in [70, 20] {
         let forward = FastForward {
             segments: vec![("lost".into(), Mark::new(to))],

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_minted_outside_a_window_is_found() {
+    fn id_outside_a_window_is_found() {
         let mut ledger = Ledger::default();
         assert!(ledger.minted(&right(), 10, 11, A, 1).is_err(), "before any window");
         ledger.granted(&right(), 10, 20, A).unwrap();
@@ -282,7 +282,7 @@ mod tests {
 
     /// Covers a kill before the result of the request was recorded.
     #[test]
-    fn a_later_life_may_have_what_an_earlier_one_asked_for() {
+    fn later_life_may_use_requests_of_an_earlier_one() {
         let mut ledger = Ledger::default();
         ledger.granted(&right(), 10, 20, A).unwrap();
         ledger.asked(&right(), 20, 30, A, 1);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_promised_twice_is_found() {
+    fn double_promise_is_found() {
         let mut ledger = Ledger::default();
         ledger.granted(&right(), 10, 20, A).unwrap();
         assert!(ledger.granted(&right(), 19, 30, B).is_err());
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_promised_to_nobody_is_found() {
+    fn unpromised_id_is_found() {
         let mut ledger = Ledger::default();
         assert_eq!(ledger.gap(&right(), 10, 10), None);
         assert_eq!(ledger.gap(&right(), 10, 11), Some(10));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_below_what_was_minted_is_found() {
+    fn mark_below_minted_ids_is_found() {
         let mut ledger = Ledger::default();
         ledger.granted(&right(), 10, 20, A).unwrap();
         ledger.minted(&right(), 10, 18, A, 1).unwrap();

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_below_what_was_answered_before_it_was_asked_for_is_found() {
+    fn result_below_an_earlier_result_is_found() {
         let mut order = Order::default();
         let asks = |order: &Order<&str>| order.floor(&"alice");
         let (one, other) = (asks(&order), asks(&order));

@@ -238,7 +238,7 @@ mod tests {
 
     /// Each of them takes the next number of the seed's generator.
     #[tokio::test]
-    async fn whoever_waits_for_the_end_of_a_process_hears_of_it_in_turn() {
+    async fn waiters_for_a_process_end_wake_in_order() {
         for _ in 0..20 {
             let life = Life::begun(&TrueTime::default());
             let heard = Arc::<Mutex<Vec<u32>>>::default();

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_way_writes_what_the_types_read() {
+    fn fast_writer_matches_the_types() {
         for ids in [&[][..], &[0], &[u64::MAX], &[u64::MAX, 1, 7_654_321]] {
             let mut out = Vec::new();
             write_ids(&mut out, ids, true);

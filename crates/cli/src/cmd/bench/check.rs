@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_ids_say_what_kind_they_are() {
+    fn first_ids_decide_the_kind() {
         let kind =
             |ids: &[&str]| Kind::of(&Chunk::Texts(ids.iter().map(|&id| id.into()).collect()));
         assert_eq!(kind(&["1", "2"]), Kind::Number);

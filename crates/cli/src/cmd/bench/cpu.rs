@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_had_is_a_part_of_what_could_have_been_had() {
+    fn processor_time_is_a_part_of_the_available_time() {
         let second = |ran_ns, waited_ns| Got { ran_ns, waited_ns: Some(waited_ns) };
         let got = second(900, 100).since(second(400, 100)).and(second(250, 250));
         let all = got.in_all(2, 500);

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_what_redis_clients_send() {
+    fn commands_equal_those_of_redis_clients() {
         let mut output = Vec::new();
         command(&mut output, "default", 1);
         command(&mut output, "c:k", 12);

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_is_asked_for_than_was_wanted() {
+    fn requests_never_exceed_the_wanted_count() {
         let shared = Shared::new(Some(25), None, 300);
         let taken: Vec<_> = std::iter::from_fn(|| shared.take(10)).collect();
         assert_eq!(taken, [10, 10, 5]);

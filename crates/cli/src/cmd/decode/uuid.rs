@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_the_standard_say_what_it_says_of_them() {
+    fn uuid_examples_decode_as_the_standard_states() {
         // RFC 9562, appendices A.1, A.5 and A.6; all have the time 2022-02-22T14:22:22-05:00.
         for (text, version) in [
             ("C232AB00-9414-11EC-B3C8-9F6BDECED846", 1),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_mac_address_is_told_from_a_random_node() {
+    fn mac_address_differs_from_a_random_node() {
         let random = decoded("C232AB00-9414-11EC-B3C8-9F6BDECED846").uuid.unwrap();
         assert_eq!(random.node.as_deref(), Some("9f:6b:de:ce:d8:46"));
         assert_eq!(random.mac_shows, Some(false));

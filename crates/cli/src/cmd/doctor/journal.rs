@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_in_which_a_source_lies_below_its_end_in_the_journal_is_wrong() {
+    fn store_below_a_journal_end_is_an_error() {
         let segments = [("bills".to_owned(), Mark::new(101))].into();
         let record = Record { store: "one".into(), segments, ..Record::default() };
         let past = Past { record, marks_are_sure: true };

@@ -402,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_says_of_the_clock() {
+    fn kernel_clock_state_becomes_a_finding() {
         for (state, status, severity, said) in [
             (0, 0x2001, Severity::Ok, "to within 2 ms"),
             (5, 0x40, Severity::Warning, "not know it to be synchronised"),

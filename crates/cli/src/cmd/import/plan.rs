@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_import_is_rejected() {
         let refused = |item: Item| match item.action {
             Action::Refuse { reason } => reason,
             other => panic!("{other:?}"),

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_what_needs_no_store() {
+    fn names_of_sources_that_need_no_store() {
         assert_eq!(alone("orders", None).unwrap(), None);
         assert_eq!(alone("ulid", None).unwrap().unwrap().kind(), Kind::Ulid);
         for name in ["uuid:v1", "uuid:v4", "uuid:v6", "uuid:v7", "uuid:v8", "uuid:7"] {

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sources_need_beside_them_is_looked_for() {
+    fn required_stores_of_sources_are_checked() {
         let beside = ("sources.a.stores", "east, west");
         let segment = ("sources.a.kind", "segment");
         let message = refused(&[segment, beside, ("stores.west", "sqlite:east.db")]).unwrap();

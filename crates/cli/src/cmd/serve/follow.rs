@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_patch_says_what_is_new_and_what_is_gone() {
+    fn patch_lists_new_and_removed_keys() {
         let object = |value: Value| value.as_object().unwrap().clone();
         let old = object(json!({"a": 1, "b": {"c": 2, "d": 3}, "e": 4}));
         let new = object(json!({"a": 1, "b": {"c": 5, "f": 6}, "g": 7}));

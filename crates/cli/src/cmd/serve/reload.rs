@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_followed_is_not_told_again_and_the_rest_is() {
+    async fn applied_changes_are_reported_once_and_the_rest_again() {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let followers: Vec<Box<dyn Follows>> = vec![
             Box::new(Section("limits.", false, Arc::clone(&heard))),

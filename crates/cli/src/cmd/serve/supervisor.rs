@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_is_ready_is_woken_each_second_and_whenever_the_watchdog_must_hear() {
+    fn ready_server_wakes_each_second_and_for_the_watchdog() {
         assert_eq!(look_in_ms(false, None), 250, "readiness is awaited");
         assert_eq!(look_in_ms(true, None), 1_000);
         for (ready, alive_in_ms, expected) in

@@ -55,7 +55,7 @@ impl Place {
 
 /// As in `--store`, other users can read it while the command runs.
 #[test]
-fn a_password_on_the_command_line_is_told() {
+fn password_on_the_command_line_is_reported() {
     let place = Place::new();
     let told = "can read the password in --from";
     // This kind of URL has no tables, which is known without a connection.

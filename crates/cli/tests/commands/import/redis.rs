@@ -50,7 +50,7 @@ fn count(place: &Place, key: &str) -> u64 {
 }
 
 #[test]
-fn counters_move_once_and_what_was_cut_off_is_finished() {
+fn counters_move_once_and_interrupted_moves_finish() {
     let (redis, place) = (Redis::start(), Place::new());
     redis.ask(&["MSET", "seq:a", "41", "seq:b", "0", "seq:far", "1000000000000", "other", "7"]);
     let with = ["--match", "seq:*", "--json"];
@@ -81,7 +81,7 @@ fn counters_move_once_and_what_was_cut_off_is_finished() {
 
 /// The plan did not include them, and they would begin at 1 here again.
 #[test]
-fn keys_that_come_while_others_move_are_told_and_move_the_next_time() {
+fn keys_added_during_a_move_are_reported_and_move_next() {
     let (redis, place) = (Redis::start(), Place::new());
     for number in 0..500 {
         redis.ask(&["SET", &format!("seq:{number}"), "7"]);
@@ -128,7 +128,7 @@ fn keys_that_come_while_others_move_are_told_and_move_the_next_time() {
 
 /// The application moved here before its counters: it counted from 1 again.
 #[test]
-fn what_was_counted_here_before_the_first_import_is_told() {
+fn numbers_counted_before_the_first_import_are_reported() {
     let (redis, place) = (Redis::start(), Place::new());
     redis.ask(&["MSET", "seq:early", "5", "seq:still", "7"]);
     let server = Server::start(serve(place.0.path(), &[]));
@@ -197,7 +197,7 @@ fn counters_of_all_primaries_of_a_cluster_move() {
 }
 
 #[test]
-fn with_a_margin_redis_stays_as_it_is() {
+fn import_with_a_margin_leaves_redis_unchanged() {
     let (redis, place) = (Redis::start(), Place::new());
     redis.ask(&["SET", "seq:a", "100"]);
     let with = ["--match", "seq:*", "--margin", "1000000"];
@@ -207,7 +207,7 @@ fn with_a_margin_redis_stays_as_it_is() {
 }
 
 #[test]
-fn counters_move_up_to_half_of_all_numbers_and_no_margin_goes_beyond() {
+fn counters_move_up_to_half_of_all_numbers_with_the_margin() {
     let (redis, place) = (Redis::start(), Place::new());
     redis.ask(&[
         "MSET",
@@ -230,7 +230,7 @@ fn counters_move_up_to_half_of_all_numbers_and_no_margin_goes_beyond() {
 }
 
 #[test]
-fn what_is_no_counter_is_refused_and_nothing_is_moved() {
+fn invalid_counter_is_rejected_and_nothing_moves() {
     let (redis, place) = (Redis::start(), Place::new());
     let top = "9223372036854775807";
     redis
@@ -267,7 +267,7 @@ fn two_keys_that_would_be_one_counter_are_refused() {
 }
 
 #[test]
-fn counters_move_under_load_into_a_running_server_and_no_number_comes_twice() {
+fn counters_move_under_load_and_no_number_repeats() {
     let (redis, place) = (Redis::start(), Place::new());
     let server = Server::start(serve(place.0.path(), &[]));
     let stop = Arc::new(AtomicBool::new(false));

@@ -186,7 +186,7 @@ fn tinyids_tokens_become_a_table_of_hashes() {
 }
 
 #[test]
-fn of_tinyids_databases_all_are_read_or_nothing_is_done() {
+fn tinyid_import_reads_all_databases_or_does_nothing() {
     let (odd, even, place) = (Mysql::start(&[]), Mysql::start(&[]), Place::new());
     odd.run(TINYID);
     odd.run(
@@ -210,7 +210,7 @@ fn of_tinyids_databases_all_are_read_or_nothing_is_done() {
 }
 
 #[test]
-fn cosids_names_and_machine_ids_are_read_from_redis_and_from_a_cluster() {
+fn cosid_names_and_machine_ids_come_from_redis_and_clusters() {
     let (one, cluster) = (servers::Redis::start(&[]), servers::RedisCluster::start());
     for (url, cluster_mode) in [(one.url(), false), (cluster.url(), true)] {
         let place = Place::new();
@@ -266,7 +266,7 @@ fn cosids_names_are_read_from_mysql_and_postgresql() {
 }
 
 #[test]
-fn a_replica_is_told_apart() {
+fn replica_is_reported_with_the_advice_to_use_the_primary() {
     let (server, place) = (Mysql::start(&["read-only=1"]), Place::new());
     server.run(COSID);
     server.run("INSERT INTO cosid VALUES ('orders', 1, 0)");
@@ -322,7 +322,7 @@ fn both_systems_serve_until_the_table_is_cut_over() {
 
 /// Ending a copy of the table would leave Leaf and the source issuing the same numbers.
 #[test]
-fn only_the_table_that_is_drawn_from_is_cut_over() {
+fn only_the_upstream_table_is_cut_over() {
     let (leaf, copy, place) = (Mysql::start(&[]), Mysql::start(&[]), Place::new());
     for server in [&leaf, &copy] {
         server.run(LEAF);
@@ -360,7 +360,7 @@ fn only_the_table_that_is_drawn_from_is_cut_over() {
 
 /// A source planned from a copy would allocate from the original, which issues other numbers.
 #[test]
-fn only_the_table_that_is_named_is_drawn_from() {
+fn source_allocates_only_from_the_named_table() {
     let (leaf, copy, place) = (Mysql::start(&[]), Mysql::start(&[]), Place::new());
     for (server, max) in [(&leaf, 100_001), (&copy, 5_001)] {
         server.run(LEAF);
@@ -392,7 +392,7 @@ fn only_the_table_that_is_named_is_drawn_from() {
 /// The store records the end first, then the row ends, and only then the source gets numbers of its
 /// own.
 #[test]
-fn a_cut_over_that_is_broken_off_leaves_both_to_draw_or_neither() {
+fn interrupted_cut_over_leaves_both_or_neither_allocating() {
     let (leaf, place) = (Mysql::start(&[]), Place::new());
     leaf.run(LEAF);
     leaf.run("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2001, 10)");

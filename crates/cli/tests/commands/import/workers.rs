@@ -210,7 +210,7 @@ fn a_database_without_the_table_of_workers_is_named() {
 }
 
 #[test]
-fn numbers_of_processes_that_have_ended_come_back_after_a_margin() {
+fn numbers_of_ended_processes_return_after_a_margin() {
     let (mysql, place) = (Mysql::start(&[]), Place::new());
     mysql.run(COSID_MACHINE);
     mysql.run(
@@ -248,7 +248,7 @@ fn without_builtin(place: &Place) -> String {
 /// A time mark lies above a worker's IDs in its own epoch, but a source with a later epoch begins
 /// below it.
 #[test]
-fn numbers_come_back_to_no_source_that_counts_from_later() {
+fn numbers_never_return_to_a_source_with_a_later_epoch() {
     let (mysql, place) = (Mysql::start(&[]), Place::new());
     mysql.run(WORKER_NODE);
     mysql.run(COSID_MACHINE);
@@ -280,7 +280,7 @@ fn numbers_come_back_to_no_source_that_counts_from_later() {
 }
 
 #[test]
-fn machine_ids_of_cosid_are_lent_to_no_client_of_their_namespace() {
+fn imported_machine_ids_are_never_leased_in_their_namespace() {
     let (mysql, place) = (Mysql::start(&[]), Place::new());
     mysql.run(COSID_MACHINE);
     // Released machine IDs are in the table, too, without an instance.

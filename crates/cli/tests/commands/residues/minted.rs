@@ -49,7 +49,7 @@ fn is_another(server: &Server) {
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
-fn any_redis_mints_and_one_that_was_emptied_does_not_and_one_more_does() {
+fn each_redis_mints_unless_emptied_and_an_added_one_does() {
     let place = Place::new();
     let mut a: StoreServer = Redis::start(&[]).into();
     let (b, c): (StoreServer, StoreServer) = (Redis::start(&[]).into(), Redis::start(&[]).into());
@@ -108,7 +108,7 @@ fn any_redis_mints_and_one_that_was_emptied_does_not_and_one_more_does() {
 /// A store that accepts connections and never responds costs a fraction of a second, once.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
-fn a_redis_that_is_held_still_is_passed_over() {
+fn frozen_redis_is_skipped() {
     let place = Place::new();
     let (a, b): (StoreServer, StoreServer) = (Redis::start(&[]).into(), Redis::start(&[]).into());
     let (a_url, b_url) = (a.url(), b.url());
@@ -128,7 +128,7 @@ fn a_redis_that_is_held_still_is_passed_over() {
 }
 
 #[test]
-fn two_stores_with_one_worker_number_are_refused_with_both_shown() {
+fn stores_with_one_worker_number_are_rejected_and_both_shown() {
     let place = Place::new();
     let (a, b) = (place.sqlite("a.db"), place.sqlite("b.db"));
     let stores = [("a", a.as_str()), ("b", b.as_str())];

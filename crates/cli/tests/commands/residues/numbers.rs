@@ -33,7 +33,7 @@ fn add(seen: &mut Seen, ids: impl IntoIterator<Item = u64>) {
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
-fn a_store_is_killed_under_load_and_comes_back_and_nobody_waits() {
+fn store_killed_under_load_returns_and_no_caller_waits() {
     let place = Place::new();
     let a: StoreServer = Postgres::start(&[]).into();
     let mut b: StoreServer = Redis::start(&[]).into();
@@ -89,7 +89,7 @@ fn defined(place: &Place, name: &str, keys: &str) -> String {
 }
 
 #[test]
-fn residues_that_do_not_agree_are_refused_with_both_shown() {
+fn conflicting_stripes_are_rejected_and_both_shown() {
     for (index, (one, other)) in [
         ("--offset 1 --increment 2", "--offset 1 --increment 2"),
         ("--offset 1 --increment 2", "--offset 2 --increment 3"),
@@ -118,7 +118,7 @@ fn residues_that_do_not_agree_are_refused_with_both_shown() {
 }
 
 #[test]
-fn stores_that_are_not_known_or_make_no_sense_are_refused_at_the_start() {
+fn unknown_or_invalid_stores_are_rejected_at_start() {
     let place = Place::new();
     let start = |text: &str| -> Ran {
         let file = place.path("wrong.toml");
@@ -150,7 +150,7 @@ fn stores_that_are_not_known_or_make_no_sense_are_refused_at_the_start() {
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs Redis: --features real-servers")]
-fn two_stores_become_three_and_two_again_while_all_draw() {
+fn two_stores_become_three_and_two_again_under_load() {
     let place = Place::new();
     let c: StoreServer = Redis::start(&[]).into();
     let (a, b, c_url) = (place.sqlite("a.db"), place.sqlite("b.db"), c.url());

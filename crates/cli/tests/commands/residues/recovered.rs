@@ -25,7 +25,7 @@ fn stop(server: Server) {
 }
 
 #[test]
-fn one_of_several_stores_that_was_put_back_is_recovered_through_a_server() {
+fn restored_store_of_several_is_recovered_by_a_server() {
     let place = Place::new();
     let (a, b) = (place.sqlite("a.db"), place.sqlite("b.db"));
     let config = place.config(&[("a", &a), ("b", &b)]);

@@ -19,7 +19,7 @@ fn number(serial: &str) -> u64 {
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
-fn serials_go_on_while_a_store_is_killed_and_while_two_become_three() {
+fn serials_continue_while_stores_are_killed_and_added() {
     let place = Place::new();
     let a: StoreServer = Postgres::start(&[]).into();
     let mut b: StoreServer = Redis::start(&[]).into();
@@ -61,7 +61,7 @@ fn serials_go_on_while_a_store_is_killed_and_while_two_become_three() {
 
 /// A period holds fewer numbers than usually separate old stripes from new ones.
 #[test]
-fn a_restripe_parts_the_numbers_of_the_period_that_is_used() {
+fn restripe_splits_the_numbers_of_the_current_period() {
     let place = Place::new();
     let (a, b) = (place.sqlite("a.db"), place.sqlite("b.db"));
     let stores = [("a", a.as_str()), ("b", b.as_str())];

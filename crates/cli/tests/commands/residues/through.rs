@@ -11,7 +11,7 @@ use crate::server::{Server, serve};
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
-fn whoever_mints_through_servers_has_all_stores_of_a_source() {
+fn embedded_client_uses_all_stores_of_a_source() {
     let place = Place::new();
     let a: StoreServer = Postgres::start(&[]).into();
     let mut b: StoreServer = Redis::start(&[]).into();

@@ -156,7 +156,7 @@ fn at_once(server: &Server, source: &str, clients: &[Client]) -> HashSet<u64> {
 }
 
 #[test]
-fn no_number_comes_out_of_two_doors() {
+fn no_number_repeats_across_compatibility_apis() {
     let folder = Folder::new("doors-at-once");
     let server = serve(&folder, FILE);
     let clients: [Client; 8] =
@@ -174,7 +174,7 @@ fn no_number_comes_out_of_two_doors() {
 }
 
 #[test]
-fn what_clients_have_is_theirs_after_a_crash_too() {
+fn issued_numbers_are_not_repeated_after_a_crash() {
     let folder = Folder::new("doors-crash");
     let clients: [Client; 4] = [leaf, tinyid_client, cosid_client, own];
     let server = serve(&folder, FILE);

@@ -77,22 +77,22 @@ define = true
 "#;
 
 #[test]
-fn leaf_is_answered_for_byte_by_byte() {
+fn leaf_responses_match_byte_for_byte() {
     hold_to("leaf", LEAF, include_str!("leaf.txt"));
 }
 
 #[test]
-fn tinyid_is_answered_for_byte_by_byte() {
+fn tinyid_responses_match_byte_for_byte() {
     hold_to("tinyid", TINYID, include_str!("tinyid.txt"));
 }
 
 #[test]
-fn the_proxy_of_cosid_is_answered_for_byte_by_byte() {
+fn cosid_proxy_responses_match_byte_for_byte() {
     hold_to("cosid", COSID, include_str!("cosid.txt"));
 }
 
 #[test]
-fn doors_are_shut_unless_they_are_asked_for() {
+fn compatibility_apis_are_disabled_by_default() {
     let folder = Folder::new("doors-shut");
     let server = serve(&folder, SOURCES);
     let files = [include_str!("leaf.txt"), include_str!("tinyid.txt"), include_str!("cosid.txt")];
@@ -107,7 +107,7 @@ fn doors_are_shut_unless_they_are_asked_for() {
 }
 
 #[test]
-fn answers_of_doors_are_never_kept_by_caches() {
+fn compatibility_responses_are_never_cached() {
     let folder = Folder::new("doors-cache");
     let server = serve(&folder, &[SOURCES, LEAF, TINYID, COSID].concat());
     for path in [
@@ -208,7 +208,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 }
 
 #[test]
-fn patterns_hold_texts_to_every_byte() {
+fn patterns_match_every_byte_of_a_text() {
     for (pattern, text) in [
         ("", ""),
         ("a", "a"),

@@ -91,7 +91,7 @@ fn clients_keep_their_machine_ids_when_servers_are_killed() {
 }
 
 #[test]
-fn a_machine_id_is_anothers_only_after_silence_and_margin() {
+fn machine_id_is_reassigned_only_after_expiry_and_margin() {
     let folder = Folder::new("machines-silent");
     let (one, two) = (Server::sharing(&folder, 1, CONFIG), Server::sharing(&folder, 2, CONFIG));
     let (silent, loud) = (Client::new("silent", "PT3S"), Client::new("loud", "PT3S"));
@@ -119,7 +119,7 @@ fn a_machine_id_is_anothers_only_after_silence_and_margin() {
 }
 
 #[test]
-fn as_many_clients_as_there_are_numbers_get_one_each_at_once() {
+fn concurrent_clients_get_all_machine_ids() {
     let folder = Folder::new("machines-many");
     let (one, two) = (Server::sharing(&folder, 1, CONFIG), Server::sharing(&folder, 2, CONFIG));
     let numbers: Vec<u64> = thread::scope(|scope| {
@@ -141,7 +141,7 @@ fn as_many_clients_as_there_are_numbers_get_one_each_at_once() {
 }
 
 #[test]
-fn a_namespace_has_no_more_machine_ids_than_it_may() {
+fn machine_ids_of_a_namespace_are_limited() {
     let folder = Folder::new("machines-most");
     let config = "[compat.cosid]\nenabled = true\nmachines_max = 2\n";
     let one = Server::sharing(&folder, 1, config);
@@ -157,7 +157,7 @@ fn a_namespace_has_no_more_machine_ids_than_it_may() {
 /// A client with a number mints with it, so the trail records it like a claim of an embedded
 /// client.
 #[test]
-fn numbers_that_are_lent_leave_lines_in_the_trail() {
+fn external_leases_leave_lines_in_the_audit_log() {
     let folder = Folder::new("machines-told");
     let config = "[compat.cosid]\nenabled = true\nmachines_max = 1\n";
     let server = Server::sharing(&folder, 1, config);

@@ -9,7 +9,7 @@ use super::{bearer, entry, path, put, status, token, until, with_token};
 use crate::server::{Folder, PATIENCE, Server};
 
 #[test]
-fn every_change_of_a_definition_says_who_what_before_and_after() {
+fn definition_change_logs_caller_and_both_definitions() {
     let folder = Folder::new("audit");
     let made = token();
     let tokens = put(&folder, "tokens.toml", &entry("ops", &[&made.hash], &["admin *"]));
@@ -47,7 +47,7 @@ fn every_change_of_a_definition_says_who_what_before_and_after() {
 
 /// SIGHUP needs no token: a user who may write the file may define sources.
 #[test]
-fn a_configuration_that_changes_is_followed_where_tokens_are_asked_for() {
+fn reloaded_configuration_is_applied_where_tokens_are_required() {
     let folder = Folder::new("followed");
     let made = token();
     let tokens = put(&folder, "tokens.toml", &entry("m", &[&made.hash], &["mint *"]));
@@ -96,7 +96,7 @@ pub(super) fn has_line(server: &Server, parts: &[&str]) {
 }
 
 #[test]
-fn programs_refusals_and_raised_counters_leave_a_line_each() {
+fn joins_errors_and_raised_counters_leave_a_line_each() {
     let folder = Folder::new("programs");
     let (ops, app) = (token(), token());
     let tokens = entry("ops", &[&ops.hash], &["mint,admin *"])
@@ -172,7 +172,7 @@ fn guess(server: &Server, count: usize) -> (usize, usize) {
 }
 
 #[test]
-fn a_token_under_the_name_of_another_leaves_a_line() {
+fn token_used_under_another_name_leaves_a_line() {
     let folder = Folder::new("another-name");
     let (app, other) = (token(), token());
     let tokens =
@@ -202,7 +202,7 @@ impl Drop for Ends<'_> {
 }
 
 #[test]
-fn guesses_are_told_and_slowed_and_a_right_token_is_not() {
+fn guesses_are_logged_and_slowed_but_a_valid_token_is_not() {
     // More guesses than are checked in one go, and few enough for the socket's buffers.
     const MANY: usize = 500;
     let folder = Folder::new("guesses");

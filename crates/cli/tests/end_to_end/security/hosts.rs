@@ -16,7 +16,7 @@ fn server(folder: &Folder, config: &str, environment: &[(&str, &str)]) -> Server
 }
 
 #[test]
-fn server_answers_to_its_announced_and_configured_names() {
+fn server_accepts_its_announced_and_configured_names() {
     let folder = Folder::new("hosts");
     let node = client("uname", &["-n"]);
     let node = node.trim();
@@ -63,7 +63,7 @@ fn server_answers_to_its_announced_and_configured_names() {
 
 /// `curl -d` sends the content type of forms by default.
 #[test]
-fn curl_is_told_which_type_to_send() {
+fn curl_gets_the_accepted_content_type() {
     let folder = Folder::new("forms");
     let server = server(&folder, "", &[]);
     let url = server.url("/v1/sources");

@@ -84,7 +84,7 @@ impl Named {
 }
 
 #[test]
-fn over_http_a_certificate_stands_for_a_token_when_none_is_shown() {
+fn http_certificate_replaces_a_missing_token() {
     let shown = token();
     let minter = entry("minter", &[&shown.hash], &["mint default"]);
     let named = Named::new("named-http", &[ORDERS, READER, ADA, &minter].concat());
@@ -173,7 +173,7 @@ impl Named {
 }
 
 #[tokio::test]
-async fn over_grpc_a_certificate_stands_for_a_token_when_none_is_shown() {
+async fn grpc_certificate_replaces_a_missing_token() {
     let shown = token();
     let minter = entry("minter", &[&shown.hash], &["mint default"]);
     let named = Named::new("named-grpc", &[ORDERS, READER, &minter].concat());
@@ -262,7 +262,7 @@ fn is_id(reply: &str) -> bool {
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
-fn over_resp_a_certificate_stands_for_a_token_without_auth() {
+fn resp_certificate_replaces_a_missing_auth() {
     let shown = token();
     let minter = entry("minter", &[&shown.hash], &["mint default"]);
     let named = Named::new("named-resp", &[ORDERS, READER, &minter].concat());
@@ -362,7 +362,7 @@ fn certificates_that_no_client_can_show_are_refused() {
 }
 
 #[test]
-fn a_certificate_says_which_names_it_has() {
+fn token_names_lists_the_names_of_a_certificate() {
     let names = ["B.internal", "spiffe://x/Orders", "10.0.0.1"];
     let Signed { cert, key } = Authority::new().sign_as("orders", &names, 2100);
     let in_json = piped(&["token", "names", "--json"], &(cert.clone() + &key)).stdout;

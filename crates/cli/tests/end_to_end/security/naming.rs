@@ -198,7 +198,7 @@ fn assert_lacks(refused: Result<(), Status>, grant: &str) {
 }
 
 #[tokio::test]
-async fn a_source_that_names_what_is_not_its_own_takes_a_right_over_that() {
+async fn source_that_names_other_objects_needs_rights_over_them() {
     let asked = started("naming");
     let mut guest = asked.program(&asked.guest).await;
     let mut trusted = asked.program(&asked.trusted).await;
@@ -228,7 +228,7 @@ async fn a_source_that_names_what_is_not_its_own_takes_a_right_over_that() {
 }
 
 #[tokio::test]
-async fn a_source_that_comes_to_name_more_takes_a_right_over_that() {
+async fn altered_source_that_names_more_needs_rights_over_it() {
     let asked = started("altering");
     let mut guest = asked.program(&asked.guest).await;
     asked.define(&asked.ops, "guest-several", r#"{"kind":"segment","stores":"a,b"}"#);
@@ -278,7 +278,7 @@ async fn a_source_that_comes_to_name_more_takes_a_right_over_that() {
 
 /// A disagreeing definition would stop every server at its start.
 #[tokio::test]
-async fn a_program_defines_nothing_that_disagrees_with_the_namespace() {
+async fn client_definition_must_agree_with_the_namespace() {
     let asked = started("agreeing");
     asked.define(&asked.ops, "shared", r#"{"unique":"namespace"}"#);
     let mut guest = asked.program(&asked.guest).await;
@@ -307,7 +307,7 @@ async fn a_program_defines_nothing_that_disagrees_with_the_namespace() {
 
 /// Otherwise the program could make a source issue its numbers again.
 #[tokio::test]
-async fn what_never_changes_in_a_source_is_not_the_programs_word() {
+async fn client_cannot_choose_the_identity_of_a_source() {
     let asked = started("identity");
     let mut guest = asked.program(&asked.guest).await;
     let mut ops = asked.program(&asked.ops).await;
@@ -342,7 +342,7 @@ async fn what_never_changes_in_a_source_is_not_the_programs_word() {
 
 /// Two stores would have its worker number.
 #[tokio::test]
-async fn a_program_gives_no_store_what_another_has_had() {
+async fn client_cannot_swap_worker_numbers_between_stores() {
     let asked = started("heirs");
     let mut guest = asked.program(&asked.guest).await;
     asked.define(&asked.ops, "guest-minted", r#"{"mint":"store","stores":"a=1,b=2"}"#);
@@ -356,7 +356,7 @@ async fn a_program_gives_no_store_what_another_has_had() {
 
 /// The size of sources is limited, so each may take only what its keys need.
 #[tokio::test]
-async fn the_text_of_a_definition_is_no_longer_than_its_keys_make_it() {
+async fn padded_definition_text_is_rejected() {
     let asked = started("padded");
     let mut guest = asked.program(&asked.guest).await;
     let plain = made("guest-plain", r#"{"kind":"segment"}"#);
@@ -375,7 +375,7 @@ async fn the_text_of_a_definition_is_no_longer_than_its_keys_make_it() {
 
 /// Even a caller who may name a key cannot read another source with it.
 #[tokio::test]
-async fn a_disguise_of_one_source_says_nothing_about_the_ids_of_another() {
+async fn disguise_of_one_source_reveals_no_ids_of_another() {
     let asked = started("between");
     for (index, keys) in
         [HIDDEN, r#"{"disguise":{"mode":"full"}}"#, r#"{"disguise":{"mode":"ordered"}}"#]

@@ -84,7 +84,7 @@ impl Both {
 }
 
 #[test]
-fn servers_pass_requests_on_under_tokens_and_tls() {
+fn servers_forward_requests_with_tokens_and_tls() {
     let both = both("peers", |folder| {
         let peers = put(folder, "peers.token", &format!("{}\n{}\n", token().token, token().token));
         format!("token = \"file:{peers}\"\n")
@@ -104,13 +104,13 @@ fn servers_pass_requests_on_under_tokens_and_tls() {
 }
 
 #[test]
-fn servers_without_a_token_of_their_own_are_refused_by_each_other() {
+fn servers_without_a_peer_token_reject_each_other() {
     let both = both("no-peers", |_| String::new());
     assert!(both.refuses_for_ever(), "requests are passed on without a token");
 }
 
 #[test]
-fn a_server_with_tls_shows_its_token_to_none_without() {
+fn tls_server_sends_its_token_to_no_plain_server() {
     let peer = token().token;
     let peers = |folder: &Folder| {
         let peers = put(folder, "peers.token", &peer);

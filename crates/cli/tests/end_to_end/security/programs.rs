@@ -83,7 +83,7 @@ fn looks(server: &Server, token: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_that_joins_takes_its_share_and_leaves_servers_alone() {
+async fn hostile_client_takes_its_share_and_harms_no_server() {
     let folder = Folder::new("programs");
     let (made, watcher) = (token(), token());
     let tokens = entry("guest", &[&made.hash], &["join tmp-x"])

@@ -5,7 +5,7 @@ use super::{entry, path, put, token};
 use crate::server::{Folder, Server, snowmint};
 
 #[test]
-fn a_public_address_takes_tokens_and_tls() {
+fn public_address_requires_tokens_and_tls() {
     let folder = Folder::new("public");
     let data = path(&folder, "data");
     let refused = |config: &str, flag: (&str, &str), says: &str| {

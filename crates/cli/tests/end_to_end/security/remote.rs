@@ -44,7 +44,7 @@ async fn refusal(url: &str, credentials: Credentials) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn programs_mint_through_servers_with_tls_and_tokens() {
+async fn embedded_client_mints_with_tls_and_tokens() {
     let guarded = Guarded::new("remote");
     let url = guarded.url();
     let trusting = || Credentials::new().ca_file(&guarded.ca);
@@ -78,7 +78,7 @@ async fn programs_mint_through_servers_with_tls_and_tokens() {
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
-fn commands_and_servers_beside_ask_with_tls_and_tokens() {
+fn commands_and_servers_mint_with_tls_and_tokens() {
     let guarded = Guarded::new("remote-commands");
     let Guarded { folder, ca, token, .. } = &guarded;
     let url = guarded.url();
@@ -113,7 +113,7 @@ fn commands_and_servers_beside_ask_with_tls_and_tokens() {
 }
 
 #[test]
-fn load_is_made_over_tls_with_a_token() {
+fn bench_loads_over_tls_with_a_token() {
     let guarded = Guarded::new("remote-bench");
     let Guarded { ca, token, server, .. } = &guarded;
     let trusted = [("SNOWMINT_CA_FILE", ca.as_str())];
@@ -140,7 +140,7 @@ fn load_is_made_over_tls_with_a_token() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_certificate_that_does_not_fit_says_why() {
+async fn invalid_certificate_error_states_the_reason() {
     let authority = Authority::new();
     let here = ["localhost", "127.0.0.1"];
     let cases: [(&[&str], i32, &str); 2] =
@@ -174,7 +174,7 @@ async fn a_certificate_that_does_not_fit_says_why() {
 /// Certificate and token are replaced while a program mints: no call fails, and no number comes
 /// twice.
 #[test]
-fn a_certificate_and_a_token_are_replaced_while_a_program_mints() {
+fn certificate_and_token_are_replaced_during_minting() {
     let Guarded { folder, ca, token: before, hash, server } = Guarded::new("remote-renewed");
     let after = Authority::new();
     let both = std::fs::read_to_string(&ca).unwrap() + &after.pem();

@@ -13,7 +13,7 @@ use crate::server::{Folder, PATIENCE, Server, curl, snowmint};
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
-fn no_secret_is_in_what_a_server_says() {
+fn server_output_contains_no_secret() {
     let folder = Folder::new("secrets");
     let (ops, wrong, peer, tinyid) = (token(), token(), token(), token());
     let tokens =
@@ -74,7 +74,7 @@ fn no_secret_is_in_what_a_server_says() {
 }
 
 #[test]
-fn the_password_of_a_store_is_not_said() {
+fn store_password_is_absent_from_output() {
     let folder = Folder::new("store-password");
     let password = "hunter2hunter2";
     let schemes = ["postgres", "mysql", "redis", "etcd", "zookeeper"];
@@ -110,7 +110,7 @@ fn the_password_of_a_store_is_not_said() {
 }
 
 #[test]
-fn a_configuration_with_a_mistake_does_not_say_its_secrets() {
+fn configuration_error_contains_no_secret() {
     let folder = Folder::new("mistakes");
     let secret = token().token;
     for text in [
@@ -139,7 +139,7 @@ fn a_configuration_with_a_mistake_does_not_say_its_secrets() {
 
 /// Secrets in a wrong form, in a file, in the environment and on the command line.
 #[test]
-fn a_secret_in_a_wrong_form_is_not_said() {
+fn malformed_secret_is_absent_from_errors() {
     let folder = Folder::new("wrong-forms");
     let secret = "Hunter2hunter2hunter2";
     let url = format!("postgres://user:{secret}@127.0.0.1:1/ids");

@@ -73,7 +73,7 @@ async fn batches(server: &Server, name: &str, token: &str) -> [bool; 4] {
 
 #[tokio::test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
-async fn unread_answers_of_one_token_starve_no_other() {
+async fn unread_responses_of_one_token_starve_no_other() {
     let folder = Folder::new("unread");
     let (server, greedy, other) = guarded(&folder, UNREAD);
 
@@ -112,7 +112,7 @@ async fn unread_streams_of_one_token_starve_no_other() {
 
 #[tokio::test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
-async fn silent_connections_keep_nobody_out() {
+async fn silent_connections_block_no_other_client() {
     let folder = Folder::new("silent");
     let limits = "[http]\nconnections_max = 30\n[resp]\nconnections_max = 30\n";
     let (server, _, other) = guarded(&folder, limits);
@@ -174,7 +174,7 @@ fn connections_without_a_token_end_in_time() {
 /// A server keeps a forwarded response until its client reads it.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
-fn unread_answers_of_another_server_count_as_well() {
+fn unread_forwarded_responses_count() {
     let folder = Folder::new("passed-on");
     let config =
         format!("[sources.messages]\nkind = \"counter\"\n[counters]\nlease = \"300s\"\n{UNREAD}");

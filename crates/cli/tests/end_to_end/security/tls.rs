@@ -138,7 +138,7 @@ fn a_certificate_is_replaced_while_the_server_serves() {
 
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs redis-cli: --features real-servers")]
-fn clients_may_have_to_have_certificates() {
+fn client_certificates_can_be_required() {
     let folder = Folder::new("mutual");
     let (authority, clients, strangers) = (Authority::new(), Authority::new(), Authority::new());
     let [_, _, ca] = authority.put_into(&folder, "ca.pem");
@@ -173,7 +173,7 @@ fn clients_may_have_to_have_certificates() {
 }
 
 #[test]
-fn whoever_does_not_shake_hands_is_cut_off() {
+fn connection_without_a_handshake_is_closed() {
     let folder = Folder::new("stalled");
     Authority::new().put_into(&folder, "ca.pem");
     let limits = "[http]\nhead_time_max = \"500ms\"\n[resp]\nframe_time_max = \"500ms\"\n";

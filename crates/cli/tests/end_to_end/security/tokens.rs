@@ -123,7 +123,7 @@ fn tokens_are_rotated_while_the_server_serves() {
 }
 
 #[test]
-fn a_server_does_not_start_with_tokens_that_are_not_possible() {
+fn server_start_rejects_invalid_tokens() {
     let folder = Folder::new("impossible");
     for (tokens, says) in [
         ("[a]\nhashes = [\"hunter2-hunter2-hunter2\"]\n", "invalid hash"),
@@ -172,7 +172,7 @@ fn doctor_names_the_tokens_that_soon_expire() {
 /// The configuration names all other trusted files. For a link, as Kubernetes mounts it, the target
 /// counts.
 #[test]
-fn a_configuration_that_others_write_is_refused_and_a_secret_in_it_is_told() {
+fn configuration_writable_by_other_users_is_rejected() {
     let folder = Folder::new("own-rights");
     let password = "hunter2hunter2";
     let text = format!("[store]\nurl = \"postgres://user:{password}@127.0.0.1:1/ids\"\n");
@@ -214,7 +214,7 @@ fn a_configuration_that_others_write_is_refused_and_a_secret_in_it_is_told() {
 
 /// Credentials for servers need the same trust as the server's own tokens.
 #[test]
-fn a_token_that_others_write_is_shown_to_no_server() {
+fn token_file_writable_by_other_users_is_never_sent() {
     let folder = Folder::new("shown-rights");
     let file = put(&folder, "token", &token().token);
     let (url, data) = ("snowmint://127.0.0.1:1", path(&folder, "data"));
@@ -246,7 +246,7 @@ fn a_token_that_others_write_is_shown_to_no_server() {
 
 /// Files that other users can write are not trusted, and files that they can read are not secret.
 #[test]
-fn files_that_others_write_are_refused_and_those_that_they_read_are_told() {
+fn files_writable_by_other_users_are_rejected() {
     let folder = Folder::new("rights");
     let set_mode =
         |path: &str, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();

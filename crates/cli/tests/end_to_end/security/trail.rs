@@ -24,7 +24,7 @@ async fn offered(folder: &Folder, name: &str, grants: &str) -> (Server, Guest) {
 
 /// The calls fail by permissions and by a bound, without a store call, and by the store's state.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_program_may_not_do_leaves_a_line() {
+async fn rejected_client_call_leaves_a_line() {
     let folder = Folder::new("not-allowed");
     let (server, guest) = offered(&folder, "guest", "join tmp-x").await;
     let by = "who=token guest at 127.0.0.1:";
@@ -40,7 +40,7 @@ async fn what_a_program_may_not_do_leaves_a_line() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_moves_the_whole_store_leaves_a_line() {
+async fn call_that_moves_the_whole_store_leaves_a_line() {
     let folder = Folder::new("moved");
     let (server, Guest { store, .. }) = offered(&folder, "ops", "join,admin *").await;
     let by = "who=token ops at 127.0.0.1:";
@@ -64,7 +64,7 @@ async fn who_moves_the_whole_store_leaves_a_line() {
 
 /// A server on another server's store makes these calls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_takes_numbers_in_order_and_lets_them_go_leaves_a_line_each() {
+async fn acquire_and_relinquish_leave_a_line_each() {
     let folder = Folder::new("taken");
     let (server, guest) = offered(&folder, "ops", "join,admin *").await;
     let by = "who=token ops at 127.0.0.1:";

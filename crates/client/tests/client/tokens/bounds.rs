@@ -43,7 +43,7 @@ async fn ahead(
 }
 
 #[tokio::test]
-async fn a_program_moves_a_mark_no_further_ahead_than_its_server_would() {
+async fn client_moves_a_mark_no_further_than_its_server() {
     let store = MemoryStore::new("all").unwrap();
     let (server, node) = serve(&store, ENOUGH).await;
     let bills = remote(BILLS, &[&server]).await;
@@ -87,7 +87,7 @@ async fn a_program_moves_a_mark_no_further_ahead_than_its_server_would() {
 /// A program that could set the time of a store without a clock could make all other members
 /// expire.
 #[tokio::test]
-async fn the_time_that_a_program_says_counts_for_nothing() {
+async fn time_sent_by_a_client_is_ignored() {
     let store = MemoryStore::new("all").unwrap();
     let (server, node) = serve(&store, ENOUGH).await;
     node.source("default").await.unwrap().mint(1, None, 60_000).await.unwrap();
@@ -129,7 +129,7 @@ async fn the_time_that_a_program_says_counts_for_nothing() {
 }
 
 #[tokio::test]
-async fn a_program_counts_as_live_no_longer_than_its_server_does() {
+async fn client_presence_lasts_no_longer_than_a_servers() {
     let store = MemoryStore::new("all").unwrap();
     let (server, _) = serve(&store, ENOUGH).await;
     let bills = remote(BILLS, &[&server]).await;
@@ -148,7 +148,7 @@ async fn a_program_counts_as_live_no_longer_than_its_server_does() {
 
 /// The first request that names a pool decides its shape for all later requests.
 #[tokio::test]
-async fn a_program_claims_from_pools_that_sources_have_shaped() {
+async fn client_claims_only_from_pools_of_defined_sources() {
     let store = MemoryStore::new("all").unwrap();
     let (server, node) = serve(&store, ENOUGH).await;
     let bills = remote(BILLS, &[&server]).await;
@@ -184,7 +184,7 @@ async fn a_program_claims_from_pools_that_sources_have_shaped() {
 /// External leases are limited as in CosId's compatibility API, over all pools of all scopes of a
 /// token together.
 #[tokio::test]
-async fn programs_are_lent_no_more_numbers_than_there_may_be() {
+async fn external_leases_through_clients_are_limited() {
     let store = MemoryStore::new("all").unwrap();
     let mut settings = ServerSettings::default();
     settings.compat.cosid.machines_max = 2;
@@ -220,7 +220,7 @@ async fn programs_are_lent_no_more_numbers_than_there_may_be() {
 }
 
 #[tokio::test]
-async fn the_programs_of_a_token_hold_so_many_numbers_over_all_servers() {
+async fn clients_of_a_token_share_a_number_limit_over_servers() {
     let store = MemoryStore::new("all").unwrap();
     let (one, _) = serve(&store, ENOUGH).await;
     let (two, _) = serve(&store, ENOUGH).await;
@@ -267,7 +267,7 @@ async fn the_programs_of_a_token_hold_so_many_numbers_over_all_servers() {
 /// A number released with its mark ahead stays unusable until that time: by releasing one after the
 /// other, a program could use up the pool.
 #[tokio::test]
-async fn the_programs_of_a_token_use_no_pool_up_by_giving_up_what_they_claim() {
+async fn clients_of_a_token_cannot_exhaust_a_pool_by_releases() {
     let store = MemoryStore::new("all").unwrap();
     let (server, _) = serve(&store, ENOUGH).await;
     // A program does not wait for a retry that is allowed later than this limit.
@@ -291,7 +291,7 @@ async fn the_programs_of_a_token_use_no_pool_up_by_giving_up_what_they_claim() {
 
 /// Numbers that are given back are issued again.
 #[tokio::test]
-async fn a_program_gives_back_what_its_token_took_there_and_nothing_else() {
+async fn client_returns_only_numbers_that_its_token_reserved() {
     let store = MemoryStore::new("all").unwrap();
     let (one, node) = serve(&store, ENOUGH).await;
     let (two, _) = serve(&store, ENOUGH).await;
@@ -384,7 +384,7 @@ async fn joins_claims_and_definitions_count_against_the_rate() {
 }
 
 #[tokio::test]
-async fn there_is_a_share_of_the_catalog_for_those_who_define_through_the_store() {
+async fn definitions_through_the_store_have_a_catalog_share() {
     let store = MemoryStore::new("all").unwrap();
     let (server, _) = serve(&store, ENOUGH).await;
     let limits = server.service().limits();

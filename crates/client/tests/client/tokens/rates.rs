@@ -11,7 +11,7 @@ use crate::common::{SETTINGS, node_settings, soon};
 use crate::tokens::{BILLS, ORDERS, define, remote, remote_with, serve};
 
 #[tokio::test]
-async fn what_a_program_reserves_is_counted_against_its_rate() {
+async fn numbers_reserved_by_a_client_count_against_its_rate() {
     let store = MemoryStore::new("all").unwrap();
     let (server, _) = serve(&store, "10/h burst=100 *").await;
     let spec = r#"{"kind":"segment"}"#.to_owned();
@@ -37,7 +37,7 @@ async fn what_a_program_reserves_is_counted_against_its_rate() {
 /// A program over its rate retries when it may, and not at all where that is too late for the call.
 /// Its retries use up no retries of other calls.
 #[tokio::test]
-async fn a_program_over_its_rate_asks_again_when_it_may() {
+async fn client_over_its_rate_retries_when_allowed() {
     // A call that waits for its deadline does not return within this test.
     let within_ms = 1_200_000;
     let none_left = Settings { retries_at_once: 0, call_ms: within_ms, ..SETTINGS };
@@ -71,7 +71,7 @@ async fn a_program_over_its_rate_asks_again_when_it_may() {
 
 /// No caller got the numbers of a rejected call.
 #[tokio::test]
-async fn numbers_that_were_refused_for_a_rate_are_not_lost() {
+async fn numbers_of_a_rate_limited_call_are_not_lost() {
     let store = MemoryStore::new("all").unwrap();
     let (server, node) = serve(&store, "1/h burst=10 *").await;
     define(&node, "bills", r#"{"kind":"segment","step":{"rule":"fixed","size":10}}"#).await;
@@ -87,7 +87,7 @@ async fn numbers_that_were_refused_for_a_rate_are_not_lost() {
 
 /// The size of a fetch follows the consumption rate and the definition, and ignores rate limits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_program_within_its_rate_gets_what_it_asks_for_whatever_is_fetched_at_once() {
+async fn client_within_its_rate_is_served_at_any_fetch_size() {
     for spec in
         [r#"{"kind":"segment"}"#, r#"{"kind":"segment","step":{"rule":"fixed","size":900}}"#]
     {

@@ -106,7 +106,7 @@ async fn harms(store: &dyn Store, names: &[Incarnation], lease: &Lease) {
 }
 
 #[tokio::test]
-async fn nobody_speaks_for_the_members_of_another_token_or_of_the_servers() {
+async fn token_acts_only_for_its_own_members() {
     let store = MemoryStore::new("all").unwrap();
     let (one, _) = serve(&store, ENOUGH).await;
     let (two, _) = serve(&store, ENOUGH).await;
@@ -160,7 +160,7 @@ async fn nobody_speaks_for_the_members_of_another_token_or_of_the_servers() {
 /// Servers would send their own token, which may do everything, to the members at these addresses,
 /// and hand over sections to them.
 #[tokio::test]
-async fn who_joins_by_a_token_is_no_server_whatever_address_it_says() {
+async fn member_joined_by_a_token_is_never_a_server() {
     let store = MemoryStore::new("all").unwrap();
     let (server, node) = serve(&store, ENOUGH).await;
     let counters = node.source("counters").await.unwrap();
@@ -201,7 +201,7 @@ async fn who_joins_by_a_token_is_no_server_whatever_address_it_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_program_by_a_token_finds_itself_and_mints() {
+async fn client_with_a_token_finds_itself_and_mints() {
     let store = MemoryStore::new("all").unwrap();
     let (one, _) = serve(&store, ENOUGH).await;
     let (two, _) = serve(&store, ENOUGH).await;
@@ -222,7 +222,7 @@ async fn a_program_by_a_token_finds_itself_and_mints() {
 }
 
 #[tokio::test]
-async fn numbers_that_are_lent_are_for_those_who_may_lend_in_their_space() {
+async fn external_leases_need_the_right_over_their_scope() {
     let store = MemoryStore::new("all").unwrap();
     let (server, node) = serve(&store, ENOUGH).await;
     node.source("default").await.unwrap().mint(1, None, 60_000).await.unwrap();
@@ -260,7 +260,7 @@ async fn numbers_that_are_lent_are_for_those_who_may_lend_in_their_space() {
 /// A mark never falls: a program that could send any length, or any bounds, could use up a source
 /// for all callers.
 #[tokio::test]
-async fn a_program_moves_a_mark_as_far_as_the_definition_has_programs_move_it() {
+async fn client_moves_a_mark_only_as_far_as_the_definition_allows() {
     let store = MemoryStore::new("all").unwrap();
     let (server, node) = serve(&store, ENOUGH).await;
     let bills = remote(BILLS, &[&server]).await;

@@ -105,7 +105,7 @@ fn answer(machine: &mut SectionsMachine, now: u64, items: &[Extend]) -> Vec<Sect
 }
 
 #[test]
-fn what_is_wanted_at_once_is_taken_and_extended_in_one_call_each() {
+fn concurrent_demand_needs_one_acquire_and_one_extend() {
     let (mut machine, actor) = (machine(), actor(""));
     machine.want(want([3, 9, 7]), at(0));
     let taken = acquire(&mut machine, 0, &actor).unwrap();
@@ -140,7 +140,7 @@ fn a_server_that_counts_many_keys_soon_has_all_sections() {
 }
 
 #[test]
-fn a_call_whose_outcome_is_unknown_is_made_again_as_it_was() {
+fn call_with_unknown_outcome_is_repeated_unchanged() {
     let (mut machine, actor) = (machine(), actor(""));
     machine.want(want([3]), at(0));
     let first = acquire(&mut machine, 0, &actor).unwrap();
@@ -158,7 +158,7 @@ fn a_call_whose_outcome_is_unknown_is_made_again_as_it_was() {
 /// A primary that became a replica, a disk that is full for a moment: the leases last, and so do
 /// their windows.
 #[test]
-fn only_a_refusal_that_says_so_takes_a_section_away() {
+fn only_a_fencing_error_loses_a_section() {
     let passing = [
         unavailable(),
         Error::store_read_only("store is read-only"),
@@ -207,7 +207,7 @@ fn steps_follow_the_pace() {
 }
 
 #[test]
-fn what_somebody_has_is_tried_again_only_after_a_moment() {
+fn section_of_a_peer_is_tried_again_after_a_delay() {
     let (mut machine, actor) = (machine(), actor(""));
     machine.want(want([3]), at(0));
     let refused = acquire(&mut machine, 0, &actor).unwrap();
@@ -220,7 +220,7 @@ fn what_somebody_has_is_tried_again_only_after_a_moment() {
 }
 
 #[test]
-fn only_who_was_seen_to_stand_still_for_a_lease_and_its_margin_is_named() {
+fn only_members_stalled_for_lease_and_margin_are_named() {
     let (mut machine, actor) = (machine(), actor("a"));
     machine.listed(at(0), &actor, Ok(vec![info(1, 0, "a"), info(2, 5, "b")]));
     let silent_at = silence_ms(LEASE_MS);
@@ -234,7 +234,7 @@ fn only_who_was_seen_to_stand_still_for_a_lease_and_its_margin_is_named() {
 }
 
 #[test]
-fn what_belongs_to_another_is_let_go_before_anybody_is_sent_there() {
+fn section_of_a_peer_is_relinquished_before_redirects() {
     let (mut machine, actor) = (machine(), actor("a"));
     machine.listed(at(0), &actor, Ok(vec![info(1, 0, "a")]));
     while machine.held.len() < 400 {
@@ -268,7 +268,7 @@ fn a_lost_membership_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_the_store_holds_for_us_without_our_knowing_is_let_go() {
+fn unconfirmed_section_is_relinquished() {
     let (mut machine, actor) = (machine(), actor("here:1"));
     machine.want(want([3]), at(0));
     let taken = acquire(&mut machine, 0, &actor).unwrap();
@@ -306,7 +306,7 @@ fn let_all_go(machine: &mut SectionsMachine, now: u64, actor: &Actor, sections: 
 
 /// Returns a machine with a lease that had expired for a moment, in which another member joined:
 /// the sections that are its own, and those that no longer are.
-fn lapsed_beside_another(actor: &Actor) -> (SectionsMachine, Vec<u16>, Vec<u16>) {
+fn expired_next_to_a_peer(actor: &Actor) -> (SectionsMachine, Vec<u16>, Vec<u16>) {
     let mut machine = machine();
     hold(&mut machine, 0..64, actor);
     machine.lapse();
@@ -318,9 +318,9 @@ fn lapsed_beside_another(actor: &Actor) -> (SectionsMachine, Vec<u16>, Vec<u16>)
 }
 
 #[test]
-fn what_was_held_when_the_lease_was_over_and_is_anothers_now_is_let_go_before_anybody_asks() {
+fn reassigned_section_is_relinquished_after_lease_end() {
     let actor = actor("here:1");
-    let (mut machine, own, others) = lapsed_beside_another(&actor);
+    let (mut machine, own, others) = expired_next_to_a_peer(&actor);
     assert!(!own.is_empty() && !others.is_empty());
     let found = acquire(&mut machine, 1, &actor).unwrap();
     let slots: Vec<_> = others.iter().map(|one| u64::from(*one)).collect();
@@ -331,7 +331,7 @@ fn what_was_held_when_the_lease_was_over_and_is_anothers_now_is_let_go_before_an
 }
 
 #[test]
-fn everybody_who_was_sent_here_is_heard_at_once() {
+fn misdirected_sections_are_acquired_at_once() {
     let (mut machine, actor) = (machine(), actor("here:1"));
     hold(&mut machine, [3, 4], &actor);
     machine.lapse();
@@ -341,9 +341,9 @@ fn everybody_who_was_sent_here_is_heard_at_once() {
 }
 
 #[test]
-fn who_waits_for_a_section_waits_for_one_look_at_others_at_most() {
+fn waiting_caller_costs_at_most_one_list() {
     let actor = actor("here:1");
-    let (mut machine, own, others) = lapsed_beside_another(&actor);
+    let (mut machine, own, others) = expired_next_to_a_peer(&actor);
     // A slow store: a few sections at a time.
     machine.taking.at_once = 8;
     machine.want(want(own.iter().copied().take(1)), at(1));
@@ -396,7 +396,7 @@ fn slots_of_global_order_move_by_time_and_by_themselves() {
 }
 
 #[test]
-fn an_order_that_the_stores_time_refuses_is_a_clock_that_is_ahead() {
+fn order_rejected_by_the_stores_time_is_clock_ahead() {
     let (mut machine, actor) = (machine(), actor(""));
     let ordered = SECTIONS + 7;
     let time = || Want::Time { taken_until: UnixMillis::ZERO, window_ms: 500, lead_max_ms: 0 };

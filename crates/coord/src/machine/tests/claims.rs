@@ -29,7 +29,7 @@ fn claim_of(actions: &[LeaseAction]) -> u64 {
 }
 
 #[test]
-fn a_claim_is_repeated_under_its_number_until_its_outcome_is_known() {
+fn claim_repeats_its_number_until_the_outcome_is_known() {
     let mut machine = LeaseMachine::new(pace(false), 1);
     let look = LeaseEvent::Look(&[]);
     let first = claim_of(&machine.on(at(START, 0), look));

@@ -211,7 +211,7 @@ fn a_slot_that_does_not_serve_is_left_alone() {
 }
 
 #[test]
-fn a_store_away_costs_nothing_until_the_mark_and_nothing_is_opened_beyond() {
+fn unreachable_store_stops_minting_only_at_the_mark() {
     let mut window = window(false);
     let first = extends(&window.look(at(START, 0), WANTED)).remove(0);
     window.extended(at(START, 0), first.request, &done(&first));
@@ -240,7 +240,7 @@ fn a_store_away_costs_nothing_until_the_mark_and_nothing_is_opened_beyond() {
 }
 
 #[test]
-fn after_losing_the_slot_nothing_is_asked_or_opened_ever_again() {
+fn lost_slot_ends_all_requests_and_windows() {
     let lost = [
         Error::fenced("lease is lost"),
         Error::mark_moved(Mark::ZERO, Mark::MAX, "mark was moved"),
@@ -265,7 +265,7 @@ fn after_losing_the_slot_nothing_is_asked_or_opened_ever_again() {
 }
 
 #[test]
-fn a_clock_too_far_ahead_for_the_store_is_asked_anew_later() {
+fn clock_ahead_of_the_store_retries_later() {
     let mut window = window(false);
     let first = extends(&window.look(at(START + 90_000, 0), WANTED)).remove(0);
     let ahead = Error::clock_ahead(1, 0, "clock is 1 ms ahead");

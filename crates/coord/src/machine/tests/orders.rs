@@ -30,7 +30,7 @@ impl ModelSlot {
 
 /// A snapshot of a running machine is resumed twice, at the same moment.
 #[test]
-fn of_two_copies_of_one_memory_only_one_is_granted_the_next_window() {
+fn only_one_of_two_memory_copies_gets_a_window() {
     let mut one = window(false);
     let mut other = one.clone();
     let now = at(START, 0);

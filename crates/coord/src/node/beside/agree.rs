@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn residues_are_given_once_when_all_are_reached_and_none_was_used() {
+    fn residues_are_assigned_once_all_stores_are_unused() {
         let none = || Has::Nothing;
         assert_eq!(defined(vec![none(), none()]), Some(vec![(0, 1, 2), (1, 2, 2)]));
         assert_eq!(

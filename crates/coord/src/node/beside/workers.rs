@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn each_store_gets_its_number_whoever_else_is_away() {
+    fn each_store_gets_its_number_despite_unreachable_stores() {
         for stores in [
             vec![Has::Nothing, Has::Nothing, Has::Nothing],
             vec![Has::Nothing, Has::Unknown, Has::Nothing],

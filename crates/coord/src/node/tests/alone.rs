@@ -88,7 +88,7 @@ fn alone(node: &Node) -> bool {
 }
 
 #[tokio::test]
-async fn a_start_without_the_store_goes_on_in_its_own_window_until_the_store_is_back() {
+async fn offline_start_mints_in_its_window_until_the_store_returns() {
     let mut away = Away::new();
     let worker = away.first_life().await;
     for life in 0..3 {
@@ -120,7 +120,7 @@ async fn a_start_without_the_store_goes_on_in_its_own_window_until_the_store_is_
 }
 
 #[tokio::test]
-async fn whoever_took_the_number_meanwhile_keeps_it_and_nothing_comes_twice() {
+async fn number_taken_meanwhile_stays_with_its_new_holder() {
     let mut away = Away::new();
     let worker = away.first_life().await;
     // Its presence has expired, its window has not.
@@ -148,7 +148,7 @@ async fn whoever_took_the_number_meanwhile_keeps_it_and_nothing_comes_twice() {
 }
 
 #[tokio::test]
-async fn a_store_that_went_back_meanwhile_ends_it() {
+async fn store_rollback_ends_offline_minting() {
     let mut away = Away::new();
     let backup = away.world.store.backup();
     away.first_life().await;

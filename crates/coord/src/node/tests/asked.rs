@@ -48,7 +48,7 @@ async fn with_a_step_of_one_all_processes_count_together() {
 
 /// Prefetched numbers are not used once the order spans all processes.
 #[tokio::test]
-async fn a_change_to_a_step_of_one_leaves_the_stock() {
+async fn change_to_step_one_drops_prefetched_numbers() {
     let world = World::new();
     let node = world.open().await;
     node.define("bills", &spec(r#"{"kind":"segment","offset":2,"increment":3}"#)).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_full_tick_is_waited_for_within_the_bound() {
 }
 
 #[tokio::test]
-async fn a_clock_that_goes_back_is_led_or_refused_as_the_source_says_and_told() {
+async fn clock_rollback_follows_the_policy_and_is_reported() {
     let world = World::new();
     let node = world.open().await;
     // A request before the first check of the clocks waits for it.
@@ -152,7 +152,7 @@ async fn a_clock_that_goes_back_is_led_or_refused_as_the_source_says_and_told() 
 
 /// Such a clock's mark would apply to all processes, and no process can set it back.
 #[tokio::test]
-async fn a_clock_that_jumped_years_ahead_moves_no_mark_where_the_store_has_none() {
+async fn clock_far_ahead_moves_no_mark_without_store_clock() {
     const YEARS_MS: u64 = 10 * 31_556_952_000;
     let world = World::new();
     let node = world.open().await;
@@ -180,7 +180,7 @@ async fn a_clock_that_jumped_years_ahead_moves_no_mark_where_the_store_has_none(
 
 /// Another process alters the definition: the next request reads it, and succeeds.
 #[tokio::test]
-async fn another_definition_is_followed_and_a_store_that_went_back_is_refused() {
+async fn changed_definition_is_used_and_rolled_back_store_rejected() {
     let world = World::new();
     let (one, other) = (world.open().await, world.open().await);
     for (name, json) in [("bills", ONE), ("orders", BY_STORE)] {

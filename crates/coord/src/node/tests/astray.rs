@@ -54,7 +54,7 @@ async fn some(world: &World, source: &Source) -> Result<Vec<u64>> {
 /// Holds for any verb that finds it first, also where it is the only one, and for a store that is
 /// set to lose what it acknowledged.
 #[tokio::test]
-async fn nothing_is_minted_once_a_store_is_another_until_it_was_joined_anew() {
+async fn exchanged_store_stops_minting_until_rejoin() {
     for (first, astray_verbs) in
         [("reserve", &[Faults::EVERY_VERB][..]), ("renew", &["renew", "join"])]
     {
@@ -99,7 +99,7 @@ async fn nothing_is_minted_once_a_store_is_another_until_it_was_joined_anew() {
 
 /// A setting can be changed while a process runs.
 #[tokio::test]
-async fn nothing_is_minted_while_a_store_is_set_to_lose_what_it_acknowledged() {
+async fn unsafe_store_settings_stop_minting() {
     let world = World::new();
     let store = world.faulty();
     let losing = Arc::clone(&store.faults.losing);
@@ -132,7 +132,7 @@ async fn nothing_is_minted_while_a_store_is_set_to_lose_what_it_acknowledged() {
 
 /// The call itself succeeds: the store reports the error for each right.
 #[tokio::test]
-async fn a_right_that_is_newer_than_the_store_stops_all_until_the_store_was_moved_forward() {
+async fn lease_newer_than_the_store_stops_all_until_recovery() {
     let world = World::new();
     let store = world.faulty();
     let outlived = Arc::clone(&store.faults.outlived);
@@ -164,7 +164,7 @@ async fn a_right_that_is_newer_than_the_store_stops_all_until_the_store_was_move
 /// The store's count has passed everything that this node has seen, through a process that kept
 /// running. So only the store's numbers show the store rollback.
 #[tokio::test]
-async fn a_source_that_went_back_stops_all_until_the_store_was_moved_forward() {
+async fn rolled_back_source_stops_all_until_recovery() {
     let world = World::new();
     let (node, sources, _) = with_each_kind(&world).await;
     let other = world.open().await;
@@ -215,7 +215,7 @@ async fn some_in_one_tick(world: &World, source: &Source) -> Result<Vec<u64>> {
 
 /// The same with a source that the store mints, which is the only one called since.
 #[tokio::test]
-async fn a_source_of_the_store_that_went_back_stops_all_until_the_store_was_moved_forward() {
+async fn rolled_back_store_minted_source_stops_all_until_recovery() {
     let world = World::new();
     let (node, sources, _) = with_each_kind(&world).await;
     let by_store = &sources[2];
@@ -284,7 +284,7 @@ async fn ready(node: &Node) {
 }
 
 #[tokio::test]
-async fn a_process_that_read_from_a_replica_goes_on_after_the_failback() {
+async fn process_that_read_a_replica_continues_after_failback() {
     let world = World::new();
     let (node, replica, first) = ahead_of_a_copy(&world).await;
     world.store.take_over(replica);
@@ -299,7 +299,7 @@ async fn a_process_that_read_from_a_replica_goes_on_after_the_failback() {
 
 /// A replica looks like a store rollback where no server reports its identity.
 #[tokio::test]
-async fn a_doubt_that_a_replica_gave_is_not_written_to_the_first_server() {
+async fn doubt_from_a_replica_is_not_written_to_the_first() {
     let world = World::new();
     let store = world.faulty();
     let meanwhile = Arc::clone(&store.faults.meanwhile);
@@ -325,7 +325,7 @@ async fn a_doubt_that_a_replica_gave_is_not_written_to_the_first_server() {
 
 /// Its first request to the store is lost, and the next one reaches another store.
 #[tokio::test]
-async fn a_process_whose_journal_knows_its_store_takes_no_other_for_it() {
+async fn journal_rejects_another_store() {
     let (world, dir) = (World::new(), Scratch::new());
     let node = Node::open(world.handle(), with_journal(&dir), world.parts()).await.unwrap();
     node.define("bills", &spec(FIXED)).await.unwrap();
@@ -360,7 +360,7 @@ async fn a_process_whose_journal_knows_its_store_takes_no_other_for_it() {
 
 /// Unused numbers went to the store again after the copy was made.
 #[tokio::test]
-async fn an_end_in_a_journal_that_was_put_back_is_no_doubt() {
+async fn end_in_a_restored_journal_raises_no_doubt() {
     let (world, dir) = (World::new(), Scratch::new());
     let node = Node::open(world.handle(), with_journal(&dir), world.parts()).await.unwrap();
     node.define("bills", &spec(FIXED)).await.unwrap();
@@ -390,7 +390,7 @@ async fn an_end_in_a_journal_that_was_put_back_is_no_doubt() {
 
 /// Monitoring takes a falling total for a restarted process.
 #[tokio::test]
-async fn totals_of_numbers_do_not_fall_when_the_stock_is_dropped() {
+async fn totals_never_fall_when_prefetched_numbers_drop() {
     let world = World::new();
     let (node, sources, astray) = with_each_kind(&world).await;
     let source = &sources[0];
@@ -418,7 +418,7 @@ async fn totals_of_numbers_do_not_fall_when_the_stock_is_dropped() {
 /// A server may carry out a step and then reject the caller, because the server turns out to be
 /// another one.
 #[tokio::test]
-async fn what_a_replica_has_counted_is_not_remembered() {
+async fn count_of_a_replica_is_not_remembered() {
     let world = World::new();
     let (ours, others) = (world.handle(), world.handle());
     let new = NewDefinition::of("bills", &spec(FIXED)).unwrap();

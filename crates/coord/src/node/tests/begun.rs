@@ -41,7 +41,7 @@ async fn goes_on(world: &World, node: &Node, sources: &[Source]) {
 /// began. Stored with the start seen before theirs, that count would belong to a history that was
 /// replaced.
 #[tokio::test]
-async fn who_loses_a_right_to_a_process_that_has_just_begun_joins_again() {
+async fn member_that_loses_a_slot_to_a_new_process_rejoins() {
     // Time until the last extend before the right is lost.
     let (world, _node, _sources) = with_two_rights().await;
     let (before, mut waits) = (marks(&world).await, 0);
@@ -68,7 +68,7 @@ async fn who_loses_a_right_to_a_process_that_has_just_begun_joins_again() {
 
 /// The same for a node that has seen the count since, and loses its right some time later.
 #[tokio::test]
-async fn who_has_extended_beside_a_process_that_began_later_joins_again() {
+async fn member_that_extended_next_to_a_newer_start_rejoins() {
     let (world, node, sources) = with_two_rights().await;
     let other = world.handle();
     let before = other.identity().await.unwrap();

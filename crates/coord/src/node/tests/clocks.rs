@@ -41,7 +41,7 @@ async fn a_window_follows_a_held_clock_while_nothing_is_minted() {
 }
 
 #[tokio::test]
-async fn an_accepted_lead_lets_a_node_mint_ahead_of_the_clock_and_no_further() {
+async fn accepted_lead_bounds_minting_ahead_of_the_clock() {
     const HOUR_MS: u64 = 3_600_000;
     let world = World::new();
     // Every number, also of an unused pool, leads the clock by an hour.
@@ -86,7 +86,7 @@ async fn an_accepted_lead_lets_a_node_mint_ahead_of_the_clock_and_no_further() {
 /// Three embedded clients of a token, with clocks that are an hour ahead. Members with direct
 /// access to the store would be believed.
 #[tokio::test]
-async fn programs_have_no_say_about_the_time() {
+async fn embedded_clients_never_decide_the_time() {
     for (are_programs, ready) in [(true, true), (false, false)] {
         let world = World::new();
         let node = world.open().await;
@@ -112,7 +112,7 @@ async fn programs_have_no_say_about_the_time() {
 }
 
 #[tokio::test]
-async fn a_clock_is_held_against_a_named_witness_where_there_is_no_better() {
+async fn clock_is_checked_by_the_configured_time_reference() {
     for (ahead_ms, minted) in [(Some(10_000), true), (Some(10_001), false), (None, true)] {
         let world = World::new();
         let server = TimeServer(ahead_ms, Arc::clone(&world.clock));
@@ -133,7 +133,7 @@ async fn a_clock_is_held_against_a_named_witness_where_there_is_no_better() {
 /// The store leads to the time reference, as servers do, and was unavailable when the process
 /// started.
 #[tokio::test]
-async fn a_store_that_is_opened_late_leads_to_its_clock_witness() {
+async fn lazy_store_gives_its_time_reference() {
     let world = World::new();
     let server = Arc::new(TimeServer(Some(10_001), Arc::clone(&world.clock)));
     let shared = world.store.handle("default").unwrap();
@@ -179,7 +179,7 @@ impl World {
 
 /// Two members are present, whatever the third one's clock shows.
 #[tokio::test]
-async fn whoever_starts_an_hour_wrong_neither_joins_nor_moves_a_mark() {
+async fn start_with_a_wrong_clock_neither_joins_nor_moves_marks() {
     for ahead in [true, false] {
         let world = World::new();
         let others = [world.open().await, world.open().await];
@@ -220,7 +220,7 @@ async fn whoever_starts_an_hour_wrong_neither_joins_nor_moves_a_mark() {
 }
 
 #[tokio::test]
-async fn whoever_comes_to_be_an_hour_wrong_is_not_ready_until_it_is_right_again() {
+async fn node_with_a_wrong_clock_is_not_ready() {
     let world = World::new();
     let others = [world.open().await, world.open().await];
     let third = world.machine_ahead(0);
@@ -243,7 +243,7 @@ async fn whoever_comes_to_be_an_hour_wrong_is_not_ready_until_it_is_right_again(
 
 /// Only the clock, which may be wrong, shows that they are gone.
 #[tokio::test]
-async fn members_that_seem_to_be_gone_are_waited_for_until_they_should_have_been_heard() {
+async fn seemingly_expired_members_get_time_to_renew() {
     let world = World::new();
     let gone = [world.open().await, world.open().await];
     gone[0].define("orders", &SourceSpec::default()).await.unwrap();
@@ -260,7 +260,7 @@ async fn members_that_seem_to_be_gone_are_waited_for_until_they_should_have_been
 
 /// A request before the node's first check of the clocks waits for it.
 #[tokio::test]
-async fn a_clock_that_nobody_has_looked_at_yet_moves_no_mark_of_a_store_that_mints() {
+async fn unchecked_clock_moves_no_mark_of_a_minting_store() {
     let world = World::new();
     let others = [world.open().await, world.open().await];
     let by_store = spec(r#"{"layout":"redis","mint":"store","worker":77}"#);

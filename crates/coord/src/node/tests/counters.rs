@@ -135,7 +135,7 @@ async fn keys_that_are_raised_take_no_more_memory_than_allowed() {
 
 /// All keys of a section continue above the bound that one of them was raised to.
 #[tokio::test]
-async fn nobody_raises_a_key_so_far_that_its_section_has_no_numbers_left() {
+async fn key_cannot_be_raised_beyond_its_section() {
     let world = World::new();
     let (node, source) = server(&world, "").await;
     for highest in [BOUND_MAX + 1, NUMBER_MAX, u64::MAX] {
@@ -160,7 +160,7 @@ async fn nobody_raises_a_key_so_far_that_its_section_has_no_numbers_left() {
 }
 
 #[tokio::test]
-async fn who_comes_after_a_close_goes_on_above() {
+async fn next_owner_after_a_close_continues_above() {
     let world = World::new();
     let mut history = History::default();
     for _ in 0..4 {
@@ -175,7 +175,7 @@ async fn who_comes_after_a_close_goes_on_above() {
 }
 
 #[tokio::test]
-async fn nobody_takes_over_before_the_lease_and_its_margin_are_over() {
+async fn section_is_taken_over_only_after_lease_and_margin() {
     let world = World::new();
     let mut history = History::default();
     let (first, source) = server(&world, "").await;
@@ -257,7 +257,7 @@ async fn servers_share_sections_and_hand_them_over() {
 }
 
 #[tokio::test]
-async fn everybody_says_the_same_of_who_has_what() {
+async fn all_nodes_agree_on_the_assignment() {
     let world = World::new();
     let servers = [
         server(&world, "one:7701").await,
@@ -295,7 +295,7 @@ async fn joined(store: &Arc<dyn Store>, now: UnixMillis) -> Incarnation {
 /// takes the section, and the first one trusts its lease. A source that confirms with the store
 /// before each result finds out.
 #[tokio::test]
-async fn who_confirms_with_the_store_answers_nothing_that_is_anothers() {
+async fn store_confirmation_rejects_sections_of_peers() {
     let world = World::new();
     let keys = r#"{"kind":"counter","counter":{"confirm":"store"}}"#;
     let node = world.open().await;
@@ -349,7 +349,7 @@ async fn who_confirms_with_the_store_answers_nothing_that_is_anothers() {
 /// The node was cut off for longer than its lease, another member has taken one of its sections,
 /// and a copy of its join arrives once more: the store knows it again.
 #[tokio::test]
-async fn who_was_away_for_longer_than_its_lease_takes_its_sections_anew() {
+async fn member_absent_beyond_its_lease_reacquires_sections() {
     let world = World::new();
     let mut history = History::default();
     let handle = Arc::new(world.faulty());

@@ -39,7 +39,7 @@ fn record(dir: &Scratch) -> Record {
 
 /// An operator undoes a mistaken delete by restoring the store.
 #[tokio::test]
-async fn a_store_put_back_to_before_a_delete_is_moved_past_all_numbers() {
+async fn recovery_after_a_lost_delete_passes_all_numbers() {
     let (world, dir) = (World::new(), Scratch::new());
     let node = open(&world, &dir).await;
     node.define("bills", &spec(FIXED)).await.unwrap();
@@ -71,7 +71,7 @@ async fn a_store_put_back_to_before_a_delete_is_moved_past_all_numbers() {
 /// The catalog of a store that was just restored may show a source as deleted that was defined
 /// again since. Its handle does not remember this, as through servers.
 #[tokio::test]
-async fn a_catalog_that_is_older_than_what_was_seen_makes_no_room() {
+async fn older_catalog_frees_no_journal_room() {
     let (world, dir) = (World::new(), Scratch::new());
     let node = open(&world, &dir).await;
     for (name, json) in [("bills", FIXED), ("more", FIXED), ("orders", "{}")] {
@@ -101,7 +101,7 @@ async fn a_catalog_that_is_older_than_what_was_seen_makes_no_room() {
 }
 
 #[tokio::test]
-async fn whoever_is_defined_anew_goes_on_with_the_end_that_is_known() {
+async fn redefined_source_continues_at_its_known_end() {
     let (world, dir) = (World::new(), Scratch::new());
     let node = open(&world, &dir).await;
     node.define("bills", &spec(FIXED)).await.unwrap();

@@ -140,7 +140,7 @@ async fn keys_of_a_definition_make_the_same_source_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_source_that_was_deleted_comes_back_with_the_key_that_it_had() {
+async fn redefined_source_keeps_its_disguise_key() {
     let world = World::new();
     let node = open(&world).await;
     defined_before(&world, "old").await;
@@ -154,7 +154,7 @@ async fn a_source_that_was_deleted_comes_back_with_the_key_that_it_had() {
 
 /// The store was restored, and moved past numbers of which it knows nothing else.
 #[tokio::test]
-async fn a_source_that_the_store_has_lost_is_defined_with_the_version_said() {
+async fn lost_source_is_redefined_with_its_version() {
     let world = World::new();
     let segments =
         vec![("orders".to_owned(), Mark::new(1_000)), ("plain".to_owned(), Mark::new(7))];
@@ -215,7 +215,7 @@ async fn a_version_outlives_the_sources_that_had_it() {
 
 /// Two servers, each of which has read before the other wrote.
 #[tokio::test]
-async fn of_two_versions_that_were_defined_at_once_none_is_minted_from() {
+async fn conflicting_disguise_versions_stop_minting() {
     let world = World::new();
     let old = written("old", SHARED_OLD).await;
     let store = world.faulty();

@@ -30,7 +30,7 @@ fn another(number: u32) -> NewDefinition {
 /// The numbers were this process's in the lost state, and may be any process's in the recovered
 /// one. A history without a sign of the loss is no reason to keep them.
 #[tokio::test]
-async fn numbers_that_a_journal_kept_are_not_used_where_an_end_alone_told_of_the_loss() {
+async fn journal_tails_are_unused_when_an_end_shows_a_rollback() {
     let (world, dir) = (World::new(), Scratch::new());
     let other = world.handle();
     other.define(&another(0)).await.unwrap();

@@ -7,7 +7,7 @@ use crate::Retry;
 /// No caller checks while there are enough: the next outage would find the prefetched numbers as
 /// the last one left them.
 #[tokio::test]
-async fn a_fetch_that_failed_is_made_again_while_the_stock_lasts() {
+async fn failed_fetch_is_retried_before_prefetched_numbers_end() {
     for rule in ["fixed", "leaf"] {
         let world = World::new();
         let store = world.faulty();
@@ -34,7 +34,7 @@ async fn a_fetch_that_failed_is_made_again_while_the_stock_lasts() {
 /// As servers reject a token that is over its rate. An earlier retry would be useless, and a cost
 /// for them.
 #[tokio::test]
-async fn a_store_is_not_asked_again_before_it_says() {
+async fn store_is_not_called_before_its_retry_delay() {
     let world = World::new();
     let store = world.faulty();
     let (lacks, refusal) = (Arc::clone(&store.faults.lacks), Arc::clone(&store.faults.refusal));
@@ -60,7 +60,7 @@ async fn a_store_is_not_asked_again_before_it_says() {
 
 /// The task that waits for a retry is not the node's, and may end later.
 #[tokio::test]
-async fn a_fetch_that_is_to_be_made_again_keeps_nothing_of_a_node_that_ends() {
+async fn pending_fetch_retry_does_not_delay_a_close() {
     for closes in [false, true] {
         let world = World::new();
         let store = world.faulty();

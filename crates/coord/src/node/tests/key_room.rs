@@ -30,7 +30,7 @@ fn keys(source: &Source) -> u64 {
 }
 
 #[tokio::test]
-async fn the_keys_of_all_sources_together_take_no_more_memory_than_allowed() {
+async fn keys_of_all_sources_stay_within_the_memory_limit() {
     let world = World::new();
     let (node, first) = narrow(&world).await;
     let mut sources = vec![first];
@@ -51,7 +51,7 @@ async fn the_keys_of_all_sources_together_take_no_more_memory_than_allowed() {
 }
 
 #[tokio::test]
-async fn a_source_of_few_keys_keeps_them_beside_one_of_many() {
+async fn small_source_keeps_its_keys_next_to_a_large_one() {
     let world = World::new();
     let (node, small) = narrow(&world).await;
     flood(&small, 50).await;

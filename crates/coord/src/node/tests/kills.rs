@@ -181,7 +181,7 @@ async fn clock_values_outlive_the_process() {
 }
 
 #[tokio::test]
-async fn with_a_journal_a_killed_process_goes_on_with_its_number_at_once() {
+async fn journal_resumes_the_number_after_a_kill() {
     let world = World::new();
     let dir = Scratch::new();
     let mut seen = HashSet::new();
@@ -337,7 +337,7 @@ async fn numbers_of_a_killed_process_leave_a_gap_and_never_come_twice() {
 
 /// A journal has no room for the numbers of thousands of lives.
 #[tokio::test]
-async fn numbers_that_nobody_has_again_are_not_remembered() {
+async fn never_reused_numbers_are_not_journalled() {
     let world = World::new();
     let dir = Scratch::new();
     for life in 1..=4 {

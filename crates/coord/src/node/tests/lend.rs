@@ -45,7 +45,7 @@ async fn keep(node: &Node, label: &str) -> Loan {
 
 /// Clients that waited for a server call it when it starts to listen.
 #[tokio::test]
-async fn who_lends_waits_a_moment_for_a_node_that_joins_and_no_longer() {
+async fn external_grant_waits_briefly_for_a_joining_node() {
     let world = World::new();
     let store = world.faulty();
     let held = Arc::clone(&store.faults.held);
@@ -70,7 +70,7 @@ async fn who_lends_waits_a_moment_for_a_node_that_joins_and_no_longer() {
 }
 
 #[tokio::test]
-async fn every_borrower_has_a_number_and_keeps_it() {
+async fn every_external_client_keeps_its_number() {
     let world = World::new();
     let (one, two) = (joined(&world).await, joined(&world).await);
     for (number, label) in ["a", "b", "c", "d"].into_iter().enumerate() {
@@ -99,7 +99,7 @@ async fn every_borrower_has_a_number_and_keeps_it() {
 }
 
 #[tokio::test]
-async fn a_silent_borrower_loses_its_number_only_when_every_clock_has_passed_its_time() {
+async fn unrenewed_external_lease_ends_after_every_clock() {
     let world = World::new();
     let (one, two) = (joined(&world).await, joined(&world).await);
     let asked = world.clock.unix_ms();
@@ -122,7 +122,7 @@ async fn a_silent_borrower_loses_its_number_only_when_every_clock_has_passed_its
 }
 
 #[tokio::test]
-async fn a_number_outlives_the_server_that_lent_it() {
+async fn external_lease_outlives_its_server() {
     let world = World::new();
     let (one, two) = (joined(&world).await, joined(&world).await);
     let lent = lend(&one, "a", 1).await.unwrap();
@@ -142,7 +142,7 @@ async fn a_number_outlives_the_server_that_lent_it() {
 }
 
 #[tokio::test]
-async fn what_is_given_back_is_anothers_once_every_clock_has_passed_that_moment() {
+async fn returned_number_is_free_after_every_clock_passed() {
     let world = World::new();
     let node = joined(&world).await;
     let forever = called("stable");
@@ -225,7 +225,7 @@ async fn a_space_takes_no_more_room_than_it_may_and_serves_on() {
 }
 
 #[tokio::test]
-async fn who_is_known_costs_no_look_at_all_slots() {
+async fn known_external_client_costs_no_list() {
     let world = World::new();
     let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);
@@ -241,7 +241,7 @@ async fn who_is_known_costs_no_look_at_all_slots() {
 }
 
 #[tokio::test]
-async fn a_lead_that_an_operator_accepts_takes_nothing_from_borrowers() {
+async fn accepted_lead_leaves_external_leases_alone() {
     let world = World::new();
     let node = joined(&world).await;
     lend(&node, "a", 1).await.unwrap();
@@ -253,7 +253,7 @@ async fn a_lead_that_an_operator_accepts_takes_nothing_from_borrowers() {
 }
 
 #[tokio::test]
-async fn borrowers_that_ask_at_once_have_different_numbers() {
+async fn concurrent_external_clients_get_distinct_numbers() {
     let world = World::new();
     let nodes = [joined(&world).await, joined(&world).await, joined(&world).await];
     let mut asking = Vec::new();
@@ -277,7 +277,7 @@ async fn borrowers_that_ask_at_once_have_different_numbers() {
 /// A clock that is an hour off would find every mark passed, or keep a number up to a time that is
 /// over.
 #[tokio::test]
-async fn whoever_has_a_wrong_clock_lends_keeps_and_takes_back_nothing() {
+async fn node_with_a_wrong_clock_changes_no_external_lease() {
     let time = MemoryClock::new(START);
     let store = MemoryStore::with_clock("default", time.clone()).unwrap();
     let world = World { store, ..World::new() };
@@ -302,7 +302,7 @@ async fn whoever_has_a_wrong_clock_lends_keeps_and_takes_back_nothing() {
 }
 
 #[tokio::test]
-async fn without_a_clock_of_the_stores_a_jump_that_nobody_confirms_is_not_lent_by() {
+async fn unconfirmed_clock_jump_grants_no_external_lease() {
     let world = World::new();
     let node = joined(&world).await;
     lend(&node, "a", 1).await.unwrap();
@@ -313,7 +313,7 @@ async fn without_a_clock_of_the_stores_a_jump_that_nobody_confirms_is_not_lent_b
 }
 
 #[tokio::test]
-async fn what_another_server_took_back_is_not_kept_from_memory() {
+async fn revoked_external_lease_is_not_renewed_from_cache() {
     let world = World::new();
     let (one, two) = (joined(&world).await, joined(&world).await);
     one.lend(&called("a"), 1, KEEP_MS * 100, MOST, &|_| false).await.unwrap();
@@ -327,7 +327,7 @@ async fn what_another_server_took_back_is_not_kept_from_memory() {
 /// It is then unknown whether the store has relinquished the number, so its term is unknown as
 /// well.
 #[tokio::test]
-async fn a_number_that_the_store_would_not_let_go_of_is_kept_all_the_same() {
+async fn external_lease_survives_a_failed_relinquish() {
     let world = World::new();
     let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);
@@ -356,7 +356,7 @@ async fn a_number_that_the_store_would_not_let_go_of_is_kept_all_the_same() {
 /// A number held by a live server would not become free after its client has been silent for long
 /// enough.
 #[tokio::test]
-async fn a_server_lets_go_of_what_it_does_not_know_to_hold() {
+async fn server_relinquishes_unknown_held_numbers() {
     let world = World::new();
     let store = world.faulty();
     let (lacks, unheard) = (Arc::clone(&store.faults.lacks), Arc::clone(&store.faults.unheard));
@@ -378,7 +378,7 @@ async fn a_server_lets_go_of_what_it_does_not_know_to_hold() {
 /// A client that gets a number again has the same term: the mark tells an old request from the
 /// present state.
 #[tokio::test]
-async fn a_word_that_comes_late_takes_back_nothing_that_was_lent_again() {
+async fn late_release_changes_no_renewed_external_lease() {
     let world = World::new();
     let store = world.faulty();
     let (lacks, releases) = (Arc::clone(&store.faults.lacks), Arc::clone(&store.faults.releases));
@@ -405,7 +405,7 @@ async fn a_word_that_comes_late_takes_back_nothing_that_was_lent_again() {
 
 /// The granting server may be the first to see it, and the only one.
 #[tokio::test]
-async fn a_store_that_went_back_below_what_is_lent_is_a_doubt() {
+async fn rollback_below_an_external_lease_raises_doubt() {
     let world = World::new();
     let store = world.faulty();
     let outlived = Arc::clone(&store.faults.outlived);

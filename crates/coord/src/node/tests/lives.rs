@@ -7,7 +7,7 @@ use super::*;
 /// The server is killed again before it has taken over the sections of its earlier life. All lives
 /// are known to have ended, so no caller waits for their leases to expire.
 #[tokio::test]
-async fn what_several_lives_before_have_held_is_taken_at_once() {
+async fn sections_of_earlier_lives_are_acquired_at_once() {
     let world = World::new();
     for kills in 1..=4 {
         let (dir, key) = (Scratch::new(), format!("key-{kills}"));

@@ -21,7 +21,7 @@ async fn open(world: &World, dir: &Scratch) -> Node {
 
 /// Less may be handed out than the journal shows, and a recovery must still go past it.
 #[tokio::test]
-async fn an_end_in_a_journal_that_was_put_back_is_reported_of_a_store_that_went_back() {
+async fn restored_journal_reports_its_end_for_a_rolled_back_store() {
     let (world, dir) = (World::new(), Scratch::new());
     let node = open(&world, &dir).await;
     node.define("bills", &spec(FIXED)).await.unwrap();
@@ -39,7 +39,7 @@ async fn an_end_in_a_journal_that_was_put_back_is_reported_of_a_store_that_went_
 
 /// As if only its row were an older one: the history of the store has everything.
 #[tokio::test]
-async fn a_source_below_an_end_that_the_journal_surely_knows_puts_the_store_in_doubt() {
+async fn source_below_a_sure_journal_end_raises_doubt() {
     let (world, dir) = (World::new(), Scratch::new());
     let node = open(&world, &dir).await;
     node.define("bills", &spec(FIXED)).await.unwrap();
@@ -69,7 +69,7 @@ async fn on(world: &World, store: Faulty) -> Node {
 
 /// The result was in flight: the store no longer has this definition.
 #[tokio::test]
-async fn a_definition_that_was_asked_for_before_a_recovery_is_not_taken_up_after_it() {
+async fn definition_read_before_a_recovery_is_dropped() {
     let world = World::new();
     let store = world.faulty();
     let late = Arc::clone(&store.faults.late);
@@ -109,7 +109,7 @@ async fn a_definition_that_was_asked_for_before_a_recovery_is_not_taken_up_after
 
 /// The node joins for another reason, and its store was not in doubt before.
 #[tokio::test]
-async fn a_node_that_finds_its_store_recovered_as_it_joins_uses_nothing_from_stock() {
+async fn recovery_found_at_join_drops_prefetched_numbers() {
     let world = World::new();
     let store = world.faulty();
     let held = Arc::clone(&store.faults.held);
@@ -140,7 +140,7 @@ async fn a_node_that_finds_its_store_recovered_as_it_joins_uses_nothing_from_sto
 
 /// A plan without this information would lie too low.
 #[tokio::test]
-async fn a_recovery_is_not_planned_without_what_the_store_could_not_be_asked() {
+async fn recovery_plan_needs_a_complete_read() {
     let world = World::new();
     let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);

@@ -54,7 +54,7 @@ async fn a_recovery_of_another_namespace_ends_nobodys_minting() {
 }
 
 #[tokio::test]
-async fn namespaces_of_a_store_that_was_put_back_are_recovered_one_after_the_other() {
+async fn namespaces_of_a_rolled_back_store_recover_one_by_one() {
     let (world, dirs) = (World::new(), [Scratch::new(), Scratch::new()]);
     let mut nodes = Vec::new();
     for (namespace, dir) in NAMES.iter().zip(&dirs) {

@@ -69,7 +69,7 @@ async fn writes(world: &World) -> u64 {
 }
 
 #[tokio::test]
-async fn one_process_mints_and_its_ids_say_their_time() {
+async fn one_process_mints_and_its_ids_carry_time() {
     let world = World::new();
     let (node, source) = server(&world, "one:1").await;
     let mut history = History::default();
@@ -90,7 +90,7 @@ async fn one_process_mints_and_its_ids_say_their_time() {
 }
 
 #[tokio::test]
-async fn the_window_is_short_and_moves_only_while_somebody_mints() {
+async fn window_is_short_and_moves_only_while_minting() {
     let world = World::new();
     let (_node, source) = server(&world, "one:1").await;
     mint(&source).await.unwrap();
@@ -112,7 +112,7 @@ async fn the_window_is_short_and_moves_only_while_somebody_mints() {
 }
 
 #[tokio::test]
-async fn servers_send_to_the_one_that_orders_and_hand_over_without_a_gap() {
+async fn servers_forward_order_and_hand_over_seamlessly() {
     let world = World::new();
     let mut history = History::default();
     let mut servers = vec![
@@ -227,7 +227,7 @@ async fn a_clock_that_goes_back_does_not_break_the_order() {
 }
 
 #[tokio::test]
-async fn nobody_takes_the_order_over_before_the_lease_and_its_margin_are_over() {
+async fn global_order_moves_only_after_lease_and_margin() {
     let world = World::new();
     let mut history = History::default();
     let (first, source) = server(&world, "").await;
@@ -251,7 +251,7 @@ async fn nobody_takes_the_order_over_before_the_lease_and_its_margin_are_over() 
 }
 
 #[tokio::test]
-async fn an_altered_policy_goes_on_above() {
+async fn altered_policy_continues_above() {
     let world = World::new();
     let (node, source) = server(&world, "").await;
     let mut history = History::default();

@@ -34,7 +34,7 @@ async fn readiness_is_earned_and_lost() {
 /// All servers of a store lose it at the same moment: a server that still can mint stays in
 /// service.
 #[tokio::test]
-async fn a_store_that_is_away_costs_readiness_when_the_window_ends_and_not_before() {
+async fn unreachable_store_ends_readiness_with_the_window() {
     let world = World::new();
     let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);
@@ -65,7 +65,7 @@ async fn a_store_that_is_away_costs_readiness_when_the_window_ends_and_not_befor
 
 /// Its sections are served as long as its presence lasts, and nothing else shows how long.
 #[tokio::test]
-async fn a_node_without_a_window_is_ready_as_long_as_its_presence_lasts() {
+async fn node_without_window_is_ready_while_its_presence_lasts() {
     let world = World::new();
     let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);

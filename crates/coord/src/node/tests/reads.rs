@@ -54,7 +54,7 @@ fn names(listed: &Listed) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn callers_who_list_share_a_call_and_windows_go_on_meanwhile() {
+async fn concurrent_lists_share_a_call_while_windows_extend() {
     let ground = Ground::new().await;
     let (before, goes_on) = (ground.asked("list"), Arc::<Notify>::default());
     *ground.faults.held.lock().unwrap() = Some(("list", Arc::clone(&goes_on)));
@@ -83,7 +83,7 @@ async fn callers_who_list_share_a_call_and_windows_go_on_meanwhile() {
 
 /// A result in flight may be older than the caller's own change.
 #[tokio::test]
-async fn whoever_has_defined_a_source_finds_it_in_the_next_list() {
+async fn defined_source_is_in_the_next_list() {
     let ground = Ground::new().await;
     let goes_on = Arc::<Notify>::default();
     *ground.faults.late.lock().unwrap() = Some(("list", Arc::clone(&goes_on)));
@@ -101,7 +101,7 @@ async fn whoever_has_defined_a_source_finds_it_in_the_next_list() {
 
 /// Holds for any number of names: a few are read individually, and the rest together.
 #[tokio::test]
-async fn callers_who_look_at_many_sources_cost_few_calls() {
+async fn many_definition_reads_cost_few_calls() {
     let ground = Ground::new().await;
     let (gets, lists) = (ground.asked("get"), ground.asked("list"));
     let goes_on = Arc::<Notify>::default();

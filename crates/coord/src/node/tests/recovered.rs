@@ -91,7 +91,7 @@ pub(super) async fn for_program(node: &Node, wanted: &Reserve) -> Result<Segment
 
 /// The client is gone: the process that it called reports its numbers.
 #[tokio::test]
-async fn what_programs_have_reserved_is_reported_by_the_process_that_they_asked() {
+async fn numbers_reserved_for_embedded_clients_are_reported() {
     let (world, dir) = (World::new(), Scratch::new());
     let node = open(&world, &dir).await;
     node.define("bills", &spec(FIXED)).await.unwrap();
@@ -133,7 +133,7 @@ async fn what_programs_have_reserved_is_reported_by_the_process_that_they_asked(
 
 /// No recovery waits for it, but it reports its numbers as long as it runs.
 #[tokio::test]
-async fn a_process_without_a_journal_reports_what_it_has_reserved() {
+async fn process_without_journal_reports_reserved_numbers() {
     let world = World::new();
     let node = Node::open(world.handle(), NodeSettings::default(), world.parts()).await.unwrap();
     joined(&world, &node).await;
@@ -203,7 +203,7 @@ async fn recovered_meanwhile(world: &World, node: &Node, disk: &Hanging) {
 
 /// The journal may have reported to the recovered store before it had the numbers.
 #[tokio::test]
-async fn numbers_that_the_journal_hears_of_over_a_recovery_are_no_programs() {
+async fn late_reports_over_a_recovery_leave_client_stripes() {
     let (world, dir) = (World::new(), Scratch::new());
     let (node, disk) = with_a_slow_journal(&world, &dir, FIXED).await;
     let wanted = wanted(&world, 500).await;
@@ -217,7 +217,7 @@ async fn numbers_that_the_journal_hears_of_over_a_recovery_are_no_programs() {
 
 /// The same for numbers that go from the store to a caller without being prefetched.
 #[tokio::test]
-async fn numbers_that_the_journal_hears_of_over_a_recovery_are_no_callers() {
+async fn late_reports_over_a_recovery_reach_no_caller() {
     const ONE: &str = r#"{"kind":"segment","step":{"rule":"fixed","size":1}}"#;
     let (world, dir) = (World::new(), Scratch::new());
     let (node, disk) = with_a_slow_journal(&world, &dir, ONE).await;
@@ -237,7 +237,7 @@ async fn numbers_that_the_journal_hears_of_over_a_recovery_are_no_callers() {
 /// Its handle reports a recovery of the store only once, to the first call, also while the node
 /// joins.
 #[tokio::test]
-async fn a_node_that_is_told_of_a_recovery_while_it_joins_goes_on() {
+async fn recovery_during_a_join_is_survived() {
     let (world, dir) = (World::new(), Scratch::new());
     let store = world.faulty();
     let meanwhile = Arc::clone(&store.faults.meanwhile);
@@ -276,7 +276,7 @@ async fn a_node_that_is_told_of_a_recovery_while_it_joins_goes_on() {
 
 /// A result that was in flight during a recovery shows the state before it.
 #[tokio::test]
-async fn a_late_answer_from_before_a_recovery_is_no_doubt_about_the_store() {
+async fn late_result_from_before_a_recovery_raises_no_doubt() {
     let (world, dir) = (World::new(), Scratch::new());
     let node = open(&world, &dir).await;
     node.define("bills", &spec(FIXED)).await.unwrap();

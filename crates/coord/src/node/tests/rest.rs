@@ -20,7 +20,7 @@ async fn resting(world: &World, presence_ttl_ms: u64) -> (Node, Scratch) {
 }
 
 #[tokio::test]
-async fn at_rest_clocks_and_catalog_are_looked_at_each_ten_seconds_however_short_the_lease() {
+async fn idle_node_polls_clock_and_catalog_every_ten_seconds() {
     const WATCHED_MS: u64 = 120_000;
     // With a presence longer than ten seconds, an idle node checks once per presence.
     for (ttl_ms, looks) in [(1_000, 12), (3_000, 12), (10_000, 12), (60_000, 2)] {
@@ -49,7 +49,7 @@ async fn at_rest_clocks_and_catalog_are_looked_at_each_ten_seconds_however_short
 
 /// Other servers renew three times between two checks of this node: it still uses their clocks.
 #[tokio::test]
-async fn a_clock_that_goes_wrong_at_rest_is_noticed_within_ten_seconds() {
+async fn idle_node_notices_a_wrong_clock_in_ten_seconds() {
     let world = World::new();
     let servers = [resting(&world, 3_000).await, resting(&world, 3_000).await];
     let third = world.machine_ahead(0);

@@ -146,7 +146,7 @@ async fn a_node_whose_store_failed_over_goes_on_once_its_server_was_accepted() {
 
 /// Journals of earlier versions have no IDs, and old journals can be read.
 #[tokio::test]
-async fn a_journal_says_what_ids_numbers_have_become_where_they_are_others() {
+async fn journal_records_ids_that_differ_from_numbers() {
     let (world, dir) = (World::new(), Scratch::new());
     let node = open(&world, Some(&dir)).await;
     let read = |dir: &Scratch| inspect(&DataDir::lock(&dir.0).unwrap()).unwrap();
@@ -248,7 +248,7 @@ async fn a_node_finds_by_itself_that_its_store_was_recovered() {
 
 /// An error for an embedded client of this process also reaches the process.
 #[tokio::test]
-async fn a_refusal_that_a_program_gets_is_the_nodes_doubt() {
+async fn rollback_error_of_an_embedded_client_raises_doubt() {
     let world = World::new();
     let node = open(&world, None).await;
     node.define("bills", &spec(FIXED)).await.unwrap();
@@ -275,7 +275,7 @@ async fn a_refusal_that_a_program_gets_is_the_nodes_doubt() {
 
 /// Its numbers from the lost history are never used, although it mints nothing any more.
 #[tokio::test]
-async fn a_node_that_ends_as_it_joins_a_recovered_store_keeps_nothing_of_what_was_lost() {
+async fn node_ending_at_a_recovered_join_keeps_no_lost_state() {
     let (world, dir) = (World::new(), Scratch::new());
     let node = open(&world, Some(&dir)).await;
     node.define("bills", &spec(FIXED)).await.unwrap();
@@ -317,7 +317,7 @@ async fn a_node_that_ends_as_it_joins_a_recovered_store_keeps_nothing_of_what_wa
 
 /// The node's report from before the join lacks the numbers that are taken during it.
 #[tokio::test]
-async fn what_is_taken_while_a_node_joins_is_reported() {
+async fn numbers_taken_during_a_join_are_reported() {
     let world = World::new();
     let store = world.faulty();
     let held = Arc::clone(&store.faults.held);
@@ -391,7 +391,7 @@ async fn marks_of_numbers_that_are_never_used_again_are_reported() {
 /// A recovery without a journal may lie above its marks or not: its process finds out when it comes
 /// back.
 #[tokio::test]
-async fn who_comes_back_after_a_recovery_without_his_journal_goes_on_if_all_of_it_was_passed() {
+async fn node_missing_in_a_recovery_continues_when_passed() {
     // Marks that the operator named, for workers and for numbers, and the name in the error.
     for (marks, numbers_at, refused) in [
         (u64::MAX, 1_000, None),

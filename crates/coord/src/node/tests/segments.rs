@@ -77,7 +77,7 @@ async fn waste_is_counted() {
 }
 
 #[tokio::test]
-async fn after_a_burst_no_more_is_in_stock_than_was_taken() {
+async fn prefetch_after_a_burst_never_exceeds_consumption() {
     let world = World::new();
     let node = world.open().await;
     node.define("bills", &spec(r#"{"kind":"segment"}"#)).await.unwrap();
@@ -242,7 +242,7 @@ async fn numbers_are_unique_and_rise_over_every_change_of_stripe() {
 }
 
 #[tokio::test]
-async fn a_stripe_goes_on_where_the_one_before_ended() {
+async fn new_stripe_continues_at_the_old_ones_end() {
     let world = World::new();
     let node = world.open().await;
     let fixed = r#"{"kind":"segment","offset":2,"increment":2,"step":{"rule":"fixed","size":10}}"#;
@@ -285,7 +285,7 @@ async fn a_stripe_goes_on_where_the_one_before_ended() {
 }
 
 #[tokio::test]
-async fn a_source_that_is_told_to_end_goes_up_to_there_and_on_when_it_may() {
+async fn source_with_an_end_stops_there_until_it_is_raised() {
     let world = World::new();
     let node = world.open().await;
     let ends = |until: &str| {
@@ -313,7 +313,7 @@ async fn a_source_that_is_told_to_end_goes_up_to_there_and_on_when_it_may() {
 
 /// The end must be true: the reader of it may begin there.
 #[tokio::test]
-async fn a_source_is_not_told_to_end_below_what_it_has_handed_out() {
+async fn source_end_below_issued_numbers_is_rejected() {
     let world = World::new();
     let node = world.open().await;
     let ends = |until: &str| {
@@ -342,7 +342,7 @@ async fn a_source_is_not_told_to_end_below_what_it_has_handed_out() {
 /// The store's mark shows exactly what was handed out: the first number of the next stripe is
 /// compared with it.
 #[tokio::test]
-async fn a_source_that_is_told_to_end_takes_nothing_from_there_on() {
+async fn source_with_an_end_reserves_nothing_beyond() {
     let world = World::new();
     let node = world.open().await;
     let ends = |until: &str| {
@@ -380,7 +380,7 @@ async fn a_source_that_is_told_to_end_takes_nothing_from_there_on() {
 
 /// A range with fewer numbers than requested is an error.
 #[tokio::test]
-async fn a_row_that_does_not_end_below_where_the_source_does_is_refused() {
+async fn range_beyond_the_source_end_is_rejected() {
     let world = World::new();
     let node = world.open().await;
     node.define("bills", &spec(r#"{"kind":"segment","until":21}"#)).await.unwrap();

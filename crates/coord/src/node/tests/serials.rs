@@ -35,7 +35,7 @@ async fn serials(world: &World, source: &Source, count: u32) -> Result<Vec<Strin
 }
 
 #[tokio::test]
-async fn over_midnight_three_nodes_whose_clocks_differ_and_go_back_repeat_nothing() {
+async fn clock_differences_at_midnight_repeat_no_serial() {
     let world = World::new();
     let daily = r#"{"kind":"segment","serial":{"prefix":"S","date":"yyyyMMdd","width":5},
         "step":{"rule":"fixed","size":3}}"#;
@@ -105,7 +105,7 @@ async fn a_number_too_wide_is_an_error_until_the_next_period() {
 }
 
 #[tokio::test]
-async fn what_was_in_stock_yesterday_is_not_minted_today() {
+async fn prefetched_serials_expire_at_midnight() {
     let world = World::new();
     let (node, clock) = node_at(&world, START).await;
     node.define("bills", &spec(r#"{"kind":"segment","serial":{"date":"yyyyMM","width":6}}"#))

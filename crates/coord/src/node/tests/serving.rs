@@ -110,7 +110,7 @@ async fn says(world: &World, server: &Server) -> Serves {
 }
 
 #[tokio::test]
-async fn an_owner_whose_clock_is_wrong_gives_the_order_up_within_a_second() {
+async fn owner_with_a_wrong_clock_gives_up_order_in_a_second() {
     for offset_ms in [-HOUR_MS, HOUR_MS, -9_000] {
         let world = World::new();
         let servers = three(&world).await;
@@ -151,7 +151,7 @@ async fn an_owner_whose_clock_is_wrong_gives_the_order_up_within_a_second() {
 }
 
 #[tokio::test]
-async fn where_all_clocks_are_wrong_the_order_stays_where_it_is() {
+async fn order_stays_with_its_owner_if_all_clocks_are_wrong() {
     let world = World::new();
     let servers = three(&world).await;
     let before = owner(&world, &servers, 1_000).await.unwrap();
@@ -213,7 +213,7 @@ async fn a_server_that_most_others_cannot_reach_gives_everything_up() {
 }
 
 #[tokio::test]
-async fn two_that_cannot_reach_each_other_go_on_with_what_they_have() {
+async fn partitioned_nodes_keep_their_sections() {
     let world = World::new();
     let servers = [server(&world, "one:1").await, server(&world, "two:1").await];
     for _ in 0..30 {
@@ -235,7 +235,7 @@ async fn two_that_cannot_reach_each_other_go_on_with_what_they_have() {
 
 /// No caller is sent to it, so no peer needs its status, and each announcement is a write.
 #[tokio::test]
-async fn who_serves_nobody_announces_nothing() {
+async fn node_without_address_announces_nothing() {
     for (address, said) in [("one:1", Serves::Counters), ("", Serves::All)] {
         let world = World::new();
         let servers = [server(&world, address).await];
@@ -251,7 +251,7 @@ async fn who_serves_nobody_announces_nothing() {
 /// Half of all sections is relinquished in many calls, one after the other: callers wait for those
 /// in flight.
 #[tokio::test]
-async fn who_joins_has_its_share_as_fast_as_the_store_takes_it() {
+async fn joining_node_gets_its_sections_at_store_speed() {
     let world = World::new();
     let (first, source) = counters::server(&world, "one:1").await;
     for key in 0.. {

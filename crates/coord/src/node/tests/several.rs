@@ -194,7 +194,7 @@ async fn a_worker_number_is_never_another_stores() {
 
 /// A removed store is not asked any more, and its numbers would look free.
 #[tokio::test]
-async fn a_store_leaves_only_where_its_numbers_are_given_to_nobody() {
+async fn store_leaves_only_when_its_stripe_stays_unused() {
     let several = Several::new();
     let clock = Arc::clone(&several.world.clock);
     let node = several.open(&clock).await;
@@ -240,7 +240,7 @@ impl StorePlace for Silent {
 
 /// Each source tries to open it, and the result of one attempt counts for all.
 #[tokio::test]
-async fn a_store_that_does_not_answer_holds_up_many_sources_no_longer_than_one() {
+async fn unresponsive_store_delays_many_sources_like_one() {
     let several = Several::new();
     let mut settings = several.settings();
     settings.beside.insert("b".into(), Arc::new(Silent));

@@ -5,7 +5,7 @@ use super::*;
 use crate::stats::TimesSeen;
 
 #[tokio::test]
-async fn all_who_close_at_once_get_the_same_answer() {
+async fn concurrent_closes_get_the_same_result() {
     let world = World::new();
     let node = world.open().await;
     settle().await;
@@ -70,7 +70,7 @@ async fn every_kind_of_source_mints_in_real_time_on_a_real_disk() {
 /// Callers that request undefined names do not load the store. A name that another node defines
 /// meanwhile is found within a tenth of a second, and one of our own at once.
 #[tokio::test]
-async fn names_that_nobody_has_cost_the_store_little() {
+async fn unknown_names_cost_few_store_calls() {
     let world = World::new();
     let (node, other) = (world.open().await, world.open().await);
     let calls = || {
@@ -104,7 +104,7 @@ async fn names_that_nobody_has_cost_the_store_little() {
 }
 
 #[tokio::test]
-async fn asking_again_gives_the_same_generator() {
+async fn repeated_open_gives_the_same_generator() {
     let world = World::new();
     let node = world.open().await;
     node.define("orders", &SourceSpec::default()).await.unwrap();
@@ -150,7 +150,7 @@ async fn the_window_is_kept_ahead_and_readiness_with_it() {
 }
 
 #[tokio::test]
-async fn a_disabled_source_refuses_and_an_altered_one_goes_on_without_repeating() {
+async fn disabled_source_fails_and_altered_source_repeats_nothing() {
     let world = World::new();
     let (one, two) = (world.open().await, world.open().await);
     one.define("orders", &SourceSpec::default()).await.unwrap();
@@ -217,7 +217,7 @@ async fn definitions_that_disagree_are_refused() {
 }
 
 #[tokio::test]
-async fn sources_unique_in_the_namespace_share_one_generator_and_must_agree() {
+async fn namespace_unique_sources_share_one_generator() {
     let world = World::new();
     let node = world.open().await;
     let shared = spec(r#"{"unique":"namespace"}"#);
@@ -354,7 +354,7 @@ async fn a_queue_without_room_is_not_made_and_its_source_mints() {
 
 /// Hooks of an application for an empty queue, and for one without room, as Baidu's handlers.
 #[tokio::test]
-async fn a_prefilled_source_asks_the_hooks_of_its_application() {
+async fn prefilled_source_calls_its_hooks() {
     let world = World::new();
     let node = world.open().await;
     let prefilled = |boost: u32| {

@@ -21,7 +21,7 @@ pub(super) fn calls(stats: &NodeStats, verb: &str) -> (u64, u64) {
 }
 
 #[tokio::test]
-async fn a_node_says_how_it_stands() {
+async fn node_stats_show_its_state() {
     let world = World::new();
     let witness = TimeServer(Some(700), Arc::clone(&world.clock));
     let settings =

@@ -47,7 +47,7 @@ async fn moved(world: &World, node: &Node) {
 }
 
 #[tokio::test]
-async fn what_a_late_claim_took_is_found_and_given_up() {
+async fn slot_of_a_late_claim_is_found_and_given_up() {
     let world = World::new();
     let node = world.open().await;
     let source = minting(&world, &node).await;
@@ -69,7 +69,7 @@ async fn what_a_late_claim_took_is_found_and_given_up() {
 
 /// There was no reason to doubt, so nothing is listed.
 #[tokio::test]
-async fn a_node_that_got_what_it_asked_for_lists_nothing() {
+async fn node_without_failed_claims_lists_nothing() {
     let world = World::new();
     let node = world.open().await;
     minting(&world, &node).await;
@@ -78,7 +78,7 @@ async fn a_node_that_got_what_it_asked_for_lists_nothing() {
 }
 
 #[tokio::test]
-async fn a_slot_that_somebody_mints_from_is_not_given_up() {
+async fn slot_in_use_is_not_given_up() {
     let world = World::new();
     let node = world.open().await;
     minting(&world, &node).await;
@@ -105,7 +105,7 @@ async fn a_slot_that_somebody_mints_from_is_not_given_up() {
 /// and the claim is repeated meanwhile. Nothing is minted from its result, or two nodes would have
 /// one number.
 #[tokio::test]
-async fn what_is_being_given_up_is_not_minted_from_when_the_claim_comes_again() {
+async fn leaked_slot_is_not_minted_from_after_a_repeated_claim() {
     let world = World::new();
     let store = world.faulty();
     let (unheard, lacks) = (Arc::clone(&store.faults.unheard), Arc::clone(&store.faults.lacks));
@@ -139,7 +139,7 @@ async fn what_is_being_given_up_is_not_minted_from_when_the_claim_comes_again() 
 
 /// A list is the largest call to a store, which may be unavailable because of its load.
 #[tokio::test]
-async fn a_store_that_does_not_answer_is_not_asked_for_everything_again_and_again() {
+async fn unresponsive_store_gets_few_lists() {
     let world = World::new();
     let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);

@@ -47,7 +47,7 @@ async fn a_source_that_is_off_or_deleted_keeps_no_worker_number() {
 
 /// Its pool is full, and stays so: no caller waits for it any more.
 #[tokio::test]
-async fn a_source_that_is_off_or_deleted_keeps_nobody_unready() {
+async fn disabled_source_does_not_block_readiness() {
     for deletes in [true, false] {
         let world = World::new();
         let by_hand = NodeSettings { worker: Some(0), ..NodeSettings::default() };
@@ -77,7 +77,7 @@ fn calls(node: &Node, verb: &str) -> u64 {
 
 /// A server opens a source again for each request, until it is open.
 #[tokio::test]
-async fn however_many_ask_for_a_source_a_full_pool_is_asked_in_its_own_time() {
+async fn full_pool_is_claimed_at_its_own_interval() {
     let world = World::new();
     let by_hand = NodeSettings { worker: Some(0), ..NodeSettings::default() };
     let (has, wants) = (world.open_with(by_hand.clone()).await, world.open_with(by_hand).await);
@@ -121,7 +121,7 @@ fn tasks() -> usize {
 }
 
 #[tokio::test]
-async fn the_filler_of_a_source_that_is_off_rests_and_that_of_a_deleted_one_ends() {
+async fn filler_pauses_when_disabled_and_ends_when_deleted() {
     let world = World::new();
     let timer = Counting { timer: world.timer.clone(), waits: Arc::default() };
     let parts = Parts { timer: Arc::new(timer.clone()), ..world.parts() };
@@ -188,7 +188,7 @@ async fn waits_while(alone: bool, change: impl AsyncFnOnce(&Node)) -> Result<()>
 }
 
 #[tokio::test]
-async fn whoever_waits_for_a_source_hears_that_it_is_off_or_deleted() {
+async fn waiting_caller_learns_of_a_disabled_source() {
     for alone in [true, false] {
         let off = waits_while(alone, async |node| {
             switch(node, "orders", false).await;
@@ -202,7 +202,7 @@ async fn whoever_waits_for_a_source_hears_that_it_is_off_or_deleted() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_a_source_that_is_altered_gets_it_as_it_is_then() {
+async fn waiting_caller_gets_the_altered_source() {
     for alone in [true, false] {
         let altered = waits_while(alone, async |node| {
             node.alter("orders", &spec(r#"{"on_rollback":"borrow"}"#), None).await.unwrap();

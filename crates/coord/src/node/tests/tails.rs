@@ -76,7 +76,7 @@ async fn kept(world: &World) -> (Scratch, Node, Source) {
 }
 
 #[tokio::test]
-async fn what_others_stand_in_the_way_of_is_kept_and_used_first() {
+async fn blocked_tail_is_kept_and_used_first() {
     let world = World::new();
     let (dir, _other, there) = kept(&world).await;
     assert_eq!(dir.kept(), [(11, 100)]);
@@ -122,7 +122,7 @@ async fn when_the_store_is_away_nothing_is_sent_and_all_is_kept() {
 }
 
 #[tokio::test]
-async fn a_store_that_goes_while_it_gets_tails_back_is_waited_for_once() {
+async fn store_lost_while_returning_tails_is_awaited_once() {
     let world = World::new();
     let store = world.faulty();
     let lacks = Arc::clone(&store.faults.lacks);
@@ -234,7 +234,7 @@ async fn a_segment_source_too_many_is_refused_by_itself() {
 /// The store responds when no task is left to notify the journal. A waiting call would keep all
 /// that it has: the tables, the store, its connections.
 #[tokio::test]
-async fn a_fetch_that_is_answered_after_the_end_keeps_nothing() {
+async fn fetch_that_ends_after_close_keeps_nothing() {
     for closes in [false, true] {
         let (world, dir, tap) = (World::new(), Scratch::new(), Tap::open());
         let settings = NodeSettings {
@@ -296,7 +296,7 @@ async fn a_tail_of_another_definition_is_burned() {
 }
 
 #[tokio::test]
-async fn a_tail_from_before_the_machine_was_started_anew_is_burned() {
+async fn tail_from_before_a_reboot_is_burned() {
     let world = World::new();
     let (dir, ..) = kept(&world).await;
     let disk = Failing { boot: "second", ..Failing::never() };
@@ -306,7 +306,7 @@ async fn a_tail_from_before_the_machine_was_started_anew_is_burned() {
 }
 
 #[tokio::test]
-async fn a_store_that_went_back_is_refused_whatever_was_kept() {
+async fn rolled_back_store_is_rejected_despite_tails() {
     let world = World::new();
     let before = world.store.backup();
     let (dir, ..) = kept(&world).await;
@@ -364,7 +364,7 @@ async fn no_number_comes_twice_wherever_the_power_fails() {
 /// The content of such a journal is not used before the store is reached, so the journal names its
 /// store.
 #[tokio::test]
-async fn a_journal_that_is_left_before_its_node_had_joined_knows_the_store() {
+async fn journal_of_an_unjoined_node_knows_the_store() {
     let (world, dir) = (World::new(), Scratch::new());
     let settings =
         NodeSettings { data_dir: Some(dir.0.clone()), builtin: false, ..NodeSettings::default() };
@@ -380,7 +380,7 @@ async fn a_journal_that_is_left_before_its_node_had_joined_knows_the_store() {
 
 /// A hanging disk does not delay the end beyond its limit, and neither does a store.
 #[tokio::test]
-async fn an_end_takes_no_longer_than_was_said_whatever_the_disk_does() {
+async fn close_is_bounded_whatever_the_disk_does() {
     let (world, dir, disk) = (World::new(), Scratch::new(), Hanging::default());
     let node = on_disk(&world, &dir, Arc::new(disk.clone())).await.unwrap();
     node.define("bills", &spec(FIXED)).await.unwrap();
@@ -399,7 +399,7 @@ async fn an_end_takes_no_longer_than_was_said_whatever_the_disk_does() {
 
 /// A store that does not close its connections does not delay the end either.
 #[tokio::test]
-async fn an_end_takes_no_longer_than_was_said_where_the_store_does_not_close() {
+async fn close_is_bounded_when_the_store_does_not_close() {
     let world = World::new();
     let store = world.faulty();
     let held = Arc::clone(&store.faults.held);

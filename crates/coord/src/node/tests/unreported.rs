@@ -12,7 +12,7 @@ const TWO_OF_16: NewStripe = NewStripe { offset: 2, ..FIVE_OF_16 };
 
 /// The version number of a lost definition is used again, for another definition.
 #[tokio::test]
-async fn what_programs_have_is_told_by_the_definition_that_has_its_version_now() {
+async fn client_stripes_follow_the_definition_with_their_version() {
     let (world, dir) = (World::new(), Scratch::new());
     let settings = NodeSettings { data_dir: Some(dir.0.clone()), ..NodeSettings::default() };
     let node = Node::open(world.handle(), settings, world.parts()).await.unwrap();

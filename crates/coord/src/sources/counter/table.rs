@@ -398,7 +398,7 @@ mod tests {
     /// Documented bounds in bytes: 10 for a number with neighbours, 320 for one without, 28 for a
     /// text.
     #[test]
-    fn keys_cost_what_is_said() {
+    fn keys_cost_the_stated_bytes() {
         let dense = table();
         for number in 0..1_000_000_u64 {
             let key = Key::Number(number);

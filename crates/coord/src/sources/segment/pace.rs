@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_not_idle_and_who_stays_away_is() {
+    fn waiting_caller_is_not_idle() {
         let mut pace = pace(50);
         pace.look(50_000, at(1_500), true);
         let ran_dry = pace.step(WANTED);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_store_is_asked_earlier_and_for_more() {
+    fn slow_store_is_called_earlier_for_more() {
         let wanted = 100;
         let mut pace = pace(1);
         assert!(pace.is_low(49, wanted) && !pace.is_low(51, wanted));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_watches_sees_the_rate_of_now() {
+    fn monitor_sees_the_current_rate() {
         let pace = pace(50);
         assert_eq!(pace.lasts_now_ms(100, 50_000, at(1_999)), Some(2));
         assert_eq!(pace.lasts_now_ms(100, 50_000, at(2_000)), None, "a burst is over");
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_then_nothing_is_low() {
+    fn rate_without_demand_needs_no_refill() {
         assert!(!Pace::default().is_low(0, WANTED));
         let mut once = Pace::default();
         once.look(5, at(10), false);

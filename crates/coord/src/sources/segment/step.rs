@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_counts_and_what_was_given_back_does_not() {
+    fn lost_numbers_count_and_returned_ones_do_not() {
         let tally = Tally { fetched: 10_000, lost: 0, left: 0 };
         assert_eq!(tally.room(50), 10_000);
         assert_eq!(Tally { lost: 4_000, ..tally }.room(50), 2_000);

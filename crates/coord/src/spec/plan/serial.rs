@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_serial_of_the_source_is_refused() {
+    fn invalid_serial_is_rejected() {
         let plan = plan(r#"{"prefix":"A-","date":"yyyyMMdd","width":4}"#);
         assert!(plan.number_of("A-202602280001").is_ok());
         for text in [
@@ -378,7 +378,7 @@ mod tests {
 
     /// The first millisecond of a day and the last one before it, in hours after midnight UTC.
     #[test]
-    fn days_begin_at_midnight_of_the_zone_at_both_ends_of_daylight_saving() {
+    fn days_begin_at_local_midnight_with_daylight_saving() {
         let berlin = plan(r#"{"date":"yyyyMMdd","zone":"Europe/Berlin","width":2}"#);
         let date = |plan: &SerialPlan, at: UnixMillis| {
             plan.parts_of(plan.at(at).unwrap().first).period.unwrap()

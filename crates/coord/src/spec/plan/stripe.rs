@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_reaches_the_number_where_a_stripe_is_told_to_end() {
+    fn stripe_never_reaches_its_end() {
         let stripe = |until| Stripe { until, ..Stripe::new(2, 3, 1, 1).unwrap() };
         for (until, max) in [(1, 0), (2, 0), (3, 1), (5, 1), (6, 2), (8, 2), (9, 3)] {
             assert_eq!(stripe(Some(until)).number_max(), max, "{until}");
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_lies_above_all_that_was_handed_out() {
+    fn free_numbers_lie_above_all_issued_ones() {
         let stripe = |lowest, first_at| Stripe::new(2, 3, lowest, first_at).unwrap();
         for (stripe, mark, free) in [
             (Stripe::ALL, 1, 1),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stripe_is_read_from_any_text_that_says_one() {
+    fn stripe_is_read_from_any_definition_with_one() {
         let read = Stripe::of_text(
             r#"{"kind":"segment","offset":2,"increment":3,"first":50,"first_at":9,"until":99,"new":[]}"#,
         );

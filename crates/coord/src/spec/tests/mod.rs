@@ -83,7 +83,7 @@ const POSSIBLE: &[&str] = &[
 ];
 
 #[test]
-fn canonical_keys_make_the_same_plan_and_are_their_own_canonical_form() {
+fn canonical_keys_give_the_same_plan_and_text() {
     for json in POSSIBLE {
         let written = spec(json);
         let canonical = written.canonical().unwrap();
@@ -118,7 +118,7 @@ fn prefill_has_baidus_parameters() {
 }
 
 #[test]
-fn what_is_impossible_is_refused_by_the_key_that_says_it() {
+fn impossible_value_is_rejected_by_its_key() {
     for (json, key) in [
         (r#"{"layout":"nobody"}"#, "layout"),
         (r#"{"epoch":"yesterday"}"#, "epoch"),
@@ -261,7 +261,7 @@ fn limits_hold_at_the_limit_and_not_one_beyond() {
 }
 
 #[test]
-fn what_would_break_the_order_is_refused() {
+fn settings_that_break_the_order_are_rejected() {
     for (keys, word) in [
         (r#""unique":"namespace""#, "unique"),
         (r#""prefill":{"enabled":true}"#, "prefill"),
@@ -278,7 +278,7 @@ fn what_would_break_the_order_is_refused() {
 }
 
 #[test]
-fn identity_is_what_would_make_ids_collide_and_nothing_else() {
+fn identity_has_exactly_the_keys_that_prevent_collisions() {
     let identity = |json| spec(json).identity().unwrap();
     // The same layout by name and written out; keys that may change.
     assert_eq!(
@@ -316,7 +316,7 @@ fn identity_is_what_would_make_ids_collide_and_nothing_else() {
 }
 
 #[test]
-fn a_number_to_begin_from_is_rounded_up_to_the_stripe_and_an_end_is_no_identity() {
+fn first_is_rounded_to_the_stripe_and_end_is_not_identity() {
     let of = |json| spec(json).canonical().unwrap();
     let canonical = of(r#"{"kind":"segment","offset":2,"increment":3,"first":1000}"#);
     assert_eq!((canonical.first, canonical.first_at, canonical.until), (Some(1001), None, None));
@@ -330,7 +330,7 @@ fn a_number_to_begin_from_is_rounded_up_to_the_stripe_and_an_end_is_no_identity(
 
 /// A stripe's end comes and goes without making it another source.
 #[test]
-fn where_serials_end_is_no_part_of_their_identity() {
+fn end_of_serials_does_not_change_their_identity() {
     let identity = |json: &str| spec(json).identity().unwrap();
     let plain = identity(r#"{"kind":"segment","serial":{}}"#);
     assert_eq!(identity(r#"{"kind":"segment","serial":{},"until":900}"#), plain);

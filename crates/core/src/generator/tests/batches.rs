@@ -4,7 +4,7 @@ use super::*;
 use crate::clock::{CachedClock, Clock};
 
 #[test]
-fn a_batch_is_exact_or_says_how_many_and_why() {
+fn batch_is_exact_or_reports_count_and_error() {
     let clock = clock();
     let ids = generator(NARROW, Settings::DEFAULT, &clock);
     let mut out = [0; 6];
@@ -48,7 +48,7 @@ fn lanes_drop_their_block_when_the_tick_ends() {
 }
 
 #[test]
-fn a_lane_keeps_its_block_while_nobody_refreshes_the_clock() {
+fn lane_keeps_its_block_under_a_stale_clock() {
     let clock = clock();
     let cached = CachedClock::new(&clock);
     let ids = Generator::new(LAYOUT, 0, Settings::DEFAULT, Window::UNBOUNDED, cached).unwrap();
@@ -64,7 +64,7 @@ fn a_lane_keeps_its_block_while_nobody_refreshes_the_clock() {
 }
 
 #[test]
-fn a_lane_outlives_the_generator_only_with_what_it_took() {
+fn lane_outlives_the_generator_with_its_block_only() {
     let clock = clock();
     let ids = generator(LAYOUT, Settings::DEFAULT, &clock);
     let mut lane = ids.lane(4);
@@ -101,7 +101,7 @@ fn a_local_generator_mints_as_a_shared_one() {
 }
 
 #[test]
-fn sizes_are_what_they_are() {
+fn type_sizes_are_unchanged() {
     assert_eq!(size_of::<Refusal>(), 32);
     assert!(size_of::<Generator<crate::SystemClock>>() <= 512);
     assert!(size_of::<Lane<&Generator<crate::SystemClock>>>() <= 56);

@@ -74,7 +74,7 @@ fn a_fixed_wait_is_three_milliseconds_whatever_the_offset() {
 }
 
 #[test]
-fn borrow_leads_up_to_its_limit_and_says_when() {
+fn borrow_leads_up_to_its_limit_with_retry_time() {
     let clock = clock();
     let ids = generator(NARROW, with(Rollback::Borrow { lead_max_ms: 10 }), &clock);
     // This tick and ten ahead, four IDs each.
@@ -114,7 +114,7 @@ fn hold_runs_at_half_speed_until_the_clock_has_caught_up() {
 }
 
 #[test]
-fn a_held_clock_says_where_it_is_until_it_is_caught_up_with() {
+fn held_clock_is_reported_until_caught_up() {
     let clock = clock();
     let ids = generator(LAYOUT, Settings::DEFAULT, &clock);
     ids.try_mint().unwrap();
@@ -129,7 +129,7 @@ fn a_held_clock_says_where_it_is_until_it_is_caught_up_with() {
 }
 
 #[test]
-fn hold_goes_on_while_the_wall_clock_stands_still() {
+fn hold_continues_while_the_wall_clock_is_frozen() {
     let clock = clock();
     let ids = generator(NARROW, Settings::DEFAULT, &clock);
     ids.try_mint().unwrap();

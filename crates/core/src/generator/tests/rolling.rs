@@ -102,7 +102,7 @@ fn ring<'c>(clock: &'c ManualClock, steps: &'c Steps) -> Ring<&'c ManualClock, &
 }
 
 #[test]
-fn the_ring_goes_on_counting_in_the_ticks_that_come_again() {
+fn ring_continues_in_repeated_ticks() {
     let (clock, steps) = (clock(), Steps::default());
     let ids = ring(&clock, &steps);
     let mut seen = std::collections::BTreeSet::new();
@@ -174,7 +174,7 @@ fn the_ring_never_repeats_whatever_the_clock_does() {
 }
 
 #[test]
-fn a_closed_ring_says_what_was_taken() {
+fn closed_ring_returns_the_end_of_taken_ids() {
     let (clock, steps) = (clock(), Steps::default());
     let ids = ring(&clock, &steps);
     ids.try_mint().unwrap();

@@ -64,7 +64,7 @@ fn a_step_of_one_millisecond_is_seen() {
 }
 
 #[test]
-fn an_idle_generator_is_told_by_looking() {
+fn idle_generator_detects_a_step_by_a_check() {
     let (clock, steps) = (clock(), Steps::default());
     let ids = watched(Rollback::HOLD, &clock, &steps);
     ids.check_clock();
@@ -75,7 +75,7 @@ fn an_idle_generator_is_told_by_looking() {
 }
 
 #[test]
-fn an_idle_generator_is_told_what_comes_of_it() {
+fn idle_generator_reports_the_outcome() {
     for (back_ms, outcome) in [(800, Outcome::Held), (20_000, Outcome::Refused)] {
         let (clock, steps) = (clock(), Steps::default());
         let ids = watched(Rollback::HOLD, &clock, &steps);

@@ -108,7 +108,7 @@ fn closing_under_load_counts_every_id() {
 }
 
 #[test]
-fn a_refresher_parks_when_nobody_asks_and_wakes_when_somebody_does() {
+fn refresher_parks_when_unused_and_wakes_on_use() {
     let clock = Arc::new(CachedClock::new(SystemClock));
     let _refresher = Refresher::spawn(Arc::clone(&clock)).unwrap();
     let patience = |what: &str, done: &dyn Fn() -> bool| {

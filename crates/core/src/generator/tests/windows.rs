@@ -50,7 +50,7 @@ fn a_floor_ahead_of_the_clock_is_a_clock_behind() {
 }
 
 #[test]
-fn a_closed_generator_mints_no_more_and_says_what_was_taken() {
+fn closed_generator_returns_the_end_of_taken_ids() {
     let clock = clock();
     let ids = windowed(Window::UNBOUNDED, &clock);
     clock.advance_ms(5);

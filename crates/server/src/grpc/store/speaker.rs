@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_names_of_a_tokens_members_differ_and_say_whose_they_are() {
+    fn member_names_of_a_token_are_distinct_and_show_it() {
         let speaker = |name: &str| Speaker(Some(name.to_owned()));
         let known = |speaker: &Speaker, number: u128| {
             speaker.own(&Incarnation::new(number).to_string()).unwrap()

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_done_to_a_store_is_said_as_people_write_it() {
+    fn audit_texts_are_readable() {
         let forward = FastForward {
             marks_at_least: Mark::new(1_790_000_000_000),
             segments: (1..=10).map(|number| (format!("s{number}"), Mark::new(number))).collect(),

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn every_call_says_how_it_refuses() {
+    fn every_call_documents_its_errors() {
         let (_, about) = described().split_for_parts();
         let about: serde_json::Value =
             serde_json::from_str(&complete(about, Asks::Nobody).to_json().unwrap()).unwrap();

@@ -5,7 +5,7 @@ use snowmint_server::{Secret, TokenHash, Tokens};
 use super::{ADMIN, MINTER, READER, SLOW, bearer, guarded_with, token};
 
 #[tokio::test]
-async fn the_doors_of_other_systems_ask_as_well() {
+async fn compatibility_apis_require_tokens() {
     let (server, _) = guarded_with(|settings| {
         settings.compat.leaf.enabled = true;
         settings.compat.tinyid.enabled = true;
@@ -51,7 +51,7 @@ async fn the_doors_of_other_systems_ask_as_well() {
 }
 
 #[tokio::test]
-async fn tokens_of_tinyid_let_in_for_numbers_only() {
+async fn tinyid_tokens_permit_only_minting() {
     let (server, _) = guarded_with(|settings| {
         settings.compat.tinyid.enabled = true;
         let hash = TokenHash::of(b"hashed").to_string();
@@ -71,7 +71,7 @@ async fn tokens_of_tinyid_let_in_for_numbers_only() {
 
 /// Counted like the claims of programs: each makes a number unusable for others for a while.
 #[tokio::test]
-async fn numbers_that_are_lent_count_against_the_rate() {
+async fn external_leases_count_against_the_rate() {
     let (server, access) = guarded_with(|settings| settings.compat.cosid.enabled = true).await;
     let slow = token(SLOW, &["reserve *"], &["2/h *"]);
     let tokens = [("slow".to_owned(), slow)].into();
@@ -93,7 +93,7 @@ async fn numbers_that_are_lent_count_against_the_rate() {
 
 /// A pattern has any number of namespaces.
 #[tokio::test]
-async fn what_a_token_is_lent_counts_over_all_its_namespaces() {
+async fn external_leases_of_a_token_count_over_all_namespaces() {
     let (server, access) = guarded_with(|settings| {
         settings.compat.cosid.enabled = true;
         settings.compat.cosid.machines_max = 3;

@@ -26,7 +26,7 @@ pub(crate) fn named<T>(message: T, token: &str) -> Request<T> {
 }
 
 #[tokio::test]
-async fn grpc_asks_for_a_token_and_its_rights() {
+async fn grpc_requires_a_token_and_its_rights() {
     let (server, _) = guarded().await;
     let mut client = server.grpc().await;
     let told =
@@ -60,7 +60,7 @@ async fn grpc_asks_for_a_token_and_its_rights() {
 /// Embedded clients may take numbers of the sources that they have the right for, and move nothing
 /// else.
 #[tokio::test]
-async fn the_store_is_for_those_who_may_join() {
+async fn store_service_requires_the_join_right() {
     let (server, _) = guarded().await;
     let unknown = Some(Code::Unauthenticated);
     let forbidden = Some(Code::PermissionDenied);
@@ -151,7 +151,7 @@ async fn unknown_pools_are_looked_for_once_a_second() {
 
 /// Messages may be long there: an anonymous caller gets its error before its message has come.
 #[tokio::test]
-async fn the_store_waits_for_no_message_of_somebody_unknown() {
+async fn store_service_rejects_anonymous_calls_before_the_message() {
     let (server, _) = guarded().await;
     for token in ["", "wrong"] {
         let mut client = Grpc::new(server.channel().await);

@@ -13,7 +13,7 @@ const EACH_MS: u64 = 10;
 
 /// All come from one address, and no time passes by itself.
 #[tokio::test]
-async fn guesses_of_one_address_are_slowed_over_all_protocols_together() {
+async fn guesses_of_one_address_are_slowed_over_all_protocols() {
     let (server, access) = guarded_with(|settings| {
         settings.compat.tinyid.enabled = true;
     })

@@ -93,7 +93,7 @@ impl Server {
 }
 
 #[tokio::test]
-async fn http_asks_for_a_token_and_its_rights() {
+async fn http_requires_a_token_and_its_rights() {
     let (server, _) = guarded().await;
     let define = r#"{"name":"orders","kind":"segment"}"#;
     // Path, and the status without a token, with a wrong one, a minter's, a reader's, an
@@ -206,7 +206,7 @@ pub(crate) fn bearer(token: &str) -> String {
 
 /// A request that exceeds a limit takes nothing, and costs nothing of the rate.
 #[tokio::test]
-async fn what_is_too_many_is_not_counted_against_a_rate() {
+async fn request_over_a_limit_costs_nothing_of_a_rate() {
     let (server, _) = guarded_with(|settings| {
         settings.limits.batch_max = 1;
         settings.limits.incrby_max = 1;
@@ -228,7 +228,7 @@ async fn what_is_too_many_is_not_counted_against_a_rate() {
 
 /// The right over the last source gives none over the default counter source.
 #[tokio::test]
-async fn who_may_mint_one_source_does_not_count_in_the_default_one() {
+async fn right_over_one_source_excludes_the_default_counter() {
     let default = |settings: &mut Settings| {
         settings.resp.default_counter_source = "counters".into();
     };
@@ -246,7 +246,7 @@ async fn who_may_mint_one_source_does_not_count_in_the_default_one() {
 }
 
 #[tokio::test]
-async fn only_who_administers_goes_beyond_the_limits() {
+async fn only_administrators_exceed_the_limits() {
     let (server, _) = guarded_with(|settings| {
         settings.limits.batch_max = 10;
         settings.limits.segment_max = 10;
@@ -294,7 +294,7 @@ async fn a_rate_is_kept_over_every_protocol() {
 /// Rates apply to existing sources. A source that does not exist yet, or is disabled, cannot be
 /// minted from, and a caller with the right may define it: a bounded number of times in all.
 #[tokio::test]
-async fn who_has_a_rate_defines_new_sources_and_switches_them_on_again() {
+async fn rate_limited_caller_defines_and_enables_new_sources() {
     let (server, _) = guarded().await;
     let define = r#"{"name":"orders","kind":"segment","enabled":false}"#;
     assert_eq!(server.as_whom(DEFINER, "POST", "/v1/sources", define).await, 200);
@@ -327,7 +327,7 @@ async fn who_has_a_rate_defines_new_sources_and_switches_them_on_again() {
 /// Definitions take room that is never free again, or that all share: each name, and the memory of
 /// queues.
 #[tokio::test]
-async fn who_defines_some_sources_gets_a_share_of_the_room_and_nobody_more_than_there_is() {
+async fn definitions_of_a_token_take_a_share_of_the_catalog() {
     let (server, _) = guarded_with(|settings| {
         settings.limits.sources_max = 12;
         settings.limits.prefill_ids_max = 4 * 16_384;
@@ -377,7 +377,7 @@ async fn who_defines_some_sources_gets_a_share_of_the_room_and_nobody_more_than_
 }
 
 #[tokio::test]
-async fn a_pipeline_under_a_rate_is_answered_to_the_last_and_each_counts() {
+async fn pipeline_under_a_rate_gets_every_reply_and_counts_each() {
     let (server, _) = guarded().await;
     let mut client = server.resp().await;
     assert_eq!(client.ask(&["AUTH", SLOW]).await, "+OK");
@@ -414,7 +414,7 @@ async fn a_pipeline_under_a_rate_is_answered_to_the_last_and_each_counts() {
 }
 
 #[tokio::test]
-async fn resp_asks_for_a_name_and_a_token() {
+async fn resp_requires_a_name_and_a_token() {
     let (server, _) = guarded().await;
     let mut client = server.resp().await;
     for command in

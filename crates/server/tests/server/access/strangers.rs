@@ -5,7 +5,7 @@ use crate::common::{node, server_for, settings, timer};
 
 /// An anonymous caller learns that the server cannot mint, and the kind of the reason.
 #[tokio::test]
-async fn readiness_names_nothing_to_a_stranger() {
+async fn readiness_names_nothing_to_an_anonymous_caller() {
     let node = node().await;
     let settings = settings();
     let server = server_for(node.clone(), settings, (Some(access(&timer())), timer())).await;
@@ -30,7 +30,7 @@ async fn readiness_names_nothing_to_a_stranger() {
 
 /// An anonymous caller gets a 401 for any mistake in a request, and learns nothing else.
 #[tokio::test]
-async fn stranger_is_asked_for_a_token_before_anything_is_read() {
+async fn anonymous_request_is_rejected_before_it_is_read() {
     let (server, _) = guarded().await;
     for (method, path, body) in [
         ("GET", "/v1/decode/1", ""),

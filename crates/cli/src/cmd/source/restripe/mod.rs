@@ -426,7 +426,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_parts_old_from_new_lies_in_the_period_that_is_used() {
+    fn restripe_boundary_lies_in_the_current_period() {
         let period = Period { first: 202_601, end: 202_700 };
         for (highest, room, parts) in [
             (202_601, 10, Some(10)),
