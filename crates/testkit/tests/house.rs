@@ -1,5 +1,5 @@
-//! Rules of the repository: dependencies of crates, the places of real time, the length of files,
-//! and the form of errors.
+//! Rules of the repository: dependencies of crates, the places of real time, the length of files and
+//! names, and the form of errors.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
 use std::collections::BTreeMap;
@@ -374,4 +374,26 @@ fn error_sentences_have_the_form() {
     ] {
         assert!(wrong_with(constructor, sentence).is_some(), "{sentence}");
     }
+}
+
+/// A reader sees the whole name in a list of failures.
+#[test]
+fn names_of_functions_are_short() {
+    const CHARS_MAX: usize = 60;
+    let mut wrong = Vec::new();
+    for krate in crates() {
+        for within in ["src", "tests"] {
+            for (path, text) in sources(&krate, within) {
+                for line in text.lines() {
+                    let Some((_, after)) = line.split_once("fn ") else { continue };
+                    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                    let name = after.split(|c| !is_part(c)).next().unwrap_or_default();
+                    if name.len() > CHARS_MAX {
+                        wrong.push(format!("{}: {name}", path.display()));
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
 }

@@ -278,7 +278,7 @@ fn servers_on_a_restored_file_continue_after_recovery() {
 /// state from before a recovery. No command reads a server's folder.
 #[test]
 #[cfg_attr(not(feature = "real-servers"), ignore = "needs databases: --features real-servers")]
-fn a_redis_that_was_restarted_goes_on_once_an_operator_accepts_its_run() {
+fn restarted_redis_continues_once_its_run_is_accepted() {
     let mut store = servers::Server::from(servers::Redis::start(&[]));
     let mut shop = Shop::new("other-server", &format!("{}?persistence=any", store.url()));
     let servers: Servers = [1, 2, 3].map(|number| Some(shop.start(number)));

@@ -341,7 +341,7 @@ async fn reports_from_before_a_server_took_over_do_not_count() {
 
 /// Their reports may be as old, and only their own namespace's step can void them.
 #[tokio::test]
-async fn no_server_is_accepted_while_another_namespace_was_in_doubt_before() {
+async fn server_is_rejected_while_another_namespace_is_in_doubt() {
     let store = MemoryStore::new("recovery").unwrap();
     let other = store.handle("other").unwrap();
     other.report(&info("a"), None).await.unwrap();

@@ -273,7 +273,7 @@ const SURE: &str = r#"{"name":"sure","kind":"counter","counter":{"confirm":"stor
 
 /// The server has looked for a doubt before, and found none.
 #[tokio::test]
-async fn a_program_that_moves_a_store_ends_no_doubt_that_has_just_begun() {
+async fn move_by_a_program_keeps_a_newer_doubt() {
     let store = Held::new();
     let built_in = NodeSettings { builtin: true, ..NodeSettings::default() };
     let opened = Node::open(Arc::clone(&store) as Arc<dyn Store>, built_in, Parts::system()).await;

@@ -425,7 +425,7 @@ async fn a_replica_that_lags_is_another_store_to_its_readers() {
 
 /// Nothing was lost on the primary, and nothing may be kept of a replica.
 #[tokio::test]
-async fn a_replica_is_refused_by_its_own_name_even_if_it_has_everything() {
+async fn complete_replica_is_rejected_by_its_name() {
     let keys = OneByOne::default();
     let store = keys.open().await;
     join(&store, 1).await;

@@ -129,7 +129,7 @@ fn the_trees_of_leaf_and_of_article_002_are_excluded_for_ever() {
 }
 
 #[test]
-fn what_makes_no_sense_in_a_tree_is_refused_and_what_was_deleted_is_excluded() {
+fn invalid_tree_is_rejected_and_deleted_worker_is_excluded() {
     let (zookeeper, place) = (Zookeeper::start(), Place::new());
     plant(
         &zookeeper,
@@ -156,7 +156,7 @@ fn what_makes_no_sense_in_a_tree_is_refused_and_what_was_deleted_is_excluded() {
 }
 
 #[test]
-fn baidus_numbers_are_excluded_up_to_the_highest_or_passed_by_a_pool_without_reuse() {
+fn baidu_numbers_are_excluded_up_to_the_highest() {
     let mysql = Mysql::start(&[]);
     mysql.run(WORKER_NODE);
     mysql.run(

@@ -116,7 +116,7 @@ async fn ids_of_a_stripe_that_was_lost_do_not_come_again() {
 /// The replica that took over has all numbers that were handed out, or lacks some. The node reports
 /// only once an operator has accepted its server.
 #[tokio::test]
-async fn a_node_whose_store_failed_over_goes_on_once_its_server_was_accepted() {
+async fn node_continues_once_the_new_server_is_accepted() {
     for loses in [false, true] {
         let (world, dir) = (World::new(), Scratch::new());
         let node = open(&world, Some(&dir)).await;
