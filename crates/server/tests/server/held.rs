@@ -237,7 +237,7 @@ async fn definitions_of_one_client_that_wait_are_few() {
 
 /// All clients of a peer would be one here. The peer keeps each to its share.
 #[tokio::test]
-async fn what_a_peer_forwards_waits_for_no_turn() {
+async fn forwarded_requests_wait_for_no_turn() {
     const PEER: &str = "peer-0123456789abcdef0123456789abcdef";
     const AT_ONCE: usize = AT_THE_STORE + 1;
     let (store, timer) = (Held::new(), timer());
