@@ -244,7 +244,7 @@ fn errors_name_place_key_and_expected_value() {
         ),
         (
             "\nport = 1",
-            "snowmint.toml, line 2: port: unknown key; `snowmint config` prints them all",
+            "snowmint.toml, line 2: port: unknown key; `snowmint config` prints all keys",
         ),
         (
             "[server]\n\nhttp = 7700",
