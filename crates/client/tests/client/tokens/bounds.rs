@@ -233,7 +233,10 @@ async fn clients_of_a_token_share_a_number_limit_over_servers() {
     }
     let more = joined(&*programs[0], 99).await;
     for program in &programs {
-        said(claimed(&**program, more).await, &["token bills", "limit 16", "limits.workers_max"]);
+        said(
+            claimed(&**program, more).await,
+            &["token \"bills\"", "limit 16", "limits.workers_max"],
+        );
     }
     // A restarted program claims its former number, which its former member holds.
     let before = &held[5];
