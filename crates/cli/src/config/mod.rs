@@ -22,7 +22,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use snowmint_coord::catalog::check_name;
-use snowmint_coord::node::{BUILTIN_DEFAULT, BUILTIN_NUMBERS};
+use snowmint_coord::node::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
 use snowmint_coord::private::read_trusted;
 use snowmint_coord::spec::{Kind, SourceSpec};
 use snowmint_server::{CompatSettings, HttpSettings, Limits, RespSettings};
@@ -163,6 +163,12 @@ impl Config {
     pub(crate) fn specs(&self) -> BTreeMap<String, SourceSpec> {
         let defined = self.defined.iter();
         defined.map(|(name, defined)| (name.clone(), defined.spec.clone())).collect()
+    }
+
+    /// Returns whether the configuration defines a source, or has it built in.
+    pub(crate) fn names_source(&self, source: &str) -> bool {
+        let builtin = [BUILTIN_DEFAULT, BUILTIN_NUMBERS, BUILTIN_COUNTERS];
+        self.defined.contains_key(source) || self.sources.builtin && builtin.contains(&source)
     }
 
     /// Returns the kind of a source, if the configuration knows it. Other sources may be in the

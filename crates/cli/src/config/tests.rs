@@ -273,7 +273,7 @@ fn errors_name_place_key_and_expected_value() {
         ),
         (
             "[disguise.keys]\n1 = 5",
-            "snowmint.toml, line 2: disguise.keys.1: expected a text, not what is written there",
+            "snowmint.toml, line 2: disguise.keys.1: expected a text, not the given value",
         ),
     ] {
         assert_eq!(load(file, &[], Vec::new()), Err(message.to_owned()), "{file}");

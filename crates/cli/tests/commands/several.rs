@@ -217,6 +217,26 @@ fn configured_worker_number_is_held_by_one_process() {
     assert!(refused.err.contains("out of range, maximum 1023"), "{}", refused.err);
 }
 
+/// Whoever may define a source could end the next start of all servers.
+#[test]
+fn catalog_source_without_the_configured_number_ends_no_start() {
+    let place = Place::new();
+    let config = "[worker]\nnumber = 5\n";
+    let server = place.start(0, config);
+    let layout = "time=41,worker=1,sequence=12,unit=1ms";
+    run(&["source", "define", "small", "--server", &server.http, "--layout", layout]).ok();
+    server.signal("-TERM");
+    assert_eq!(server.wait().0, 0);
+    let again = place.start(0, config);
+    again.says(&["source cannot be served", "small", "out of range, maximum 1"]);
+    assert_eq!(worker_of(&again), 5);
+    // A source of the configuration ends it.
+    let own = place.config(1, &format!("{config}[sources.small]\nlayout = \"{layout}\"\n"));
+    let more = ["--store", &place.store(), "--config", &own];
+    let refused: Ran = serve(&place.data_dir(1), &more).output().unwrap().into();
+    assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{}", refused.err);
+}
+
 #[test]
 fn worker_number_is_never_reused_if_configured() {
     let place = Place::new();

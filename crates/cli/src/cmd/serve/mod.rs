@@ -177,7 +177,8 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
 }
 
 /// Claims the worker numbers before the server serves, if the configuration restricts them.
-/// Otherwise sources that need no number are served while the others wait for theirs.
+/// Otherwise sources that need no number are served while the others wait for theirs. Only sources
+/// of the configuration end the start: anyone with `admin` over a name can define others.
 async fn check_workers(config: &Config, node: &Node) -> Outcome {
     let WorkerSection { number, reuse, after_crash, .. } = &config.worker;
     if (*number, *reuse, *after_crash == Then::Refuse) == (Number::Any, Again::Recycle, false) {
@@ -191,6 +192,10 @@ async fn check_workers(config: &Config, node: &Node) -> Outcome {
     for source in sources.iter().filter(|source| source.spec.is_enabled()) {
         let Err(error) = node.source(&source.name).await else { continue };
         let said = |more: &str| format!("source {}: {}{more}", source.name, error.message());
+        if !config.names_source(&source.name) {
+            tracing::warn!(source = source.name, error = %error.message(), "source cannot be served");
+            continue;
+        }
         match error.kind() {
             // Worker numbers are reserved beyond the clock's time.
             ErrorKind::ClockBehind { .. } if *after_crash == Then::Refuse => {
