@@ -2,10 +2,11 @@
 
 use snowmint_client::{RemoteStore, Settings};
 use snowmint_coord::lend::lent_pool;
+use snowmint_coord::segment::Within;
 use snowmint_coord::{
-    BootTimer, ClaimRequest, Extend, GiveBack, Incarnation, Lease, Mark, Member, MemoryStore,
-    NewDefinition, Pool, Preference, Presence, Release, Reserve, Restripe, Retry, Reuse,
-    SourceSpec, SourceState, Store, Timer as _,
+    BootTimer, Bounds, ClaimRequest, Extend, GiveBack, Incarnation, Lease, Mark, Member,
+    MemoryStore, NewDefinition, Pool, Preference, Presence, Release, Reserve, Restripe, Retry,
+    Reuse, SourceSpec, SourceState, Store, Timer as _,
 };
 use snowmint_core::UnixMillis;
 use snowmint_server::{Limits, Settings as ServerSettings};
@@ -17,6 +18,28 @@ use crate::tokens::{
 };
 
 const HOUR_MS: u64 = 3_600_000;
+
+/// The table of the upstream decides where the numbers are, and the server does not see it.
+#[tokio::test]
+async fn program_without_admin_reserves_nothing_of_an_upstream() {
+    let store = MemoryStore::new("all").unwrap();
+    let (server, _) = serve(&store, ENOUGH).await;
+    let spec = SourceSpec::from_json(r#"{"kind":"segment","upstream":"old:bills"}"#).unwrap();
+    store.define(&NewDefinition::of("bills", &spec).unwrap()).await.unwrap();
+    let before = store.get("bills").await.unwrap();
+    let range = Within { first: 1 << 62, end: (1 << 62) + 10 };
+    let reserve = async |token: &str, within: Option<Bounds>| {
+        let program = remote(token, &[&server]).await;
+        let (source, definition_version) = ("bills".to_owned(), before.version);
+        program.reserve(&Reserve { source, length: 1, definition_version, within }).await
+    };
+    for within in [None, Some(Bounds::Range(range))] {
+        said(reserve(BILLS, within).await, &["\"bills\"", "upstream", "admin"]);
+    }
+    assert_eq!(store.get("bills").await.unwrap(), before);
+    let taken = reserve(ADMIN, Some(Bounds::Range(range))).await.unwrap();
+    assert_eq!(taken.first, range.first);
+}
 
 async fn claimed(store: &dyn Store, member: Incarnation) -> snowmint_coord::Result<Vec<Lease>> {
     store.claim(&claim(workers(), member), now()).await

@@ -88,8 +88,8 @@ impl Plans {
         let source = &reserve.source;
         let range = match reserve.within {
             Some(Bounds::Now(_)) => return Err(refused(source)),
-            // Another system's table decides the place.
-            within if plan.upstream.is_some() => return Ok(within),
+            // The upstream's table decides the place, and only a caller with `admin` is believed.
+            _ if plan.upstream.is_some() => return Err(of_upstream(source)),
             Some(Bounds::Range(range)) => range,
             None if plan.serial.is_some() => return Err(without_period(source)),
             None if plan.stripe.until().is_none() => return Ok(None),
@@ -148,6 +148,14 @@ fn refused(source: &str) -> NotTaken {
     let message = format!(
         "source {source:?} would jump to numbers it has not reached, which needs the right admin; \
          ask for lower ones"
+    );
+    Error::new(Code::Forbidden, message).into()
+}
+
+fn of_upstream(source: &str) -> NotTaken {
+    let message = format!(
+        "source {source:?} allocates from an upstream, so a program needs the right admin over it; \
+         grant admin {source}, or mint through the servers"
     );
     Error::new(Code::Forbidden, message).into()
 }
