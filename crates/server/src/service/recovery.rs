@@ -76,11 +76,10 @@ impl Service {
         };
         if other_server {
             node.accept_other_server().await?;
+            // Leaves its line whatever follows.
+            self.moved(&format!("{}present database server accepted", which()));
         }
         let (mut recovery, mut forward) = look().await?;
-        if other_server && let Some(doubt) = recovery.doubt() {
-            self.moved(&format!("{}in doubt: {}", which(), doubt.witness));
-        }
         if dry_run || other_server || recovery.doubt().is_none() {
             return Ok(recovery_body(&recovery, &forward, None));
         }
@@ -141,8 +140,10 @@ pub fn moved_to(body: &http::RecoveryBody) -> String {
 fn understood(request: http::RecoveryRequest) -> Result<RecoveryRequest, Error> {
     let http::RecoveryRequest { dry_run, mark, far_ahead, segments, without, other_server, .. } =
         request;
-    if dry_run && other_server {
-        let message = "other_server puts the store in doubt; leave out dry_run";
+    let moves = mark.is_some() || far_ahead || !segments.is_empty() || !without.is_empty();
+    if other_server && (dry_run || moves) {
+        let message = "other_server puts the store in doubt and moves nothing; leave out dry_run, \
+                       mark, far_ahead, segments and without";
         return Err(Error::bad_request(message));
     }
     let time = |text: String| match text.parse() {

@@ -155,8 +155,14 @@ async fn a_server_that_took_over_is_accepted_over_http() {
     let (server, beside) = failed_over().await;
     let refused = server.post("/v1/recovery", "{}").await.json();
     assert!(refused["doubt"].is_null() && refused["done"] == false, "{refused}");
-    let both = server.post("/v1/recovery", r#"{"other_server": true, "dry_run": true}"#).await;
-    assert_eq!(both.status, 400);
+    for both in [
+        r#"{"other_server": true, "dry_run": true}"#,
+        r#"{"other_server": true, "without": ["nobody"]}"#,
+        r#"{"other_server": true, "segments": {"nobody": "5"}}"#,
+        r#"{"other_server": true, "mark": "2027-01-01T00:00:00Z"}"#,
+    ] {
+        assert_eq!(server.post("/v1/recovery", both).await.status, 400, "{both}");
+    }
     assert_eq!(beside.standing().await.unwrap().doubt, None);
 
     let accepted = soon(server.post("/v1/recovery", r#"{"other_server": true}"#)).await.json();
