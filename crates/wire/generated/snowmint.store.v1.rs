@@ -110,7 +110,7 @@ pub struct DescribeResponse {
     pub group_max: u32,
     /// Warnings about limitations for the server, such as a missing permission, in sentences.
     #[prost(string, repeated, tag = "10")]
-    pub cautions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Version of this service that the server speaks; 0 is the first, from before this field.
     #[prost(uint32, tag = "11")]
     pub version: u32,

@@ -128,7 +128,7 @@ impl RemoteStore {
                 },
             },
             group_max: described.group_max,
-            warnings: described.cautions.clone(),
+            warnings: described.warnings.clone(),
             names: Names::default(),
             seen: Seen::default(),
             way: None,

@@ -149,6 +149,8 @@ impl store_server::Store for Relay {
         of_caller(&self.service, &request).may_join()?;
         let DescribeRequest { version, store } = request.into_inner();
         if !is_understood(version) {
+            // The first version had no field for it.
+            let version = version.max(1);
             let message = format!(
                 "caller speaks version {version} of {SERVICE}, minimum {VERSION_MIN}; update the \
                  program"

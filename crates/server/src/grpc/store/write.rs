@@ -105,7 +105,7 @@ pub(super) fn description(
         safe_over_failover: can.safe_over_failover,
         presence_by_session: can.presence == PresenceBy::Session,
         group_max: store.group_max(),
-        cautions: store.warnings(),
+        warnings: store.warnings(),
         version: said::VERSION,
         store: beside,
     }
