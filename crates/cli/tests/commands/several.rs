@@ -230,6 +230,8 @@ fn catalog_source_without_the_configured_number_ends_no_start() {
     let again = place.start(0, config);
     again.says(&["source cannot be served", "small", "out of range, maximum 1"]);
     assert_eq!(worker_of(&again), 5);
+    again.signal("-TERM");
+    assert_eq!(again.wait().0, 0);
     // A source of the configuration ends it.
     let own = place.config(1, &format!("{config}[sources.small]\nlayout = \"{layout}\"\n"));
     let more = ["--store", &place.store(), "--config", &own];
