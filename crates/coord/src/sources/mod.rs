@@ -27,6 +27,7 @@ mod shares;
 mod stats;
 mod surroundings;
 mod values;
+mod want;
 
 use std::fmt;
 use std::sync::Arc;

@@ -102,7 +102,7 @@ impl SourceInner {
             }
             (Back::Several(several), plan) => several.alter(plan),
             (Back::ByStore(source), Plan::Snowflake(plan)) => source.alter(plan, defined.version),
-            (Back::Counter(counter), Plan::Counter(plan)) => counter.alter(*plan),
+            (Back::Counter(counter), Plan::Counter(plan)) => counter.alter(*plan, defined.state),
             (Back::Snowflake(back), Plan::Snowflake(plan)) => {
                 if let Some(ordered) = &back.ordered {
                     ordered.alter(plan);

@@ -6,14 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
-use snowmint_core::{ElapsedMillis, UnixMillis};
+use snowmint_core::ElapsedMillis;
 use tokio::sync::Notify;
 
 use super::counter::{KeyRoom, Table};
 use super::shares::{Place, Server, Shares};
+pub(crate) use super::want::Want;
 use crate::lease::Mark;
 use crate::pool::SECTIONS;
 
@@ -70,47 +71,6 @@ impl Lease {
     }
 }
 
-/// Demand for more in a section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Want {
-    /// Numbers of counters.
-    Numbers {
-        /// Number up to which the window should reach at least.
-        until: u64,
-        /// Numbers to fetch at a time.
-        step: u64,
-    },
-    /// Time of a global-order source.
-    Time {
-        /// End of everything minted.
-        taken_until: UnixMillis,
-        /// Milliseconds that the window should reach ahead of now, and of everything minted.
-        window_ms: u64,
-        /// Milliseconds that IDs may lead the clock.
-        lead_max_ms: u64,
-    },
-}
-
-impl Want {
-    /// Returns a demand that covers both. A section is of one kind.
-    fn and(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Numbers { until, step }, Self::Numbers { until: until2, step: step2 }) => {
-                Self::Numbers { until: until.max(until2), step: step.max(step2) }
-            }
-            (
-                Self::Time { taken_until, window_ms, lead_max_ms },
-                Self::Time { taken_until: until2, window_ms: window2, lead_max_ms: lead2 },
-            ) => Self::Time {
-                taken_until: taken_until.max(until2),
-                window_ms: window_ms.max(window2),
-                lead_max_ms: lead_max_ms.max(lead2),
-            },
-            (_, other) => other,
-        }
-    }
-}
-
 /// Location of a section that this process does not own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Absent {
@@ -145,8 +105,9 @@ pub(crate) struct Sections {
     pub(super) news: Notify,
     /// Owners of the sections.
     pub(super) shares: ArcSwap<Shares>,
-    /// Key tables of all sources: a taker holds a lock of one of them while it takes.
-    tables: Mutex<Vec<Arc<Table>>>,
+    /// Key tables of all sources: a taker holds a lock of one of them while it takes. Those of
+    /// sources that are gone are dropped with the source, and leave at the next registration.
+    tables: Mutex<Vec<Weak<Table>>>,
     /// Memory limit of these tables together.
     key_room: Arc<KeyRoom>,
     /// Lock under which keys are forgotten.
@@ -191,12 +152,20 @@ impl Sections {
     }
 
     pub(super) fn register(&self, table: &Arc<Table>) {
-        self.tables().push(Arc::clone(table));
+        {
+            let mut tables = self.registered();
+            tables.retain(|known| known.strong_count() > 0);
+            tables.push(Arc::downgrade(table));
+        }
         self.begin();
     }
 
-    fn tables(&self) -> MutexGuard<'_, Vec<Arc<Table>>> {
+    fn registered(&self) -> MutexGuard<'_, Vec<Weak<Table>>> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tables(&self) -> Vec<Arc<Table>> {
+        self.registered().iter().filter_map(Weak::upgrade).collect()
     }
 
     pub(super) const fn key_room(&self) -> &Arc<KeyRoom> {
@@ -222,11 +191,19 @@ impl Sections {
     fn forget_keys(&self) {
         let _turn = self.forgetting.lock().unwrap_or_else(PoisonError::into_inner);
         while self.key_room.is_over() {
-            let largest = self.tables().iter().max_by_key(|table| table.bytes()).cloned();
+            let largest = self.tables().into_iter().max_by_key(|table| table.bytes());
             let Some(largest) = largest else { return };
             if largest.forget(self.key_room.freed_at_once(), || self.raise_forgotten()) == 0 {
                 return;
             }
+        }
+    }
+
+    /// Forgets all keys of a source, which continue above all their numbers.
+    pub(super) fn forget_all(&self, table: &Table) {
+        let _turn = self.forgetting.lock().unwrap_or_else(PoisonError::into_inner);
+        if table.bytes() > 0 {
+            table.forget(usize::MAX, || self.raise_forgotten());
         }
     }
 
@@ -351,8 +328,7 @@ impl Sections {
 
     /// Waits until every take that began before a [`Sections::shut`] is over.
     pub(crate) fn settle(&self) {
-        let tables = self.tables().clone();
-        for table in tables {
+        for table in self.tables() {
             table.settle();
         }
     }
@@ -480,6 +456,19 @@ mod tests {
         assert!(!taken.covers(sections.lease(), at(0)));
         sections.lease_until(sections.joined(), at(9_000));
         assert!(!taken.covers(sections.lease(), at(0)), "another may have had it in between");
+    }
+
+    #[test]
+    fn tables_of_sources_that_are_gone_are_dropped() {
+        let sections = Sections::new(Arc::default());
+        let stays = Arc::new(Table::new(sections.key_room()));
+        sections.register(&stays);
+        for _ in 0..100 {
+            sections.register(&Arc::new(Table::new(sections.key_room())));
+        }
+        let (live, registered) = (sections.tables().len(), sections.registered().len());
+        // The last one leaves at the next registration.
+        assert_eq!((live, registered), (1, 2));
     }
 
     #[test]

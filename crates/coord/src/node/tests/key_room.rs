@@ -96,3 +96,17 @@ async fn keys_that_are_counted_together_have_the_same_room() {
     }
     assert!(keys(&source) < 32_000, "some are forgotten");
 }
+
+/// It may never be defined again. If it is, its keys continue above all their numbers.
+#[tokio::test]
+async fn deleted_source_keeps_no_keys_and_repeats_no_number() {
+    let world = World::new();
+    let (node, source) = narrow(&world).await;
+    flood(&source, 50).await;
+    let last = count(&source, "{one}-0").await.unwrap();
+    node.delete("messages").await.unwrap();
+    assert_eq!(source.stats().keys.unwrap(), (0, 0));
+    node.define("messages", &SourceSpec::of(Kind::Counter)).await.unwrap();
+    let next = count(&source, "{one}-0").await.unwrap();
+    assert!(next > last, "{next} after {last}");
+}

@@ -29,6 +29,7 @@ pub(super) use self::table::Table;
 use super::Surroundings;
 use super::sections::{Absent, Lease, Sections, Want, Window};
 use super::shares::Server;
+use crate::catalog::SourceState;
 use crate::error::{Error, Result, Retry, Verb};
 use crate::ordered::Acquire;
 use crate::pool::sections_pool;
@@ -109,10 +110,14 @@ impl CounterSource {
         }
     }
 
-    /// Applies a changed definition.
-    pub(crate) fn alter(&self, plan: CounterPlan) {
+    /// Applies a changed definition. A deleted source forgets its keys: it may never be defined
+    /// again.
+    pub(crate) fn alter(&self, plan: CounterPlan, state: SourceState) {
         self.step.store(plan.step, Ordering::Relaxed);
         self.confirm.store(plan.confirm, Ordering::Release);
+        if state == SourceState::Deleted {
+            self.sections().forget_all(&self.table);
+        }
     }
 
     /// Returns whether the store confirms each result.

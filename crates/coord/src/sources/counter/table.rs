@@ -73,7 +73,7 @@ struct Pages {
 
 impl Table {
     /// Creates an empty table, counted with the other tables of this memory limit.
-    pub(super) fn new(room: &Arc<KeyRoom>) -> Self {
+    pub(in crate::sources) fn new(room: &Arc<KeyRoom>) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hasher: DefaultHashBuilder::default(),
@@ -276,6 +276,13 @@ impl Pages {
     }
 }
 
+/// Gives back the bytes of a source that is gone.
+impl Drop for Table {
+    fn drop(&mut self) {
+        self.room.give_back(self.bytes());
+    }
+}
+
 impl Shard {
     fn bytes(&self) -> usize {
         self.pages.bytes() + self.texts.bytes()
@@ -360,6 +367,16 @@ mod tests {
         assert_eq!(table.forget(1, || ()), 0, "there is no more");
         room.set_max(0);
         assert!(!room.is_over(), "nothing is taken");
+    }
+
+    #[test]
+    fn dropped_table_gives_its_bytes_back() {
+        let room = Arc::new(KeyRoom::new(0));
+        let table = Table::new(&room);
+        add(&table, b"user", 1);
+        assert!(room.is_over());
+        drop(table);
+        assert!(!room.is_over());
     }
 
     /// A part with few pages can still have a long list: the keys choose its length.
