@@ -65,6 +65,13 @@ impl Error {
         self
     }
 
+    /// Names the store that failed, for a caller that would take it for the primary one.
+    #[must_use]
+    pub(crate) fn of_store(mut self, name: &str) -> Self {
+        self.0.message = Some(format!("store {name:?}: {}", self.message()).into());
+        self
+    }
+
     /// Names the verb of the store that failed, unless the error already names one.
     #[must_use]
     pub fn with_verb(mut self, verb: Verb) -> Self {

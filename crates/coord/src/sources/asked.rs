@@ -17,12 +17,23 @@ pub(super) trait Asks: Sync {
     fn ask(&self, count: u64) -> impl Future<Output = Result<Segment>> + Send;
     /// Returns the ID of a number; `None` when the number has no ID.
     fn id_of(&self, number: u64) -> Option<u64>;
+    /// Returns the error for a caller whose time is up: it names what did not respond.
+    fn late(&self, within_ms: u64) -> Error;
+}
+
+/// Returns that error for the store of a source.
+#[cold]
+pub(super) fn store_late(name: &str, within_ms: u64) -> Error {
+    Error::unavailable(format!(
+        "store gave source {name:?} no numbers within {within_ms} ms; retry or allow more time"
+    ))
 }
 
 /// Reserves once in the store; returns how many IDs that made.
 pub(super) async fn once(source: &impl Asks, out: &mut [u64], within_ms: u64) -> Result<usize> {
     let count = u64::try_from(out.len()).unwrap_or(u64::MAX);
-    let segment = source.around().within(within_ms, source.ask(count)).await?;
+    let (around, late) = (source.around(), || source.late(within_ms));
+    let segment = around.with_timeout(within_ms, late, source.ask(count)).await?;
     let ids = (segment.first..=segment.last).filter_map(|number| source.id_of(number));
     let mut made: usize = 0;
     for (place, id) in out.iter_mut().zip(ids) {

@@ -12,7 +12,7 @@ use snowmint_core::layout::Field;
 use snowmint_core::{ElapsedMillis, Layout, Observer as _, Parts, Tick, UnixMillis};
 
 use super::Surroundings;
-use super::asked::Asks;
+use super::asked::{Asks, store_late};
 use super::segment::check_forward;
 use crate::capability::ClockOf;
 use crate::error::{Error, ErrorKind, Result};
@@ -142,6 +142,10 @@ impl Asks for ByStore {
         self.around.saw(segment.catalog_version, segment.writes);
         self.watch_clock(&segment, asked_at, &ticks);
         Ok(segment)
+    }
+
+    fn late(&self, within_ms: u64) -> Error {
+        store_late(&self.name, within_ms)
     }
 
     fn id_of(&self, number: u64) -> Option<u64> {

@@ -75,9 +75,11 @@ impl Surroundings {
         late: impl FnOnce() -> Error,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
+        // Pinned here, so that the call is still in flight when `late` finds out what it waits for.
+        let mut call = std::pin::pin!(call);
         tokio::select! {
             biased;
-            answer = call => answer,
+            answer = &mut call => answer,
             () = self.timer.sleep_ms(within_ms) => Err(late()),
         }
     }

@@ -141,11 +141,50 @@ async fn hanging_upstream_is_no_error_of_the_store() {
     };
     assert_eq!(error.kind().code(), "unavailable");
     assert!(error.to_string().contains("upstream \"old\""), "{error}");
+    // Callers give up before the call itself does.
+    for within_ms in [0, 300] {
+        let minted = source.mint(1, None, within_ms);
+        let reserved = source.row(5, within_ms);
+        let (minted, reserved) = passing(&world, async { tokio::join!(minted, reserved) }).await;
+        for error in [minted.unwrap_err(), reserved.unwrap_err()] {
+            assert_eq!(error.kind().code(), "unavailable");
+            assert!(error.to_string().contains("upstream \"old\""), "{error}");
+        }
+    }
     let stats = node.stats();
     let verbs: Vec<_> = stats.store_calls.iter().map(|calls| calls.verb).collect();
     assert!(!verbs.contains(&"draw"), "{verbs:?}");
     let errors: u64 = stats.store_calls.iter().flat_map(|calls| &calls.errors).map(|it| it.1).sum();
     assert_eq!(errors, 0, "{stats:?}");
+}
+
+/// Awaits a call while time passes.
+async fn passing<T>(world: &World, call: impl Future<Output = T>) -> T {
+    let mut call = std::pin::pin!(call);
+    loop {
+        tokio::select! {
+            biased;
+            answer = &mut call => return answer,
+            () = world.pass(100) => {}
+        }
+    }
+}
+
+/// A caller that gives up before the store call does gets the error of an outage.
+#[tokio::test]
+async fn first_fetch_from_a_silent_store_is_unavailable() {
+    let world = World::new();
+    let (store, held) = (world.faulty(), Arc::new(tokio::sync::Notify::new()));
+    let holds = Arc::clone(&store.faults.held);
+    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    node.define("bills", &spec(r#"{"kind":"segment"}"#)).await.unwrap();
+    let source = node.source("bills").await.unwrap();
+    *holds.lock().unwrap() = Some(("reserve", Arc::clone(&held)));
+    let error = passing(&world, source.mint(1, None, 300)).await.unwrap_err();
+    assert_eq!(error.kind().code(), "unavailable", "{error}");
+    assert!(error.to_string().contains("within 300 ms"), "{error}");
+    held.notify_one();
+    passing(&world, source.mint(1, None, 5_000)).await.unwrap();
 }
 
 /// Folder that is removed at the end.

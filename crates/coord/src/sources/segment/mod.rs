@@ -6,25 +6,26 @@
 //! never used: a gap, not a duplicate.
 
 mod account;
+mod drawn;
 mod lane;
 mod pace;
 mod period;
 mod refill;
+mod row;
 mod step;
 mod stock;
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use snowmint_core::SegmentCursor;
-use snowmint_core::cursor::Run;
 use tokio::sync::Notify;
 
-use super::asked::{self, Asks, nothing_at_hand};
-use super::{Patience, Row, Surroundings};
-use crate::error::{Error, Result, Retry};
+use super::asked::{self, Asks, nothing_at_hand, store_late};
+use super::{Patience, Surroundings};
+use crate::error::{Error, ErrorKind, Result, Retry};
 use crate::home::Home;
 use crate::segment::{NUMBER_MAX, Segment};
 use crate::spec::{SegmentPlan, Stripe};
@@ -51,6 +52,8 @@ pub(crate) struct SegmentSource {
     plan: ArcSwap<SegmentPlan>,
     definition_version: AtomicU64,
     refill: Mutex<Refill>,
+    /// Calls of the upstream in flight.
+    drawing: AtomicUsize,
     /// Notified when a fetch has ended, successful or not.
     news: Notify,
 }
@@ -79,8 +82,6 @@ struct Stock {
 /// Milliseconds that a waiter waits for news before it checks again: after a failure, such a check
 /// makes the store be called again.
 const LOOK_AGAIN_MS: u64 = 20;
-/// Attempts to take a range from prefetched numbers: a run of numbers may end where a segment ends.
-const ROW_TRIES: usize = 3;
 
 impl SegmentSource {
     pub(crate) fn new(
@@ -103,6 +104,7 @@ impl SegmentSource {
             plan: ArcSwap::from_pointee(plan),
             definition_version: AtomicU64::new(definition_version),
             refill: Mutex::new(refill),
+            drawing: AtomicUsize::new(0),
             news: Notify::new(),
         });
         // Numbers kept by earlier processes are used first.
@@ -234,7 +236,11 @@ impl SegmentSource {
             };
             let left_ms = deadline.since(self.around.timer.elapsed());
             if left_ms == 0 || dry.retry() == Retry::Never {
-                return Err(dry);
+                return Err(match dry.kind() {
+                    // The fetch in flight has had all of the caller's time.
+                    ErrorKind::WindowSpent { .. } => self.late(within_ms),
+                    _ => dry,
+                });
             }
             tokio::select! {
                 biased;
@@ -242,62 +248,6 @@ impl SegmentSource {
                 () = self.around.timer.sleep_ms(left_ms.min(LOOK_AGAIN_MS)) => {}
             }
         }
-    }
-
-    /// Reserves consecutive numbers for a caller to use: from the prefetched numbers if they are
-    /// many, else from the store.
-    pub(crate) async fn row(self: &Arc<Self>, length: u64, within_ms: u64) -> Result<Row> {
-        let stock = self.stock_now();
-        if stock.closed {
-            return Err(self.closed());
-        }
-        let mut run = None;
-        if length <= stock.left / 2 {
-            run = (0..ROW_TRIES).find_map(|_| self.row_from_stock(length));
-        }
-        let (first, last) = match run {
-            Some(run) => (run.first, run.end - 1),
-            None => {
-                let segment = self.around.within(within_ms, self.reserve(length)).await?;
-                if segment.last - segment.first < length - 1 {
-                    return Err(self.short(&segment, length));
-                }
-                (segment.first, segment.last)
-            }
-        };
-        let stripe = self.plan.load().stripe;
-        let id_of = |number| stripe.id_of_any(number).ok_or_else(|| self.spent());
-        Ok(Row { first: id_of(first)?, last: id_of(last)?, increment: stripe.increment() })
-    }
-
-    /// Takes consecutive numbers from prefetched runs. Numbers taken before a gap are not used.
-    fn row_from_stock(self: &Arc<Self>, length: u64) -> Option<Run> {
-        let mut row = self.cursor.take_run(length, || self.look_ahead(length))?;
-        while row.end - row.first < length {
-            let left = length - (row.end - row.first);
-            let more = self.cursor.take_run(left, || self.look_ahead(left));
-            let Some(more) = more.filter(|more| more.first == row.end) else {
-                let after = more.map_or(0, |more| more.end - more.first);
-                self.refill().drop_numbers(row.end - row.first + after);
-                return None;
-            };
-            row.end = more.end;
-        }
-        Some(row)
-    }
-
-    /// Returns the error for a range that came shorter: the source must end there, or the store
-    /// gives no longer range.
-    fn short(&self, segment: &Segment, wanted: u64) -> Error {
-        if segment.last >= self.plan.load().stripe.number_max() {
-            return self.spent();
-        }
-        let limit = segment.last.saturating_sub(segment.first).saturating_add(1);
-        Error::limit_exceeded(format!(
-            "source {:?} has at most {limit} consecutive numbers, {wanted} requested; \
-             ask for fewer",
-            self.name
-        ))
     }
 
     fn spent(&self) -> Error {
@@ -418,6 +368,10 @@ impl Asks for SegmentSource {
 
     fn id_of(&self, number: u64) -> Option<u64> {
         self.stripe.id_of_any(number)
+    }
+
+    fn late(&self, within_ms: u64) -> Error {
+        self.upstream_late(within_ms).unwrap_or_else(|| store_late(&self.name, within_ms))
     }
 }
 

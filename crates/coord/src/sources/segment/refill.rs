@@ -17,7 +17,6 @@ use crate::segment::{Bounds, Reserve, Segment};
 use crate::sources::For;
 use crate::sources::surroundings::STALE_MS;
 use crate::spec::Stripe;
-use crate::upstream::{DRAWS_MAX, UpstreamPlan, upstream_of};
 
 /// Number of parts of a segment. The rate is measured when a part is opened, so that the hot path
 /// need not do it.
@@ -135,7 +134,7 @@ impl Refill {
     }
 
     /// Counts numbers that the store reserved, but that never arrived.
-    fn burn(&self, count: u64) {
+    pub(super) fn burn(&self, count: u64) {
         self.account.burn(count);
     }
 
@@ -267,43 +266,11 @@ impl SegmentSource {
         }
     }
 
-    /// Allocates numbers from the upstream, and moves the store's mark over them.
-    async fn reserve_drawn(&self, length: u64, plan: &UpstreamPlan) -> Result<Segment> {
-        let upstream = upstream_of(&self.around.upstreams, &self.name, plan)?;
-        let mut tries = 0;
-        loop {
-            let drawn =
-                self.around.upstream_call(&plan.name, upstream.draw(&plan.key, length)).await;
-            let drawn = drawn.map_err(|error| {
-                self.around.catalog_stale();
-                match error.kind() {
-                    // The source is being cut over: the catalog will show it soon.
-                    ErrorKind::Conflict => error.with_retry(Retry::AfterMs(STALE_MS)),
-                    _ => error,
-                }
-            })?;
-            let count = drawn.end.saturating_sub(drawn.first);
-            let answer = self.reserve_within(count, Some(Bounds::Range(drawn))).await;
-            tries += 1;
-            match answer {
-                // Allocated numbers that servers do not give at once are a gap, too.
-                Ok(segment) => {
-                    let came = segment.last.saturating_sub(segment.first).saturating_add(1);
-                    self.refill().burn(count.saturating_sub(came));
-                    return Ok(segment);
-                }
-                // Another server of ours allocated later and reserved earlier: a gap.
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::MarkMoved { .. }) && tries < DRAWS_MAX =>
-                {
-                    self.refill().burn(count);
-                }
-                answer => return answer,
-            }
-        }
-    }
-
-    async fn reserve_within(&self, length: u64, within: Option<Bounds>) -> Result<Segment> {
+    pub(super) async fn reserve_within(
+        &self,
+        length: u64,
+        within: Option<Bounds>,
+    ) -> Result<Segment> {
         // The version is read first: a reserve by it ends where it or a newer version says.
         let definition_version = self.definition_version();
         let below_end = self.below_end(within);

@@ -105,7 +105,7 @@ impl Several {
         if let Ok(made) = &answer {
             self.saw(rest.get(..*made).unwrap_or_default());
         }
-        answer
+        answer.map_err(|error| share.named(error))
     }
 
     /// Reserves a range from one store, preferably one without an error. A store that does not
@@ -116,12 +116,12 @@ impl Several {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let in_turn = (0..shares.len()).filter_map(|index| {
             let share = shares.get(turn.wrapping_add(index) % shares.len().max(1))?;
-            Some((share.trouble().is_some(), share.source()?))
+            Some((share.trouble().is_some(), Arc::clone(share), share.source()?))
         });
         let mut serving: Vec<_> = in_turn.collect();
-        serving.sort_by_key(|(trouble, _)| *trouble);
+        serving.sort_by_key(|(trouble, ..)| *trouble);
         let (mut left, mut last) = (u64::try_from(serving.len()).unwrap_or(1), None);
-        for (_, source) in serving {
+        for (_, share, source) in serving {
             let left_ms = deadline.since(self.around.timer.elapsed());
             let within_ms = left_ms / left.max(1);
             let Back::Segment(segment) = &source.inner.back else { continue };
@@ -130,7 +130,7 @@ impl Several {
                 Err(error) if matches!(error.kind(), ErrorKind::Invalid) => {
                     return Err(error);
                 }
-                Err(error) => last = Some(error),
+                Err(error) => last = Some(share.named(error)),
             }
             left = left.saturating_sub(1);
         }

@@ -66,6 +66,14 @@ impl Share {
         self.source.load().as_ref().map(|source| ask(source))
     }
 
+    /// Names the store in an error of its outage.
+    pub(super) fn named(&self, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::Unavailable => error.of_store(&self.store),
+            _ => error,
+        }
+    }
+
     pub(super) fn serves(&self) -> bool {
         self.source.load().is_some()
     }
@@ -113,6 +121,15 @@ impl Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn outage_of_a_store_is_named_and_other_errors_are_not() {
+        let share = Share::new("a");
+        let away = share.named(Error::unavailable("store did not respond within 5 ms; retry"));
+        assert_eq!(away.message(), r#"store "a": store did not respond within 5 ms; retry"#);
+        assert!(matches!(away.kind(), ErrorKind::Unavailable));
+        assert_eq!(share.named(Error::disabled("off")).message(), "off");
+    }
 
     #[test]
     fn reason_of_another_kind_is_news() {
