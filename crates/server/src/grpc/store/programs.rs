@@ -41,8 +41,11 @@ type ShapesRead = Arc<tokio::sync::Mutex<Option<(u64, Arc<Shapes>)>>>;
 pub(super) struct Programs {
     /// Last read of each store.
     shapes: Mutex<HashMap<String, ShapesRead>>,
+    /// Locks of a token's joins and claims at one store: a store that does not respond delays none
+    /// at another.
+    turns: Mutex<HashMap<(String, u32), Arc<tokio::sync::Mutex<()>>>>,
     /// Claims by token.
-    claims: Mutex<HashMap<u32, Arc<tokio::sync::Mutex<Claims>>>>,
+    claims: Mutex<HashMap<u32, Claims>>,
 }
 
 /// Recent claims of a token's programs here, and the time until which each may keep a number from
@@ -108,9 +111,8 @@ impl Programs {
         let Some(token) = speaker.token().filter(|_| service.gets_a_share()) else {
             return at.store.join(member, presence, now).await;
         };
-        let claims = Arc::clone(self.claims().entry(token).or_default());
         // Joins of a token come one after the other: each counts those before it.
-        let _turn = claims.lock().await;
+        let _turn = self.turn(at, token).await;
         let mut members = at.store.members(now).await?;
         members.retain(|info| info.member.incarnation.token() == Some(token));
         let is_there = members.iter().any(|info| info.member.incarnation == member.incarnation);
@@ -175,37 +177,51 @@ impl Programs {
         let shapes = self.shapes(at, service, &[claim.pool.name.as_str()]).await?;
         let is_lent = space_of(&claim.pool.name).is_some();
         check_pool(&claim.pool, &shapes)?;
-        let claims = Arc::clone(self.claims().entry(token).or_default());
-        let mut claims = claims.lock().await;
+        let _turn = self.turn(at, token).await;
         let slots = at.store.workers(now).await?;
-        if is_lent {
-            check_space(asking, &claim, &slots)?;
-        } else {
-            let held = held(at, token, &slots, &shapes);
-            claim.count = claims.left(asking, &claim, &held)?;
-        }
         let ahead_us = shapes.ahead_max_ms(&claim.pool.name, now).saturating_mul(1_000);
         let until_us = service.begun_us().saturating_add(ahead_us);
         if is_lent {
+            check_space(asking, &claim, &slots)?;
             return Ok(at.store.claim(&claim, now).await?);
         }
+        let held = held(at, token, &slots, &shapes);
         // A caller that does not wait for the response may have the numbers all the same.
-        let before = claims.0.len();
-        let unanswered = usize::try_from(claim.count).unwrap_or(usize::MAX);
-        claims.0.extend(std::iter::repeat_n((None, until_us), unanswered));
+        claim.count = self.claims_of(token, |claims| {
+            let count = claims.left(asking, &claim, &held)?;
+            claims.begin(count, until_us);
+            Ok::<_, NotTaken>(count)
+        })?;
         let leases = at.store.claim(&claim, now).await;
         if !matches!(&leases, Err(error) if matches!(error.kind(), ErrorKind::Unavailable)) {
-            claims.0.truncate(before);
+            self.claims_of(token, |claims| claims.end(claim.count, until_us));
         }
         let leases = leases?;
         let group = shapes.group(&claim.pool.name);
         let number = |lease: &Lease| (at.beside.clone(), lease.pool.clone(), lease.slot / group);
-        claims.add(leases.iter().map(number), until_us);
+        self.claims_of(token, |claims| claims.add(leases.iter().map(number), until_us));
         Ok(leases)
     }
 
-    fn claims(&self) -> MutexGuard<'_, HashMap<u32, Arc<tokio::sync::Mutex<Claims>>>> {
-        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits for a token's earlier joins and claims at a store.
+    async fn turn(&self, at: &At, token: u32) -> tokio::sync::OwnedMutexGuard<()> {
+        let turn = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+            Arc::clone(turns.entry((at.beside.clone(), token)).or_default())
+        };
+        turn.lock_owned().await
+    }
+
+    /// Calls `act` with the claims of a token. Those of tokens without any are forgotten.
+    fn claims_of<T>(&self, token: u32, act: impl FnOnce(&mut Claims) -> T) -> T {
+        let mut all = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        let claims = all.entry(token).or_default();
+        let done = act(claims);
+        if claims.0.is_empty() {
+            all.remove(&token);
+        }
+        done
     }
 }
 
@@ -223,7 +239,9 @@ impl Claims {
         if let Preference::Exactly(number) = claim.preference
             && held.contains(&(at.beside.clone(), pool.clone(), number))
         {
-            return Ok(claim.count);
+            // The caller chose the count, and as many claims are remembered here.
+            let named_max = u32::try_from(most(service, CLAIMED_TIMES)).unwrap_or(u32::MAX);
+            return Ok(claim.count.min(named_max));
         }
         let max = service.limits().workers_max;
         let most = usize::try_from(max).unwrap_or(usize::MAX);
@@ -257,6 +275,21 @@ impl Claims {
         }
         let left = u32::try_from(left.min(left_of_late)).unwrap_or(u32::MAX);
         Ok(claim.count.min(left))
+    }
+
+    /// Adds this many numbers that a claim may take.
+    fn begin(&mut self, count: u32, until_us: u64) {
+        self.0.extend((0..count).map(|_| (None, until_us)));
+    }
+
+    /// Removes them again: the store has responded.
+    fn end(&mut self, count: u32, until_us: u64) {
+        for _ in 0..count {
+            let begun = self.0.iter().rposition(|claim| *claim == (None, until_us));
+            if let Some(begun) = begun {
+                self.0.remove(begun);
+            }
+        }
     }
 
     fn add(&mut self, numbers: impl Iterator<Item = Number>, until_us: u64) {
@@ -376,5 +409,42 @@ fn explained(error: StoreError) -> StoreError {
             StoreError::clock_ahead(ahead_ms, limit_ms, message)
         }
         _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use snowmint_coord::MemoryStore;
+
+    use super::*;
+
+    fn at(beside: &str) -> At {
+        At { store: Arc::new(MemoryStore::new("test").unwrap()), beside: beside.into() }
+    }
+
+    /// A token's claims come one after the other, at each store.
+    #[test]
+    fn claims_at_one_store_delay_none_at_another() {
+        let programs = Programs::default();
+        let (own, other) = (at(""), at("a"));
+        let slow = programs.turn(&other, 1).now_or_never().unwrap();
+        assert!(programs.turn(&other, 1).now_or_never().is_none());
+        assert!(programs.turn(&own, 1).now_or_never().is_some());
+        drop(slow);
+        assert!(programs.turn(&other, 1).now_or_never().is_some());
+        assert_eq!(programs.turns.lock().unwrap().len(), 1, "others are forgotten");
+    }
+
+    #[test]
+    fn claims_in_flight_count_until_the_store_responds() {
+        let programs = Programs::default();
+        programs.claims_of(7, |claims| claims.begin(3, 50));
+        programs.claims_of(7, |claims| claims.begin(2, 60));
+        programs.claims_of(7, |claims| claims.end(3, 50));
+        let left: Vec<(Option<Number>, u64)> = vec![(None, 60); 2];
+        assert_eq!(programs.claims_of(7, |claims| claims.0.clone()), left);
+        programs.claims_of(7, |claims| claims.end(2, 60));
+        assert!(programs.claims.lock().unwrap().is_empty(), "tokens without claims are forgotten");
     }
 }
