@@ -6,6 +6,13 @@ use crate::catalog::SourceState;
 use crate::error::{Error, Result, Verb};
 use crate::spec::{Minted, Plan, SnowflakePlan, SourceSpec};
 
+/// Result of a check of a definition's list of stores: the version of the stored definition that it
+/// was compared with, if the list changes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StoresChecked {
+    version: Option<u64>,
+}
+
 impl Node {
     /// Defines a source for the whole namespace, or finds that it is already defined in the same
     /// way.
@@ -13,11 +20,24 @@ impl Node {
     /// # Errors
     /// `Invalid` for keys that make no source; `Conflict` when it is defined differently.
     pub async fn define(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo> {
+        let checked = self.check_stores(name, spec).await?;
+        self.define_checked(name, spec, checked).await
+    }
+
+    /// Does the same with a list of stores that was checked, and calls no other store.
+    ///
+    /// # Errors
+    /// Those of [`Node::define`].
+    pub async fn define_checked(
+        &self,
+        name: &str,
+        spec: &SourceSpec,
+        _checked: StoresChecked,
+    ) -> Result<SourceInfo> {
         let around = &self.core().around;
         let spec = &self.core().with_disguise_version(name, spec).await?;
         let new = self.core().new_definition(name, spec)?;
         self.core().check_new_namespace_unique(name, spec).await?;
-        self.check_stores(name, spec).await?;
         let history = self.core().history();
         let defined = around.store_call(Verb::Define, around.store.define(&new)).await?;
         self.core().changed(&defined, history)
@@ -34,45 +54,68 @@ impl Node {
         spec: &SourceSpec,
         if_version: Option<u64>,
     ) -> Result<SourceInfo> {
+        let checked = self.check_stores(name, spec).await?;
+        self.alter_checked(name, spec, if_version, checked).await
+    }
+
+    /// Does the same with a list of stores that was checked, and calls no other store.
+    ///
+    /// # Errors
+    /// Those of [`Node::alter`].
+    pub async fn alter_checked(
+        &self,
+        name: &str,
+        spec: &SourceSpec,
+        if_version: Option<u64>,
+        checked: StoresChecked,
+    ) -> Result<SourceInfo> {
         let around = &self.core().around;
         let spec = &self.core().with_disguise_version(name, spec).await?;
         let new = self.core().new_definition(name, spec)?;
         self.core().check_new_namespace_unique(name, spec).await?;
-        let looked_at = self.check_stores(name, spec).await?;
         let history = self.core().history();
-        let alter = around.store.alter(&new, if_version.or(looked_at));
+        let alter = around.store.alter(&new, if_version.or(checked.version));
         let defined = around.store_call(Verb::Alter, alter).await?;
         self.core().changed(&defined, history)
     }
 
     /// Checks a definition that another process writes without this node, as one of this node's
-    /// own. It must agree with the sources that share its generator, if any, and must leave each
-    /// store its numbers. Returns the version that was checked, if the write must be conditional on
+    /// own, with a list of stores that was checked. It must agree with the sources that share its
+    /// generator, if any. Returns the version that was checked, if the write must be conditional on
     /// it.
     ///
     /// # Errors
-    /// `Conflict`; any error of the stores.
-    pub async fn check_written(&self, name: &str, spec: &SourceSpec) -> Result<Option<u64>> {
+    /// `Conflict`; any error of the store.
+    pub async fn check_written(
+        &self,
+        name: &str,
+        spec: &SourceSpec,
+        checked: StoresChecked,
+    ) -> Result<Option<u64>> {
         self.core().check_new_namespace_unique(name, spec).await?;
-        self.check_stores(name, spec).await
+        Ok(checked.version)
     }
 
-    /// Rejects a changed list of stores by which one store's numbers could become another's.
-    /// Returns the version that was checked, if the list changes.
-    async fn check_stores(&self, name: &str, spec: &SourceSpec) -> Result<Option<u64>> {
-        if spec.stores.is_none() {
-            return Ok(None);
-        }
+    /// Rejects a changed list of stores by which one store's numbers could become another's. Calls
+    /// the stores of the new list, if a store leaves the list. Keys that make no source pass: the
+    /// definition is rejected for them.
+    ///
+    /// # Errors
+    /// `Unsupported` when a store is unknown here; `Conflict`; any error of the stores.
+    pub async fn check_stores(&self, name: &str, spec: &SourceSpec) -> Result<StoresChecked> {
+        let none = StoresChecked::default();
+        let (Some(_), Ok(plan)) = (&spec.stores, spec.check()) else { return Ok(none) };
+        self.core().beside.check_known(name, &plan)?;
         let around = &self.core().around;
         // Includes deleted sources, which keep their numbers.
         let catalog = around.store_call(Verb::List, self.core().reads.list()).await?;
         let Some(stored) = catalog.definitions.iter().find(|stored| stored.name == name) else {
-            return Ok(None);
+            return Ok(none);
         };
         let now = read_spec(stored)?;
         check_workers(name, (&now, spec))?;
         self.core().beside.check_leaving(name, (&now, spec)).await?;
-        Ok((now.stores != spec.stores).then_some(stored.version))
+        Ok(StoresChecked { version: (now.stores != spec.stores).then_some(stored.version) })
     }
 
     /// Deletes a source for the whole namespace. Its name keeps its identity and its numbers: when

@@ -44,6 +44,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use beside::Beside;
 pub use builtin::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
+pub use defining::StoresChecked;
 use driver::{Command, Driver};
 pub use ending::END_MS;
 use kept::KeptSources;

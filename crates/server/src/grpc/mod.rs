@@ -38,7 +38,7 @@ use crate::log_line::Line;
 use crate::meter::Protocol;
 use crate::quota::Taken;
 use crate::reading::{Requests, Whole, check_lines};
-use crate::service::{Error, Service, shown};
+use crate::service::{Error, Service, SharedTurn, shown};
 use crate::tls::Peer;
 use long::LongCalls;
 use mint::Mint;
@@ -222,16 +222,21 @@ impl Door {
         let long = (path == LAYOUTS).then(|| self.long.begin(&caller)).transpose()?;
         let bytes_max =
             if is_store { self.bytes_max.max(MESSAGE_BYTES_MAX) } else { self.bytes_max };
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
         let whole_max = bytes_max.saturating_add(PREFIX_BYTES);
         let read = self.requests.whole(&caller, Version::HTTP_2, body, whole_max).await;
         let Whole { bytes, waiting } = read.map_err(|unread| unread.error(bytes_max))?;
         let work = Box::pin(async {
-            // Each of these calls is one of the store.
-            let _turn = match is_store {
-                true => self.service.asked_by(caller.clone()).turn().await?,
-                false => None,
-            };
+            // Each of these calls is one of a store.
+            let mut turn = SharedTurn::default();
+            if is_store {
+                let message = bytes.get(PREFIX_BYTES..).unwrap_or_default();
+                let target = store::target_of(&head, message);
+                let service = self.service.asked_by(caller.clone());
+                turn = SharedTurn::new(service.turn_at(target).await?);
+                head.extensions.insert(turn.clone());
+            }
+            let _turn = turn;
             Ok::<_, Error>(self.routed(Request::from_parts(head, Body::from(bytes))).await)
         });
         let response = self.requests.counted(&caller, waiting, work).await?;

@@ -2,13 +2,15 @@
 //! audit trail.
 //!
 //! A change waits for its turn at the store before it waits for the lock of definitions. So few
-//! changes of a client are ahead of the next one of another.
+//! changes of a client are ahead of the next one of another. While a change calls other stores, it
+//! has neither.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_version;
+use snowmint_coord::node::StoresChecked;
 use snowmint_coord::spec::SourceSpec;
 use snowmint_coord::{
     DefinedRoom, Listed, NewStripe, Reserve, Segment, SlotInfo, SourceInfo, Store,
@@ -16,6 +18,7 @@ use snowmint_coord::{
 use snowmint_wire::error::Code;
 
 use super::merge::{merge, without_leftovers};
+use super::turns::SharedTurn;
 use super::{Error, Hold, Service, check_source_name};
 use crate::access::Right;
 
@@ -36,11 +39,13 @@ impl Service {
     async fn define_or_not(&self, name: &str, spec: &SourceSpec) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
         self.admit(Right::Admin, name).await?;
-        let _turn = self.turn().await?;
+        let turn = SharedTurn::new(self.turn().await?);
         let before = self.node.definition(name).await.ok();
         self.may_name(before.as_ref().map(|before| &before.spec), spec)?;
-        let room = self.room_for(&**self.node.store(), &DefinedRoom::of(name, spec)).await?;
-        let defined = self.node.define(name, spec).await?;
+        let checked = self.check_stores(&turn, (name, spec)).await??;
+        let own = ("", &**self.node.store());
+        let room = self.room_for(own, &DefinedRoom::of(name, spec)).await?;
+        let defined = self.node.define_checked(name, spec, checked).await?;
         drop(room);
         self.changed("defined", name, before.as_ref(), Some(&defined));
         Ok(defined)
@@ -71,7 +76,7 @@ impl Service {
     ) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
         self.admit(Right::Admin, name).await?;
-        let _turn = self.turn().await?;
+        let turn = SharedTurn::new(self.turn().await?);
         let before = self.node.definition(name).await?;
         check_version(name, before.version, if_version)?;
         let mut keys = before.spec.to_json();
@@ -82,8 +87,10 @@ impl Service {
         }
         let spec = without_leftovers(keys, changes)?;
         self.may_name(Some(&before.spec), &spec)?;
-        let room = self.room_for(&**self.node.store(), &DefinedRoom::of(name, &spec)).await?;
-        let altered = self.node.alter(name, &spec, Some(before.version)).await?;
+        let checked = self.check_stores(&turn, (name, &spec)).await??;
+        let own = ("", &**self.node.store());
+        let room = self.room_for(own, &DefinedRoom::of(name, &spec)).await?;
+        let altered = self.node.alter_checked(name, &spec, Some(before.version), checked).await?;
         drop(room);
         self.changed("altered", name, Some(&before), Some(&altered));
         Ok(altered)
@@ -192,13 +199,15 @@ impl Service {
     }
 
     /// Checks that the text of a program, written without the node, agrees with the other
-    /// definitions. Returns the version that the check read, if the definition must replace it.
+    /// definitions. Returns the version that the check of its stores read, if the definition must
+    /// replace it.
     pub(crate) async fn agrees(
         &self,
         (name, text): (&str, &str),
+        checked: StoresChecked,
     ) -> snowmint_coord::Result<Option<u64>> {
         match SourceSpec::from_stored(text) {
-            Ok(spec) => self.node.check_written(name, &spec).await,
+            Ok(spec) => self.node.check_written(name, &spec, checked).await,
             Err(_) => Ok(None),
         }
     }

@@ -28,7 +28,7 @@ mod turns;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use arc_swap::ArcSwap;
 use serde_json::{Map, Value};
@@ -61,6 +61,7 @@ pub(crate) use owner::{ByOwner, FromOwner, Unanswered};
 pub(crate) use probing::probe_peers;
 pub use recovery::{moved_to, recovery_body};
 pub(crate) use room::NoRoom;
+pub(crate) use turns::{SharedTurn, Target};
 
 /// A source, and its metrics.
 type Tallied = (Source, Arc<Tally>);
@@ -92,8 +93,8 @@ pub struct Shared {
     /// Access control; `None` where tokens are not required.
     access: Option<Access>,
     logins: Arc<Logins>,
-    /// Lock for definitions that take room.
-    defining: tokio::sync::Mutex<()>,
+    /// Locks for definitions that take room, by the names of their stores: of the known ones only.
+    defining: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
     /// Number of sources in the last list.
     listed: AtomicUsize,
     /// Sources that the configuration defines.
@@ -156,7 +157,7 @@ impl Service {
             complaints: Complaints::default(),
             access,
             logins,
-            defining: tokio::sync::Mutex::default(),
+            defining: Mutex::default(),
             listed: AtomicUsize::default(),
             configured: ArcSwap::default(),
         };
@@ -299,8 +300,10 @@ impl Service {
     async fn row(&self, right: Right, name: &str, length: u64, limit: Limit) -> Result<Row, Error> {
         self.admit_many(right, name, length, limit).await?;
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
-        let _turn = self.turn().await?;
-        let take = async |source: Source| Ok::<_, Error>(source.row(length, wait_ms).await?);
+        let take = async |source: Source| {
+            let _turn = self.turn_of(&source).await?;
+            Ok::<_, Error>(source.row(length, wait_ms).await?)
+        };
         let (row, tally) = self.ask(name, take).await?;
         tally.add(self.protocol, length);
         Ok(row)

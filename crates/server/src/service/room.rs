@@ -3,9 +3,11 @@
 //! those. So it leaves room for other callers, whatever it does. The counts come from the store,
 //! and are the same for all servers.
 
+use std::sync::{Arc, PoisonError};
+
 use snowmint_coord::{DefinedRoom, Error as StoreError, Store};
 use snowmint_wire::error::Code;
-use tokio::sync::MutexGuard;
+use tokio::sync::OwnedMutexGuard;
 
 use super::{Error, Service};
 
@@ -75,21 +77,25 @@ impl Limit {
 }
 
 impl Service {
-    /// Rejects a definition without room in this store; a definition that takes no more than before
-    /// always has room. Keep the result until it is defined: other definitions wait, so that they
-    /// see it.
+    /// Rejects a definition without room in this store, which comes with its name if it is a
+    /// secondary one. A definition that takes no more than before always has room. Keep the result
+    /// until it is defined: other definitions in this store wait, so that they see it.
     ///
     /// # Errors
     /// `LimitExceeded`; when the store does not respond.
     pub(crate) async fn room_for(
         &self,
-        store: &dyn Store,
+        (beside, store): (&str, &dyn Store),
         new: &DefinedRoom,
-    ) -> Result<Option<MutexGuard<'_, ()>>, NoRoom> {
+    ) -> Result<Option<OwnedMutexGuard<()>>, NoRoom> {
         if self.caller.is_configuration() {
             return Ok(None);
         }
-        let turn = self.defining.lock().await;
+        let defining = {
+            let mut all = self.defining.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(all.entry(beside.to_owned()).or_default())
+        };
+        let turn = defining.lock_owned().await;
         let stored = self.node.defined_room(store).await?;
         let before = stored.iter().find(|it| it.name == new.name);
         let more_ids = new.queue_ids.saturating_sub(before.map_or(0, |it| it.queue_ids));

@@ -4,30 +4,76 @@
 //! thousands at once puts them all ahead of the next call of any other.
 //!
 //! This module's way: of each client, a few calls are at the store. Its other calls wait here, in
-//! order, so a call of another client waits for few.
+//! order, so a call of another client waits for few. Each secondary store and each upstream has
+//! turns of its own: if one does not respond, its calls keep none from the others.
 
 use std::collections::{HashMap, hash_map};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
-use snowmint_coord::Source;
+use snowmint_coord::node::StoresChecked;
+use snowmint_coord::spec::{Plan, SegmentPlan};
+use snowmint_coord::{Source, SourceSpec};
 use snowmint_wire::error::Code;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Error, Service};
+use super::{Error, Service, shown};
 use crate::share::Client;
 
-/// Calls of one client at the store at the same time. With 2 ms each, 4,000 a second.
+/// Calls of one client at one target at the same time. With 2 ms each, 4,000 a second.
 const AT_ONCE: usize = 8;
+
+/// Target of a call: what the call waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Target {
+    /// The primary store.
+    Primary,
+    /// A secondary store, by its name; with commas, all stores of one source.
+    Secondary(String),
+    /// An upstream, by its name. The call then records the numbers in the primary store.
+    Upstream(String),
+}
+
+impl Target {
+    /// Returns the store of this name: a secondary one, or the primary one without a name.
+    pub(crate) fn store(name: &str) -> Self {
+        if name.is_empty() { Self::Primary } else { Self::Secondary(name.to_owned()) }
+    }
+
+    /// Returns the target of calls that a source of this plan makes.
+    fn of(plan: &Plan) -> Self {
+        match plan {
+            Plan::Segment(SegmentPlan { upstream: Some(upstream), .. }) => {
+                Self::Upstream(upstream.name.clone())
+            }
+            plan => Self::store(&plan.stores().join(",")),
+        }
+    }
+}
+
+/// Writes it for a sentence.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Primary => f.write_str("the store"),
+            Self::Secondary(name) => write!(f, "store {}", shown(name)),
+            Self::Upstream(name) => write!(f, "upstream {}", shown(name)),
+        }
+    }
+}
+
+/// Holder of turns: a client, at one target.
+type Holder = (Client, Target);
 
 /// The turns of all clients that have one, or wait for one.
 #[derive(Debug, Default)]
-pub(super) struct Turns(Mutex<HashMap<Client, Entry>>);
+pub(super) struct Turns(Mutex<HashMap<Holder, Entry>>);
 
 #[derive(Debug)]
 struct Entry {
     semaphore: Arc<Semaphore>,
-    /// Places of this client. The count of the semaphore's owners would not do: a place drops its
+    /// Places of this holder. The count of the semaphore's owners would not do: a place drops its
     /// own share only after its `drop` has unlocked the map.
     places: usize,
 }
@@ -40,43 +86,62 @@ pub(crate) struct Turn {
     _place: Place,
 }
 
+/// Turn that its call may release for a while. Clones are the same turn.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedTurn(Arc<Mutex<Option<Turn>>>);
+
+impl SharedTurn {
+    pub(crate) fn new(turn: Option<Turn>) -> Self {
+        Self(Arc::new(Mutex::new(turn)))
+    }
+
+    /// Releases the turn, and keeps this one from now on.
+    fn replace(&self, turn: Option<Turn>) {
+        // Dropped after the lock is released.
+        let _before = {
+            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *kept, turn)
+        };
+    }
+}
+
 /// Place of a client that has a turn or waits for one.
 #[derive(Debug)]
 struct Place {
     turns: Arc<Turns>,
-    client: Client,
+    holder: Holder,
 }
 
 impl Turns {
     /// The map is whole after every statement, so a poisoned lock is still usable.
-    fn clients(&self) -> MutexGuard<'_, HashMap<Client, Entry>> {
+    fn holders(&self) -> MutexGuard<'_, HashMap<Holder, Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until fewer than [`AT_ONCE`] calls of the client are at the store. Returns none only
+    /// Waits until fewer than [`AT_ONCE`] calls of the client are at the target. Returns none only
     /// if the semaphore were closed, which this module never does.
-    async fn take(self: &Arc<Self>, client: Client) -> Option<Turn> {
-        let (place, semaphore) = self.place(client);
+    async fn take(self: &Arc<Self>, holder: Holder) -> Option<Turn> {
+        let (place, semaphore) = self.place(holder);
         let permit = semaphore.acquire_owned().await.ok()?;
         Some(Turn { _permit: permit, _place: place })
     }
 
-    fn place(self: &Arc<Self>, client: Client) -> (Place, Arc<Semaphore>) {
+    fn place(self: &Arc<Self>, holder: Holder) -> (Place, Arc<Semaphore>) {
         let semaphore = {
-            let mut clients = self.clients();
+            let mut holders = self.holders();
             let new = || Entry { semaphore: Arc::new(Semaphore::new(AT_ONCE)), places: 0 };
-            let entry = clients.entry(client.clone()).or_insert_with(new);
+            let entry = holders.entry(holder.clone()).or_insert_with(new);
             entry.places += 1;
             Arc::clone(&entry.semaphore)
         };
-        (Place { turns: Arc::clone(self), client }, semaphore)
+        (Place { turns: Arc::clone(self), holder }, semaphore)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         if let hash_map::Entry::Occupied(mut entry) =
-            self.turns.clients().entry(self.client.clone())
+            self.turns.holders().entry(self.holder.clone())
         {
             entry.get_mut().places -= 1;
             if entry.get().places == 0 {
@@ -87,13 +152,21 @@ impl Drop for Place {
 }
 
 impl Service {
-    /// Waits for a turn at the store, for at most `limits.wait_max`. The configuration and peers
-    /// need none: all that a peer forwards would be one client. A call takes one turn at most: if
+    /// Waits for a turn at the primary store, like [`Service::turn_at`].
+    ///
+    /// # Errors
+    /// Those of [`Service::turn_at`].
+    pub(super) async fn turn(&self) -> Result<Option<Turn>, Error> {
+        self.turn_at(Target::Primary).await
+    }
+
+    /// Waits for a turn at a target, for at most `limits.wait_max`. The configuration and peers
+    /// need none: all that a peer forwards would be one client. A call has one turn at a time: if
     /// all turns of a client waited for second ones, none would end.
     ///
     /// # Errors
     /// `Overloaded` when the caller's earlier calls last that long.
-    pub(crate) async fn turn(&self) -> Result<Option<Turn>, Error> {
+    pub(crate) async fn turn_at(&self, target: Target) -> Result<Option<Turn>, Error> {
         if self.caller.is_of_servers() {
             return Ok(None);
         }
@@ -101,19 +174,19 @@ impl Service {
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let turn = tokio::select! {
             biased;
-            turn = self.turns.take(client.clone()) => turn,
+            turn = self.turns.take((client.clone(), target.clone())) => turn,
             () = self.peers().timer().sleep_ms(wait_ms) => None,
         };
         turn.map(Some).ok_or_else(|| {
             let message = format!(
-                "{AT_ONCE} calls of {client} were at the store for {wait_ms} ms (limits.wait_max), and more \
+                "{AT_ONCE} calls of {client} were at {target} for {wait_ms} ms (limits.wait_max), and more \
                  wait; send fewer at once"
             );
             Error::new(Code::Overloaded, message)
         })
     }
 
-    /// Waits for a turn to call a source, if each of its requests is a call of the store.
+    /// Waits for a turn to call a source, if each of its requests is a call of a store.
     ///
     /// # Errors
     /// Those of [`Service::turn`].
@@ -121,9 +194,44 @@ impl Service {
         if !source.calls_each_time() {
             return Ok(None);
         }
+        self.turn_of(source).await
+    }
+
+    /// Waits for a turn to call a source at what its calls wait for.
+    ///
+    /// # Errors
+    /// Those of [`Service::turn_at`].
+    pub(super) async fn turn_of(&self, source: &Source) -> Result<Option<Turn>, Error> {
         // Boxed, so that requests of other sources stay small.
-        let turn: BoxFuture<'_, Result<Option<Turn>, Error>> = Box::pin(self.turn());
+        let turn: BoxFuture<'_, Result<Option<Turn>, Error>> =
+            Box::pin(self.turn_at(Target::of(&source.plan())));
         turn.await
+    }
+
+    /// Checks the list of stores in a new definition of a source. The check of a multi-store source
+    /// calls secondary stores, in a turn at them. Meanwhile the caller's turn at the primary store
+    /// is released.
+    ///
+    /// # Errors
+    /// Those of [`Service::turn_at`]. The inner error is the node's: the list is not permitted, or
+    /// a store that must be asked does not respond.
+    pub(crate) async fn check_stores(
+        &self,
+        turn: &SharedTurn,
+        (name, spec): (&str, &SourceSpec),
+    ) -> Result<snowmint_coord::Result<StoresChecked>, Error> {
+        let target = match spec.check() {
+            Ok(plan) if spec.stores.is_some() => Target::of(&plan),
+            // Asks no other store.
+            _ => return Ok(self.node.check_stores(name, spec).await),
+        };
+        turn.replace(None);
+        let checked = {
+            let _turn = self.turn_at(target).await?;
+            self.node.check_stores(name, spec).await
+        };
+        turn.replace(self.turn().await?);
+        Ok(checked)
     }
 }
 
@@ -133,10 +241,63 @@ mod tests {
 
     use super::*;
 
+    fn plan(json: &str) -> Plan {
+        SourceSpec::from_json(json).unwrap().check().unwrap()
+    }
+
+    #[test]
+    fn target_of_a_source_is_what_its_calls_wait_for() {
+        for (json, target) in [
+            (r#"{"kind":"segment"}"#, Target::Primary),
+            (r#"{"kind":"counter"}"#, Target::Primary),
+            (r#"{"kind":"segment","stores":"a, b"}"#, Target::Secondary("a,b".into())),
+            (
+                r#"{"layout":"redis","mint":"store","stores":"a=3,b=4"}"#,
+                Target::Secondary("a,b".into()),
+            ),
+            (r#"{"kind":"segment","upstream":"old:bills"}"#, Target::Upstream("old".into())),
+        ] {
+            assert_eq!(Target::of(&plan(json)), target, "{json}");
+        }
+        assert_eq!(Target::store(""), Target::Primary);
+        assert_eq!(Target::store("a").to_string(), r#"store "a""#);
+    }
+
+    /// A store that does not respond has all the turns that it can get.
+    #[tokio::test]
+    async fn turns_at_one_target_are_kept_from_no_other() {
+        let turns = Arc::new(Turns::default());
+        let at = |target: &Target| (Client::token("one"), target.clone());
+        let targets =
+            [Target::Primary, Target::Secondary("a".into()), Target::Upstream("a".into())];
+        let mut taken = Vec::new();
+        for target in &targets {
+            for _ in 0..AT_ONCE {
+                taken.push(turns.take(at(target)).now_or_never().flatten().unwrap());
+            }
+            assert!(turns.take(at(target)).now_or_never().is_none(), "{target} is full");
+        }
+        drop(taken);
+        assert!(turns.holders().is_empty(), "targets without calls are forgotten");
+    }
+
+    #[tokio::test]
+    async fn released_turn_is_free_for_the_next_call() {
+        let turns = Arc::new(Turns::default());
+        let holder = (Client::token("one"), Target::Primary);
+        let shared = SharedTurn::new(turns.take(holder).now_or_never().flatten());
+        assert_eq!(turns.holders().len(), 1);
+        let same = shared.clone();
+        same.replace(None);
+        assert!(turns.holders().is_empty());
+        drop(shared);
+    }
+
     #[tokio::test]
     async fn turns_of_one_client_are_few_and_do_not_hold_up_others() {
         let turns = Arc::new(Turns::default());
-        let (greedy, other) = (Client::token("greedy"), Client::token("other"));
+        let at_store = |name: &str| (Client::token(name), Target::Primary);
+        let (greedy, other) = (at_store("greedy"), at_store("other"));
         let mut taken = Vec::new();
         for _ in 0..AT_ONCE {
             taken.push(turns.take(greedy.clone()).now_or_never().flatten().unwrap());
@@ -149,6 +310,6 @@ mod tests {
         // A caller that gives up while it waits leaves nothing behind.
         drop(turns.take(greedy).now_or_never());
         drop((taken, last, honest));
-        assert!(turns.clients().is_empty(), "clients without calls are forgotten");
+        assert!(turns.holders().is_empty(), "clients without calls are forgotten");
     }
 }

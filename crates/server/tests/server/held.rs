@@ -6,20 +6,22 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use snowmint_coord::beside::{StorePlace, StorePlaces};
 use snowmint_coord::pool::Ground;
+use snowmint_coord::segment::Within;
 use snowmint_coord::spec::Span;
 use snowmint_coord::{
     Acquire, Acquired, Catalog, ClaimRequest, Definition, Doubt, Evidence, Exclude, Extend,
     Extended, FastForward, GiveBack, Incarnation, JournalInfo, Known, Lease, Mark, Member,
     MemberInfo, MemberStatus, MemoryStore, NewDefinition, Node, NodeSettings, Parts, Presence,
     Recalled, Reclaim, Reclaimed, Release, Relinquish, Reserve, Restripe, Result, Segment,
-    SlotInfo, SourceState, Standing, Store, StoreIdentity,
+    SlotInfo, SourceSpec, SourceState, Standing, Store, StoreIdentity, Upstream,
 };
 use snowmint_core::UnixMillis;
 use snowmint_server::{Access, Secret, Tokens};
 use snowmint_wire::grpc::DeleteSourceRequest;
 use snowmint_wire::grpc::store::store_client::StoreClient;
-use snowmint_wire::grpc::store::{FastForwardRequest, INSTANCE, ReserveRequest};
+use snowmint_wire::grpc::store::{DescribeRequest, FastForwardRequest, INSTANCE, ReserveRequest};
 use tokio::net::TcpSocket;
 use tokio::sync::watch;
 use tonic::Request;
@@ -27,7 +29,7 @@ use tonic::Request;
 use super::common::{
     Client, Server, describe_request, in_time, server_for, server_of, settings, soon, timer,
 };
-use super::grpc::mint;
+use super::grpc::{mint, wish};
 use super::recovery::doubted;
 
 /// Length from which on a reservation waits: the server's own are shorter.
@@ -56,11 +58,16 @@ impl Held {
 
     /// Opens a node on this store.
     async fn node(self: &Arc<Self>) -> Node {
+        self.node_with(StorePlaces::new()).await
+    }
+
+    /// Opens a node on this store, with these secondary stores.
+    async fn node_with(self: &Arc<Self>, beside: StorePlaces) -> Node {
         // The name tells its acquires from confirmations, which have none. The time is long enough
         // for any slow machine.
         let (owner, store_call_ms) = ("server".to_owned(), 600_000);
         let patient =
-            NodeSettings { builtin: true, owner, store_call_ms, ..NodeSettings::default() };
+            NodeSettings { builtin: true, owner, store_call_ms, beside, ..NodeSettings::default() };
         let store = Arc::clone(self) as Arc<dyn Store>;
         Node::open(store, patient, Parts::system()).await.unwrap()
     }
@@ -142,6 +149,147 @@ async fn store_calls_of_one_program_are_few_and_others_are_served() {
         assert_eq!(reserved.error, None);
     })
     .await;
+}
+
+/// Place of a store that a test holds.
+#[derive(Debug)]
+struct There(Arc<Held>);
+
+#[async_trait]
+impl StorePlace for There {
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        Ok(Arc::clone(&self.0) as _)
+    }
+}
+
+/// Place of a store that never responds. Counts the attempts to open it.
+#[derive(Debug)]
+struct Silent(watch::Sender<usize>);
+
+#[async_trait]
+impl StorePlace for Silent {
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        self.0.send_modify(|opened| *opened += 1);
+        std::future::pending().await
+    }
+}
+
+/// One client has all its turns at a secondary store, and is served by the primary one.
+#[tokio::test]
+async fn slow_secondary_store_keeps_no_turn_at_the_primary() {
+    let (own, slow) = (Held::new(), Held::new());
+    let place = Arc::new(There(Arc::clone(&slow))) as Arc<dyn StorePlace>;
+    let node = own.node_with([("slow".to_owned(), place)].into()).await;
+    let server = server_of(node, settings()).await;
+    let bills = SourceSpec::from_json(r#"{"kind":"segment"}"#).unwrap();
+    let bills = slow.store.define(&NewDefinition::of("bills", &bills).unwrap()).await.unwrap();
+    let definition_version = bills.version;
+    let mut client = StoreClient::new(server.channel().await);
+    let describe = DescribeRequest { store: "slow".into(), ..describe_request() };
+    let described = soon(client.describe(describe)).await.unwrap().into_inner();
+    assert!(described.instance.ends_with("/slow"), "{described:?}");
+
+    slow.is_held.send_replace(true);
+    let mut waiting = slow.waiting.subscribe();
+    let reserve = || {
+        let (source, length) = ("bills".into(), LONG);
+        let reserve =
+            ReserveRequest { source, length, definition_version, ..ReserveRequest::default() };
+        let mut request = Request::new(reserve);
+        request.metadata_mut().insert(INSTANCE, described.instance.parse().unwrap());
+        let mut client = client.clone();
+        async move { client.reserve(request).await.unwrap().into_inner() }
+    };
+    let greedy = async {
+        let mut calling: FuturesUnordered<_> = (0..2 * AT_THE_STORE).map(|_| reserve()).collect();
+        while let Some(reserved) = calling.next().await {
+            assert_eq!(reserved.error, None);
+        }
+    };
+    let at_primary = async {
+        soon(waiting.wait_for(|(now, _)| *now == AT_THE_STORE)).await.unwrap();
+        let reserved = soon(server.post(PATH, &long())).await;
+        assert_eq!(reserved.status, 200, "{reserved:?}");
+        slow.is_held.send_replace(false);
+    };
+    soon(async { tokio::join!(greedy, at_primary) }).await;
+    assert_eq!(slow.waiting.borrow().1, AT_THE_STORE, "the secondary store has its bound, too");
+}
+
+/// Each change asks a secondary store whether another one may leave the source. Meanwhile it has no
+/// turn at the primary store, and no other definition waits for it.
+#[tokio::test]
+async fn change_that_asks_a_silent_store_delays_no_other() {
+    let opened = watch::Sender::new(0);
+    let place = || Arc::new(Silent(opened.clone())) as Arc<dyn StorePlace>;
+    let names = || (0..AT_THE_STORE).map(|number| format!("b{number}"));
+    let silent = names().chain(["a".to_owned(), "c".to_owned()]);
+    let places = silent.map(|name| (name, place())).collect();
+    let server = server_of(Held::new().node_with(places).await, settings()).await;
+    for stays in names() {
+        let keys = format!(r#"{{"name":"of-{stays}","kind":"segment","stores":"a,{stays}"}}"#);
+        let defined = soon(server.post("/v1/sources", &keys)).await;
+        assert_eq!(defined.status, 200, "{defined:?}");
+    }
+    let change = async |stays: String| {
+        let keys = format!(r#"{{"stores":"{stays},c"}}"#);
+        server.send("PATCH", &format!("/v1/sources/of-{stays}"), "", &keys).await
+    };
+    let mut changing: FuturesUnordered<_> = names().map(change).collect();
+    let mut all_ask = opened.subscribe();
+    let define = async {
+        soon(all_ask.wait_for(|opened| *opened >= AT_THE_STORE)).await.unwrap();
+        let defined = soon(server.post("/v1/sources", BILLS)).await;
+        assert_eq!(defined.status, 200, "{defined:?}");
+    };
+    tokio::select! {
+        biased;
+        answer = changing.next() => panic!("{answer:?}"),
+        () = define => {}
+    }
+}
+
+/// Another ID system's table that does not respond.
+#[derive(Debug)]
+struct Dry;
+
+#[async_trait]
+impl Upstream for Dry {
+    async fn draw(&self, _: &str, _: u64) -> Result<Within> {
+        std::future::pending().await
+    }
+}
+
+/// The error names it as the configuration does, whether the source prefetches or not.
+#[tokio::test]
+async fn silent_upstream_is_named_as_unavailable_by_every_protocol() {
+    let upstreams = [("old".to_owned(), Arc::new(Dry) as Arc<dyn Upstream>)].into();
+    let node_settings = NodeSettings { builtin: true, upstreams, ..NodeSettings::default() };
+    let store = Arc::new(MemoryStore::new("test").unwrap());
+    let node = Node::open(store, node_settings, Parts::system()).await.unwrap();
+    for (name, step) in [("bills", ""), ("each", r#","step":{"rule":"fixed","size":1}"#)] {
+        let keys = format!(r#"{{"kind":"segment","upstream":"old:bills"{step}}}"#);
+        node.define(name, &SourceSpec::from_json(&keys).unwrap()).await.unwrap();
+    }
+    let mut limits = settings();
+    limits.limits.wait_max = Span::from_ms(50);
+    let server = server_of(node, limits).await;
+    for name in ["bills", "each"] {
+        let minted = soon(server.get(&format!("/v1/ids/{name}"))).await;
+        let reserved = soon(server.post(&format!("/v1/segments/{name}"), r#"{"length":5}"#)).await;
+        for answer in [minted, reserved] {
+            assert_eq!((answer.status, answer.code().as_str()), (503, "unavailable"));
+            assert!(answer.body.contains(r#"upstream "old""#), "{answer:?}");
+        }
+        for args in [&["INCR", name][..], &["MINT", name, "5"], &["INCRBY", name, "5"]] {
+            let reply = soon(async { server.resp().await.ask(args).await }).await;
+            let names_it = reply.contains(r#"upstream "old""#);
+            assert!(reply.starts_with("-TRYAGAIN ") && names_it, "{reply}");
+        }
+        let status = soon(server.grpc().await.mint(wish(name, Some(5)))).await.unwrap_err();
+        assert_eq!(status.code(), tonic::Code::Unavailable);
+        assert!(status.message().contains(r#"upstream "old""#), "{status:?}");
+    }
 }
 
 /// A per-request source reserves the numbers of each request in the store.

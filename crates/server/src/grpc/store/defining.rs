@@ -1,15 +1,16 @@
 //! Definitions by programs: by any verb, they obey every rule of the server's own definitions.
 
+use snowmint_coord::node::StoresChecked;
 use snowmint_coord::{DefinedRoom, Definition, Mark, NewDefinition, Restripe, SourceSpec, Store};
 use snowmint_wire::grpc::store::DefinitionResponse;
-use tokio::sync::MutexGuard;
+use tokio::sync::OwnedMutexGuard;
 use tonic::{Response, Status};
 
 use super::at::At;
 use super::may;
 use super::taking::NotTaken;
 use super::write::{self, told};
-use crate::service::{NoRoom, Service};
+use crate::service::{NoRoom, Service, SharedTurn};
 
 /// Verb by which a definition is written.
 #[derive(Clone, Copy)]
@@ -51,52 +52,73 @@ impl At {
     /// there is room, that its keys make it valid, and that it agrees with the other definitions.
     pub(super) async fn writes(
         &self,
-        service: &Service,
+        (service, turn): (&Service, &SharedTurn),
         new: &NewDefinition,
         writing: Writing,
     ) -> Result<Response<DefinitionResponse>, Status> {
         may::naming(service, &*self.store, (&new.name, &new.spec)).await?;
+        let kept = new.kept();
+        // A definition that this server cannot read may come only from an operator of the store.
+        let written = match &kept {
+            Ok(Some(kept)) => kept,
+            _ => new,
+        };
+        let checked = self.check_stores((service, turn), written).await?;
         let _room = match self.room_for(service, new).await {
             Ok(room) => room,
             Err(why) => return why.told(write::defined),
         };
         let how = writing.name();
         let change = async {
-            let kept = new.kept()?;
-            // A definition that this server cannot read may come only from an operator of the
-            // store.
-            let new = kept.unwrap_or_else(|| new.clone());
-            let looked_at = self.agrees(service, &new).await?;
-            writing.write(&*self.store, new, looked_at).await
+            if let Err(error) = &kept {
+                return Err(error.clone());
+            }
+            let looked_at = self.agrees(service, written, checked?).await?;
+            writing.write(&*self.store, written.clone(), looked_at).await
         };
         told(self.change((service, how, new.name.as_str()), change).await, write::defined)
     }
 
     /// Counts a definition, and ensures room for it while the caller keeps the result.
-    async fn room_for<'a>(
+    async fn room_for(
         &self,
-        service: &'a Service,
+        service: &Service,
         new: &NewDefinition,
-    ) -> Result<Option<MutexGuard<'a, ()>>, NotTaken> {
+    ) -> Result<Option<OwnedMutexGuard<()>>, NotTaken> {
         service.spend_definition(&new.name).await?;
         // Unreadable keys make no queue.
         let spec = SourceSpec::from_stored(&new.spec).unwrap_or_default();
-        match service.room_for(&*self.store, &DefinedRoom::of(&new.name, &spec)).await {
+        let at = (self.beside.as_str(), &*self.store);
+        match service.room_for(at, &DefinedRoom::of(&new.name, &spec)).await {
             Ok(room) => Ok(room),
             Err(NoRoom::Full(error)) => Err(error.into()),
             Err(NoRoom::Unknown(error)) => Err(error.into()),
         }
     }
 
+    /// Checks the list of stores in a definition of the server's own store, like a server's own.
+    /// The check may call other stores, so it comes before the wait for room.
+    async fn check_stores(
+        &self,
+        (service, turn): (&Service, &SharedTurn),
+        new: &NewDefinition,
+    ) -> Result<snowmint_coord::Result<StoresChecked>, Status> {
+        match (self.beside.as_str(), SourceSpec::from_stored(&new.spec)) {
+            ("", Ok(spec)) => Ok(service.check_stores(turn, (&new.name, &spec)).await?),
+            _ => Ok(Ok(StoresChecked::default())),
+        }
+    }
+
     /// Checks that a definition agrees with others of the server's own store, like a server's own.
-    /// Returns the version that the check read, if the definition must replace it.
+    /// Returns the version that the check of its stores read, if the definition must replace it.
     async fn agrees(
         &self,
         service: &Service,
         new: &NewDefinition,
+        checked: StoresChecked,
     ) -> snowmint_coord::Result<Option<u64>> {
         match self.beside.as_str() {
-            "" => service.agrees((&new.name, &new.spec)).await,
+            "" => service.agrees((&new.name, &new.spec), checked).await,
             _ => Ok(None),
         }
     }

@@ -17,6 +17,8 @@ mod write;
 use std::fmt;
 use std::sync::Arc;
 
+use axum::http::request::Parts;
+use prost::Message as _;
 use snowmint_coord::{FastForward, Restripe, Standing, Store, random};
 use snowmint_core::{Clock as _, SystemClock};
 use snowmint_wire::error::Code;
@@ -42,7 +44,7 @@ use self::taking::{NotTaken, Plans};
 use self::write::told;
 use super::of_caller;
 use crate::access::Deed;
-use crate::service::{Error, Service};
+use crate::service::{Error, Service, SharedTurn, Target};
 
 /// Longest message: all sections at once. Its parsed form takes up to fifty times as much memory.
 pub(super) const MESSAGE_BYTES_MAX: usize = 512 * 1024;
@@ -54,6 +56,17 @@ pub(super) fn is_asked(path: &str) -> bool {
 }
 
 pub(super) use verb::verb_of;
+
+/// Returns the store that a call is for, without reading more of it than necessary: the head names
+/// it, and the message in `Describe` alone.
+pub(super) fn target_of(head: &Parts, message: &[u8]) -> Target {
+    if head.uri.path().ends_with("/Describe") {
+        let described = DescribeRequest::decode(message);
+        return Target::store(described.as_ref().map_or("", |described| &described.store));
+    }
+    let named = head.headers.get(INSTANCE).and_then(|named| named.to_str().ok());
+    Target::store(named.and_then(named_by).map_or("", |(_, beside)| beside))
+}
 
 type Answer<T> = Result<Response<T>, Status>;
 
@@ -117,12 +130,13 @@ impl Relay {
         }
         let beside = beside.to_owned();
         let service = of_caller(&self.service, &request);
+        let turn = request.extensions().get::<SharedTurn>().cloned().unwrap_or_default();
         let message = request.into_inner();
         may(&service, &message)?;
         // The store was open when it was described.
         let at = self.at(beside).await.map_err(|_| unknown())?;
         let speaker = Speaker::of(&service);
-        Ok(Asked { at, service, speaker, message })
+        Ok(Asked { at, service, speaker, turn, message })
     }
 
     /// Returns the server's own store, or the secondary store of this name.
@@ -140,6 +154,8 @@ struct Asked<T> {
     at: At,
     service: Service,
     speaker: Speaker,
+    /// The call's turn at its store.
+    turn: SharedTurn,
     message: T,
 }
 
@@ -319,33 +335,33 @@ impl store_server::Store for Relay {
     }
 
     async fn define(&self, request: Request<DefineRequest>) -> Answer<DefinitionResponse> {
-        let Asked { at, service, message, .. } = self
+        let Asked { at, service, turn, message, .. } = self
             .asked_by(request, |service, define: &DefineRequest| {
                 may::defining(service, define.new.as_ref())
             })
             .await?;
         let new = read::definition(message.new)?;
-        at.writes(&service, &new, Writing::Define).await
+        at.writes((&service, &turn), &new, Writing::Define).await
     }
 
     async fn alter(&self, request: Request<AlterRequest>) -> Answer<DefinitionResponse> {
-        let Asked { at, service, message, .. } = self
+        let Asked { at, service, turn, message, .. } = self
             .asked_by(request, |service, alter: &AlterRequest| {
                 may::defining(service, alter.new.as_ref())
             })
             .await?;
         let AlterRequest { new, if_version } = message;
-        at.writes(&service, &read::definition(new)?, Writing::Alter { if_version }).await
+        at.writes((&service, &turn), &read::definition(new)?, Writing::Alter { if_version }).await
     }
 
     async fn restripe(&self, request: Request<RestripeRequest>) -> Answer<DefinitionResponse> {
-        let Asked { at, service, message, .. } = self
+        let Asked { at, service, turn, message, .. } = self
             .asked_by(request, |service, restripe: &RestripeRequest| {
                 may::defining(service, restripe.new.as_ref())
             })
             .await?;
         let Restripe { new, if_version, mark } = read::restripe(message)?;
-        at.writes(&service, &new, Writing::Restripe { if_version, mark }).await
+        at.writes((&service, &turn), &new, Writing::Restripe { if_version, mark }).await
     }
 
     async fn set_state(&self, request: Request<SetStateRequest>) -> Answer<DefinitionResponse> {
@@ -400,5 +416,33 @@ impl store_server::Store for Relay {
         let (exclude, now) = read::exclude(&speaker, message)?;
         let excluded = at.store.exclude(&exclude, now).await;
         told(at.changed(&service, &words::asked_to_exclude(&exclude), excluded), write::done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn call_is_for_the_store_that_its_head_or_describe_names() {
+        let target = |verb: &str, named: Option<&str>, message: &[u8]| {
+            let mut request = axum::http::Request::post(format!("/{SERVICE}/{verb}"));
+            if let Some(named) = named {
+                request = request.header(INSTANCE, named);
+            }
+            let (head, ()) = request.body(()).unwrap().into_parts();
+            target_of(&head, message)
+        };
+        let slow = Target::store("slow");
+        assert_eq!(target("Reserve", Some("0123/slow"), &[]), slow);
+        for named in [None, Some("0123"), Some("0123/")] {
+            assert_eq!(target("Reserve", named, &[]), Target::Primary, "{named:?}");
+        }
+        let describe = |store: &str| {
+            let request = DescribeRequest { store: store.into(), ..DescribeRequest::default() };
+            target("Describe", None, &request.encode_to_vec())
+        };
+        assert_eq!((describe("slow"), describe("")), (slow, Target::Primary));
+        assert_eq!(target("Describe", None, &[0xff]), Target::Primary, "no message");
     }
 }
