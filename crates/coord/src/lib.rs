@@ -72,8 +72,8 @@ pub use lend::{Borrower, Lent, Loan};
 pub use member::{Incarnation, Member, MemberInfo, MemberStatus, Presence, Serves};
 pub use memory::{MemoryBackup, MemoryClock, MemoryStore};
 pub use node::{
-    AfterCrash, DefinedRoom, END_MS, Listed, NewStripe, Node, NodeSettings, Parts, Readiness,
-    Reason, Shapes, SourceInfo,
+    AfterCrash, DefinedRoom, END_MS, Listed, NewStripe, Node, NodeSettings, OwnSources, Parts,
+    Readiness, Reason, Shapes, SourceInfo,
 };
 pub use ordered::{Acquire, Acquired, Relinquish, Silent};
 pub use owners::Owners;

@@ -10,6 +10,12 @@ pub const BUILTIN_DEFAULT: &str = "default";
 pub const BUILTIN_NUMBERS: &str = "numbers";
 /// Name of the built-in counter source.
 pub const BUILTIN_COUNTERS: &str = "counters";
+/// Built-in sources, each with its kind.
+pub(super) const BUILTIN: [(&str, Kind); 3] = [
+    (BUILTIN_DEFAULT, Kind::Snowflake),
+    (BUILTIN_NUMBERS, Kind::Segment),
+    (BUILTIN_COUNTERS, Kind::Counter),
+];
 
 impl Node {
     /// Defines the built-in sources, if the settings ask for them. [`Node::open`] calls this; if
@@ -21,12 +27,7 @@ impl Node {
         if !self.core().settings.builtin {
             return Ok(());
         }
-        let builtin = [
-            (BUILTIN_DEFAULT, Kind::Snowflake),
-            (BUILTIN_NUMBERS, Kind::Segment),
-            (BUILTIN_COUNTERS, Kind::Counter),
-        ];
-        for (name, kind) in builtin {
+        for (name, kind) in BUILTIN {
             match self.define(name, &SourceSpec::of(kind)).await {
                 // An operator has redefined or deleted it: the operator's definition stands.
                 Err(error) if matches!(error.kind(), ErrorKind::Conflict) => {}

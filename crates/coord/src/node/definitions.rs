@@ -3,9 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use snowmint_core::Rfc3339;
-
-use super::{Core, Reason, SourceInfo};
+use super::{Core, SourceInfo};
 use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::error::{Error, Result, Verb, chain};
 use crate::forecast::check_life;
@@ -185,50 +183,6 @@ impl Core {
             _ => Vec::new(),
         };
         Ok(SourceInfo { store_status, ..info(definition)? })
-    }
-
-    /// Returns a readiness reason for each source without a serving store.
-    pub(super) fn without_stores(&self) -> Vec<Reason> {
-        let said = |source: Arc<SourceInner>| {
-            let Back::Several(several) = &source.back else { return None };
-            let stores = several.stats();
-            let enabled = source.defined.load().state == SourceState::Enabled;
-            if !enabled || stores.iter().any(|store| store.serving) {
-                return None;
-            }
-            let said = stores.into_iter().map(|store| {
-                format!(
-                    "{}: {}",
-                    store.store,
-                    store.error.unwrap_or_else(|| "not asked yet".into())
-                )
-            });
-            let said = said.collect::<Vec<_>>().join("; ");
-            let message = format!("no store of source {} serves ({said})", source.name);
-            Some(Reason::new("unavailable", message))
-        };
-        self.known_sources().into_iter().filter_map(said).collect()
-    }
-
-    /// Returns a readiness reason for each source with a layout that has run out.
-    pub(super) fn without_years(&self) -> Vec<Reason> {
-        let now = self.around.clock.unix_ms();
-        let said = |source: Arc<SourceInner>| {
-            let defined = source.defined.load();
-            let Plan::Snowflake(plan) = &defined.plan else { return None };
-            let end = plan.layout.end();
-            if defined.state != SourceState::Enabled || now < end {
-                return None;
-            }
-            let message = format!(
-                "the layout of source {} ended at {}, and has no ID left: define another source, and switch \
-                 this one off",
-                source.name,
-                Rfc3339(end)
-            );
-            Some(Reason::new("epoch_spent", message))
-        };
-        self.known_sources().into_iter().filter_map(said).collect()
     }
 
     /// Updates the running source, if any, after this node changed its definition.

@@ -256,6 +256,12 @@ impl Held {
         self.groups.values().all(|group| group.sources.is_empty())
     }
 
+    /// Returns whether one of these sources mints from it.
+    pub(super) fn serves(&self, is_one: impl Fn(&str) -> bool) -> bool {
+        let mut sources = self.groups.values().flat_map(|group| &group.sources);
+        sources.any(|source| is_one(&source.name))
+    }
+
     /// Closes a group's generator, so that another can follow it.
     pub(super) fn replace(&mut self, key: &GroupKey, make: Make) {
         if let Some(group) = self.groups.get_mut(key) {

@@ -20,6 +20,7 @@ mod lease;
 mod lend;
 mod listed;
 mod lookup;
+mod own;
 mod peer_probes;
 mod programs;
 mod readiness;
@@ -51,6 +52,8 @@ use kept::KeptSources;
 use lend::Lendings;
 pub use listed::{Listed, SourceInfo};
 use lookup::Lookup;
+pub use own::OwnSources;
+use own::OwnSwap;
 pub use programs::Shapes;
 pub use readiness::{Readiness, Reason};
 use record::Keeper;
@@ -96,6 +99,7 @@ struct Core {
     segments_seen: BTreeMap<String, Mark>,
     /// Numbers that an earlier process kept for this one, of sources that were not opened yet.
     tails: Mutex<Vec<JournalTail>>,
+    own: OwnSwap,
     readiness: Mutex<Readiness>,
     /// Present incarnation of the node; none while it has not joined the store.
     member: Mutex<Option<Incarnation>>,
@@ -199,6 +203,7 @@ impl Node {
                 lendings: Lendings::default(),
                 segments_seen: keeper.segments_seen(),
                 tails: Mutex::new(tails),
+                own: OwnSwap::default(),
                 readiness: Mutex::new(Readiness {
                     ready: false,
                     reasons: vec![Reason::not_joined()],
@@ -270,7 +275,11 @@ impl Node {
                 inner.check_enabled().and(Err(error))
             }),
             () = self.core().around.timer.sleep_ms(wait_ms) => {
-                let reasons = self.readiness().why();
+                let mut readiness = self.readiness();
+                // The lease of another source is not among the reasons.
+                let stuck = || self.core().stuck(inner);
+                readiness.reasons.extend((!self.is_own(name)).then(stuck).flatten());
+                let reasons = readiness.why();
                 Err(Error::unavailable(format!(
                     "source {name:?} has no window after {wait_ms} ms ({reasons}); retry"
                 )))
@@ -325,17 +334,6 @@ impl Node {
         let slots = self.workers().await?;
         let reuse = self.core().settings.reuse;
         Ok(forecast(&catalog.definitions, &slots, reuse, around.clock.unix_ms()))
-    }
-
-    /// Returns whether the node can mint for all sources that were opened, and the reasons if not.
-    #[must_use]
-    pub fn readiness(&self) -> Readiness {
-        let core = self.core();
-        let mut readiness = core.readiness.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        readiness.reasons.extend(core.without_stores());
-        readiness.reasons.extend(core.without_years());
-        readiness.ready &= readiness.reasons.is_empty();
-        readiness
     }
 
     /// Returns the node's present incarnation; none while it has not joined, or is joining again.

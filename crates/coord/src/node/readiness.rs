@@ -1,15 +1,17 @@
 //! Readiness of a node, with reasons.
 
 use std::fmt;
+use std::sync::PoisonError;
 
 use snowmint_core::UnixMillis;
 
+use super::Node;
 use crate::error::Error;
 
 /// Readiness of a node, with reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
-    /// Whether the node can mint.
+    /// Whether the node can mint from its own sources.
     pub ready: bool,
     /// Reasons why it cannot; empty when it is ready.
     pub reasons: Vec<Reason>,
@@ -24,6 +26,19 @@ impl Readiness {
     pub fn why(&self) -> String {
         let reasons: Vec<_> = self.reasons.iter().map(ToString::to_string).collect();
         reasons.join("; ")
+    }
+}
+
+impl Node {
+    /// Returns whether the node can mint for all of its [own](Node::is_own) sources that were
+    /// opened, and the reasons if not.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        let core = self.core();
+        let mut readiness = core.readiness.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        readiness.reasons.extend(core.own_reasons());
+        readiness.ready &= readiness.reasons.is_empty();
+        readiness
     }
 }
 

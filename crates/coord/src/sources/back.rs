@@ -166,7 +166,7 @@ impl SnowflakeBack {
     }
 
     /// Returns the time recorded last by `granted_until()`.
-    pub(super) fn mark(&self) -> UnixMillis {
+    pub(crate) fn mark(&self) -> UnixMillis {
         UnixMillis::new(self.granted_until.load(Ordering::Relaxed))
     }
 
@@ -177,6 +177,11 @@ impl SnowflakeBack {
 
     pub(crate) fn minter(&self) -> Option<Arc<Minter>> {
         self.minter.load_full()
+    }
+
+    /// Returns the error that explains why the minter is absent, if one is known.
+    pub(crate) fn why(&self) -> Option<Error> {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Stops minting for now.

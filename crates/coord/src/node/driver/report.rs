@@ -1,6 +1,6 @@
 //! Notifying waiting callers, and reporting the node's readiness.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use snowmint_core::ElapsedMillis;
 
@@ -11,13 +11,18 @@ use crate::machine::Now;
 use crate::node::{Readiness, Reason};
 
 impl Driver {
-    /// Replies to waiting callers, and updates the node's readiness.
+    /// Replies to waiting callers, and updates the node's readiness. Leases without an own source
+    /// have no part in it: whoever defines a source at run time must not take servers out of
+    /// service.
     pub(super) fn report(&mut self, now: Now) {
         let mut reasons = Vec::new();
         let mut incarnation = None;
         let mut live_until = ElapsedMillis::new(0);
+        let core = Arc::clone(&self.core);
+        let is_own = |held: &Held| held.serves(|source| core.is_own(source));
+        let own = self.leases.values().filter(|&held| is_own(held));
         // The one that ends first.
-        let without_store_until = self.leases.values().filter_map(Held::alone_until).min();
+        let without_store_until = own.filter_map(Held::alone_until).min();
         match &self.stage {
             // Each lease that can be minted from reports its own state below.
             Stage::Out { .. } | Stage::Entering { .. } if without_store_until.is_some() => {}
@@ -31,7 +36,7 @@ impl Driver {
                 // The rest of the windows can still be minted; an outage affects all servers of the
                 // store at the same time, and each lease below reports a missing margin. Sections
                 // have no window of their own: they are served as long as the presence lasts.
-                if !presence.is_live(now) && self.leases.values().all(Held::is_unused) {
+                if !presence.is_live(now) && !self.leases.values().any(is_own) {
                     let lapsed = "our presence in the store has lapsed";
                     reasons.push(Reason::new("unavailable", lapsed));
                 }
@@ -47,7 +52,8 @@ impl Driver {
         for held in self.leases.values_mut() {
             held.tell_granted();
             match held.not_ready(now) {
-                Some(reason) => reasons.push(reason),
+                Some(reason) if is_own(held) => reasons.push(reason),
+                Some(_) => {}
                 None => {
                     for group in held.groups.values_mut().filter(|group| group.minter.is_some()) {
                         group.waiters.answer(&Ok(()));

@@ -20,6 +20,7 @@ mod lives;
 mod lost;
 mod namespaces;
 mod order;
+mod own;
 mod readiness;
 mod reads;
 mod recovered;

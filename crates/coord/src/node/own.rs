@@ -1,0 +1,151 @@
+//! Own sources of a node: those of its configuration. They alone decide whether it is ready. Others
+//! of the catalog were defined at run time, by anyone with a token for their names.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use snowmint_core::Rfc3339;
+
+use super::builtin::BUILTIN;
+use super::{Core, Node, Reason};
+use crate::catalog::SourceState;
+use crate::pool::pool_of;
+use crate::sources::{Back, SourceInner};
+use crate::spec::{Order, Plan};
+
+/// Names of the sources of a configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnSources {
+    configured: BTreeSet<String>,
+    builtin: bool,
+}
+
+impl OwnSources {
+    /// Collects the names that the configuration defines, and those of the built-in sources if it
+    /// has these.
+    #[must_use]
+    pub fn new(configured: impl IntoIterator<Item = String>, builtin: bool) -> Self {
+        Self { configured: configured.into_iter().collect(), builtin }
+    }
+
+    /// Returns whether a source is one of them.
+    #[must_use]
+    pub fn has(&self, source: &str) -> bool {
+        self.configured.contains(source)
+            || self.builtin && BUILTIN.iter().any(|(name, _)| *name == source)
+    }
+}
+
+/// Own sources of a running node; none where every opened source is its own.
+#[derive(Debug, Default)]
+pub(super) struct OwnSwap(ArcSwapOption<OwnSources>);
+
+impl Core {
+    /// Returns whether a source decides readiness.
+    pub(super) fn is_own(&self, source: &str) -> bool {
+        let own = self.own.0.load();
+        own.as_ref().is_none_or(|own| own.has(source))
+    }
+
+    /// Returns the reasons of the own sources that the driver does not know.
+    pub(super) fn own_reasons(&self) -> Vec<Reason> {
+        let mut own = self.known_sources();
+        own.retain(|source| self.is_own(&source.name) && is_enabled(source));
+        let spent = own.iter().filter_map(|source| self.without_years(source));
+        own.iter().filter_map(|source| without_stores(source)).chain(spent).collect()
+    }
+
+    /// Returns the reason why a source cannot mint here, if any. It names the source.
+    pub(super) fn stuck(&self, source: &SourceInner) -> Option<Reason> {
+        let reason = || {
+            without_stores(source)
+                .or_else(|| self.without_years(source))
+                .or_else(|| self.without_window(source))
+        };
+        is_enabled(source).then(reason).flatten()
+    }
+
+    fn without_years(&self, source: &SourceInner) -> Option<Reason> {
+        let defined = source.defined.load();
+        let Plan::Snowflake(plan) = &defined.plan else { return None };
+        let end = plan.layout.end();
+        if self.around.clock.unix_ms() < end {
+            return None;
+        }
+        let message = format!(
+            "the layout of source {} ended at {}, and has no ID left: define another source, and \
+             switch this one off",
+            source.name,
+            Rfc3339(end)
+        );
+        Some(Reason::new("epoch_spent", message))
+    }
+
+    fn without_window(&self, source: &SourceInner) -> Option<Reason> {
+        let defined = source.defined.load();
+        let (Back::Snowflake(back), Plan::Snowflake(plan)) = (&source.back, &defined.plan) else {
+            return None;
+        };
+        if plan.order == Order::Global {
+            return None;
+        }
+        let (name, pool) = (&source.name, pool_of(plan, self.settings.reuse).name);
+        if back.minter().is_some() {
+            let until = back.mark();
+            let message = || format!("the window of source {name} in pool {pool} ends at {until}");
+            let is_spent = until <= self.around.clock.unix_ms();
+            return is_spent.then(|| Reason::new("window_spent", message()));
+        }
+        let error = back.why();
+        let code = error.as_ref().map_or("not_claimed", |error| error.kind().code());
+        let why = error.map_or("not claimed yet".to_owned(), |error| error.to_string());
+        let message = format!("source {name} has no worker number of pool {pool}: {why}");
+        Some(Reason::new(code, message))
+    }
+}
+
+fn is_enabled(source: &SourceInner) -> bool {
+    source.defined.load().state == SourceState::Enabled
+}
+
+/// Returns the reason why no store of a source with several serves.
+fn without_stores(source: &SourceInner) -> Option<Reason> {
+    let Back::Several(several) = &source.back else { return None };
+    let stores = several.stats();
+    if stores.iter().any(|store| store.serving) {
+        return None;
+    }
+    let said = stores.into_iter().map(|store| {
+        format!("{}: {}", store.store, store.error.unwrap_or_else(|| "not asked yet".into()))
+    });
+    let said = said.collect::<Vec<_>>().join("; ");
+    let message = format!("no store of source {} serves ({said})", source.name);
+    Some(Reason::new("unavailable", message))
+}
+
+impl Node {
+    /// Sets the sources of the configuration. They and the built-in ones, if the settings have
+    /// these, become the node's own sources. Without this call every opened source is its own.
+    pub fn set_configured(&self, names: impl IntoIterator<Item = String>) {
+        let own = OwnSources::new(names, self.core().settings.builtin);
+        self.core().own.0.store(Some(Arc::new(own)));
+    }
+
+    /// Returns whether a source decides this node's readiness.
+    #[must_use]
+    pub fn is_own(&self, source: &str) -> bool {
+        self.core().is_own(source)
+    }
+
+    /// Returns why opened sources that are not the node's own cannot mint here: at most `max`
+    /// reasons, each of a source that `is_shown`.
+    #[must_use]
+    pub fn stuck_sources(&self, is_shown: impl Fn(&str) -> bool, max: usize) -> Vec<Reason> {
+        let core = self.core();
+        let others = core.known_sources().into_iter().filter(|source| !core.is_own(&source.name));
+        let shown =
+            |source: Arc<SourceInner>| core.stuck(&source).filter(|_| is_shown(&source.name));
+        others.filter_map(shown).take(max).collect()
+    }
+}

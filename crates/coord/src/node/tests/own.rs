@@ -1,0 +1,103 @@
+//! Own sources of a node, and sources that were defined at run time.
+
+use super::faulty::Faults;
+use super::*;
+
+/// The only worker number is worker 0.
+const ONE_NUMBER: &str = r#"{"layout":"time=62,worker=0,sequence=1,unit=1ms"}"#;
+
+fn set_own(node: &Node, names: &[&str]) {
+    node.set_configured(names.iter().map(|&name| name.to_owned()));
+}
+
+fn stuck(node: &Node) -> Vec<String> {
+    node.stuck_sources(|_| true, 9).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn own_sources_are_configured_or_built_in() {
+    let own = |builtin| OwnSources::new(["orders".to_owned()], builtin);
+    for name in [BUILTIN_DEFAULT, BUILTIN_NUMBERS, BUILTIN_COUNTERS] {
+        assert!(own(true).has(name) && !own(false).has(name), "{name}");
+    }
+    assert!(own(false).has("orders") && !own(true).has("bills"));
+}
+
+/// Any token with `admin` over one name could otherwise take servers out of service.
+#[tokio::test]
+async fn readiness_ignores_a_source_defined_at_run_time() {
+    let world = World::new();
+    let (has, lacks) = (world.open().await, world.open().await);
+    set_own(&lacks, &["orders"]);
+    has.define("orders", &SourceSpec::default()).await.unwrap();
+    has.define("small", &spec(ONE_NUMBER)).await.unwrap();
+    has.source("small").await.unwrap();
+    lacks.source("orders").await.unwrap();
+    let full = lacks.source("small").await.unwrap_err();
+    assert!(matches!(full.kind(), ErrorKind::PoolFull(_)), "{full}");
+    world.pass(1_000).await;
+    assert!(lacks.readiness().ready, "{:?}", lacks.readiness());
+    assert!(lacks.source("orders").await.unwrap().try_mint().is_ok());
+    let told = stuck(&lacks);
+    assert!(told.len() == 1 && told[0].contains("source small"), "{told:?}");
+    assert_eq!(lacks.stuck_sources(|_| true, 9)[0].code, "pool_full");
+    assert_eq!(lacks.stuck_sources(|source| source != "small", 9), []);
+    assert_eq!(lacks.stuck_sources(|_| true, 0), []);
+
+    // The same source of the configuration decides.
+    set_own(&lacks, &["orders", "small"]);
+    world.pass(1_000).await;
+    let reasons = lacks.readiness().reasons;
+    assert!(reasons.len() == 1 && reasons[0].code == "pool_full", "{reasons:?}");
+    assert_eq!(stuck(&lacks), [""; 0]);
+    set_own(&lacks, &["orders"]);
+    switch(&lacks, "small", false).await;
+    world.pass(1_000).await;
+    assert!(lacks.readiness().ready, "{:?}", lacks.readiness());
+    assert_eq!(stuck(&lacks), [""; 0], "nobody needs a disabled source");
+}
+
+#[tokio::test]
+async fn readiness_ignores_an_ended_layout_of_another_source() {
+    let world = World::new();
+    let node = world.open().await;
+    set_own(&node, &[]);
+    // 2^20 ms, of which about 8 s are left.
+    let epoch = START.get() - 1_040_000;
+    let keys = format!(
+        r#"{{"layout":"time=20,worker=10,sequence=12,unit=1ms,epoch={epoch}","short_life":true}}"#
+    );
+    node.define("short", &spec(&keys)).await.unwrap();
+    let opening = tokio::spawn({
+        let node = node.clone();
+        async move { node.source("short").await.map(drop) }
+    });
+    while !opening.is_finished() {
+        world.pass(100).await;
+    }
+    opening.await.unwrap().unwrap();
+    assert_eq!(stuck(&node), [""; 0]);
+    world.pass(9_000).await;
+    assert!(node.readiness().ready, "{:?}", node.readiness());
+    let told = stuck(&node);
+    assert!(told.len() == 1 && told[0].contains("source short ended at"), "{told:?}");
+}
+
+/// A window of such a source says nothing about counters, which end with the presence.
+#[tokio::test]
+async fn window_of_another_source_hides_no_lapsed_presence() {
+    let world = World::new();
+    let store = world.faulty();
+    let lacks = Arc::clone(&store.faults.lacks);
+    let node = Node::open(Arc::new(store), NodeSettings::default(), world.parts()).await.unwrap();
+    set_own(&node, &["counts"]);
+    node.define("orders", &SourceSpec::default()).await.unwrap();
+    let source = node.source("orders").await.unwrap();
+    world.pass(1_000).await;
+    assert!(node.readiness().ready, "{:?}", node.readiness());
+    *lacks.lock().unwrap() = Some(Faults::EVERY_VERB);
+    world.pass(12_000).await;
+    source.try_mint().unwrap();
+    let reasons = node.readiness().reasons;
+    assert!(reasons.len() == 1 && reasons[0].message.contains("presence"), "{reasons:?}");
+}
