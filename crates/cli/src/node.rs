@@ -94,6 +94,10 @@ async fn open_told(
         }
         opened => opened?,
     };
+    if waits_for_recovery {
+        // Whoever has a token for a name may define others.
+        node.set_configured(config.defined.keys().cloned());
+    }
     match define_all(&node, &config.defined, &trail).await {
         // An earlier process has most likely defined them.
         Err(Undefined { error, .. }) if is_away(&error) && !node.kept_sources().is_empty() => {

@@ -49,12 +49,13 @@ export async function load() {
 
 function readinessFacts() {
   if (ready === undefined) return [["Ready", "unknown"]];
-  const { reasons, codes, without_store_until: until } = ready;
+  const { reasons, codes, not_minting: stuck = [], without_store_until: until } = ready;
   // The server sends reasons only to callers with some right, and codes to all.
   const told = reasons.length > 0 ? reasons : codes;
   const why = told.length > 0 && el("ul", {}, told.map((reason) => el("li", {}, reason)));
   return [
     ["Ready", ready.ready ? "yes: can mint, with margin" : ["no", why]],
+    ["Other sources that cannot mint here", stuck.length > 0 && el("ul", {}, stuck.map((text) => el("li", {}, text)))],
     ["Minting offline", until && ["in the rest of the journal’s window, at most until ", when(until)]],
   ];
 }

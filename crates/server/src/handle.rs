@@ -31,7 +31,8 @@ pub struct Parts {
     /// Store that clients reach over gRPC, normally the node's own. `None`: only the node uses the
     /// store.
     pub offered: Option<Arc<dyn Store>>,
-    /// Sources that the configuration defines: a recovery defines those that the store has lost.
+    /// Sources that the configuration defines. They and the built-in ones decide readiness, and a
+    /// recovery defines those that the store has lost.
     pub configured: BTreeMap<String, SourceSpec>,
     /// Elapsed time, for limits.
     pub timer: Arc<dyn Timer>,

@@ -21,8 +21,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use snowmint_coord::OwnSources;
 use snowmint_coord::catalog::check_name;
-use snowmint_coord::node::{BUILTIN_COUNTERS, BUILTIN_DEFAULT, BUILTIN_NUMBERS};
+use snowmint_coord::node::{BUILTIN_DEFAULT, BUILTIN_NUMBERS};
 use snowmint_coord::private::read_trusted;
 use snowmint_coord::spec::{Kind, SourceSpec};
 use snowmint_server::{CompatSettings, HttpSettings, Limits, RespSettings};
@@ -165,10 +166,9 @@ impl Config {
         defined.map(|(name, defined)| (name.clone(), defined.spec.clone())).collect()
     }
 
-    /// Returns whether the configuration defines a source, or has it built in.
-    pub(crate) fn names_source(&self, source: &str) -> bool {
-        let builtin = [BUILTIN_DEFAULT, BUILTIN_NUMBERS, BUILTIN_COUNTERS];
-        self.defined.contains_key(source) || self.sources.builtin && builtin.contains(&source)
+    /// Returns the names of the sources that the configuration defines, or has built in.
+    pub(crate) fn own_sources(&self) -> OwnSources {
+        OwnSources::new(self.defined.keys().cloned(), self.sources.builtin)
     }
 
     /// Returns the kind of a source, if the configuration knows it. Other sources may be in the

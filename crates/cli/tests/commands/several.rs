@@ -228,7 +228,7 @@ fn catalog_source_without_the_configured_number_ends_no_start() {
     server.signal("-TERM");
     assert_eq!(server.wait().0, 0);
     let again = place.start(0, config);
-    again.says(&["source cannot be served", "small", "out of range, maximum 1"]);
+    again.says(&["not open yet", "small", "out of range, maximum 1"]);
     assert_eq!(worker_of(&again), 5);
     again.signal("-TERM");
     assert_eq!(again.wait().0, 0);
@@ -237,6 +237,44 @@ fn catalog_source_without_the_configured_number_ends_no_start() {
     let more = ["--store", &place.store(), "--config", &own];
     let refused: Ran = serve(&place.data_dir(1), &more).output().unwrap().into();
     assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{}", refused.err);
+}
+
+/// Its name comes before those of the server's own sources.
+#[test]
+fn catalog_source_takes_no_configured_number() {
+    let place = Place::new();
+    let config = "[worker]\nnumber = 5\n";
+    let server = place.start(0, config);
+    run(&["source", "define", "a", "--server", &server.http, "--on_rollback", "borrow"]).ok();
+    server.signal("-TERM");
+    assert_eq!(server.wait().0, 0);
+    let again = place.start(0, config);
+    again.says(&["not open yet", "a number of their own"]);
+    assert_eq!(worker_of(&again), 5);
+}
+
+#[test]
+fn doctor_warns_of_a_full_pool_of_a_catalog_source() {
+    let place = Place::new();
+    let (one, two) = (place.start(0, ""), place.start(1, ""));
+    let layout = "time=50,worker=1,sequence=12";
+    run(&["source", "define", "orders", "--server", &one.http, "--layout", layout]).ok();
+    for server in [&one, &two] {
+        assert_eq!(server.mint(&["orders"]).code, 0);
+    }
+    let expected = "Of 2 worker numbers of pool workers-1 2 are held by live members";
+    let store = place.store();
+    let doctor = |config: &str| {
+        let file = place.config(2, config);
+        let data = place.data_dir(2);
+        let data = data.to_str().unwrap();
+        run(&["doctor", "--config", &file, "--store", &store, "--data-dir", data])
+    };
+    let ran = doctor("");
+    assert!(ran.code == 0 && ran.out.contains(&format!("WARNING workers   {expected}")), "{ran:?}");
+    // Of the configuration's own source it is an error.
+    let ran = doctor(&config(layout, ""));
+    assert!(ran.code == 1 && ran.out.contains(&format!("ERROR   workers   {expected}")), "{ran:?}");
 }
 
 #[test]

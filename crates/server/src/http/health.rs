@@ -21,8 +21,9 @@ pub(super) async fn livez() -> Response {
     answer::json(&json!({ "live": true }))
 }
 
-/// Returns 200 when IDs can be minted with margin, else 503 and the reasons. Only callers with some
-/// right get sentences, which name sources and stores.
+/// Returns 200 when IDs of the server's own sources can be minted with margin, else 503 and the
+/// reasons. Own sources are those of the configuration, and the built-in ones. Only callers with
+/// some right get sentences, which name sources and stores.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -38,6 +39,8 @@ pub(super) async fn readyz(door: Asked<Door>) -> Response {
     let without_store_until = readiness.without_store_until.map(|until| Rfc3339(until).to_string());
     let codes = readiness.reasons.iter().map(|reason| reason.code.to_owned()).collect();
     let reasons = door.service.told_reasons(&readiness);
-    let body = ReadyBody { ready: readiness.ready, reasons, codes, without_store_until };
+    let not_minting = door.service.told_stuck();
+    let ready = readiness.ready;
+    let body = ReadyBody { ready, reasons, codes, not_minting, without_store_until };
     (status, answer::json(&body)).into_response()
 }

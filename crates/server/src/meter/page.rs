@@ -130,7 +130,7 @@ impl Seen {
         to.info("snowmint_build", "Version of this build.", version)?;
         to.gauge(
             "snowmint_ready",
-            "1 while this server can mint with margin, otherwise 0; /readyz has the reasons.",
+            "1 while this server can mint from its own sources with margin, otherwise 0; /readyz has the reasons.",
             f64::from(u8::from(self.ready)),
         )?;
         to.counters(

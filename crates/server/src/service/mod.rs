@@ -20,6 +20,7 @@ mod owner;
 mod passed;
 mod probing;
 mod programs;
+mod readiness;
 mod recovery;
 mod room;
 mod told;
@@ -34,7 +35,7 @@ use arc_swap::ArcSwap;
 use serde_json::{Map, Value};
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::spec::SourceSpec;
-use snowmint_coord::{Decoded, Incarnation, Node, Readiness, Reason, Row, Source, Values};
+use snowmint_coord::{Decoded, Incarnation, Node, Row, Source, Values};
 use snowmint_core::Layout;
 use snowmint_core::text::Format;
 use snowmint_wire::error::Code;
@@ -352,26 +353,6 @@ impl Service {
     /// Returns a receiver that becomes true when the server stops.
     pub(crate) fn closing(&self) -> &watch::Receiver<bool> {
         &self.closing
-    }
-
-    /// Returns whether IDs can be minted, with margin; and if not, why.
-    #[must_use]
-    pub fn readiness(&self) -> Readiness {
-        let mut readiness = self.node.readiness();
-        if *self.closing.borrow() {
-            readiness.ready = false;
-            readiness.reasons.push(Reason::new(Code::Closed.as_str(), "server is stopping"));
-        }
-        readiness
-    }
-
-    /// Returns the reasons in sentences. They name sources and stores, so a caller without any
-    /// right gets none.
-    pub(crate) fn told_reasons(&self, readiness: &Readiness) -> Vec<String> {
-        if !self.caller.has_some_right() {
-            return Vec::new();
-        }
-        readiness.reasons.iter().map(ToString::to_string).collect()
     }
 }
 

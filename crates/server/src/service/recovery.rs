@@ -15,8 +15,10 @@ use super::{Error, Service};
 use crate::access::Right;
 
 impl Service {
-    /// Sets the sources of the configuration: a recovery defines those that the store has lost.
+    /// Sets the sources of the configuration: they decide readiness, and a recovery defines those
+    /// that the store has lost.
     pub fn set_configured(&self, sources: BTreeMap<String, SourceSpec>) {
+        self.node.set_configured(sources.keys().cloned());
         self.configured.store(Arc::new(sources));
     }
 

@@ -271,7 +271,8 @@ pub struct WorkersBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReadyBody {
-    /// Whether IDs can be minted, with margin.
+    /// Whether IDs of the server's own sources can be minted, with margin: of those that its
+    /// configuration defines, and of the built-in ones.
     pub ready: bool,
     /// Reasons that the server is not ready, in sentences. If tokens are required, only a caller
     /// with a token that has some permission gets them.
@@ -279,6 +280,11 @@ pub struct ReadyBody {
     /// The same reasons as codes, for every caller.
     #[serde(default)]
     pub codes: Vec<String>,
+    /// Other sources that cannot mint here, in sentences, at most 100. They were defined at run
+    /// time, and do not make the server unready. If tokens are required, a caller gets those over
+    /// which its token has some permission.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_minting: Vec<String>,
     /// Latest time until which the server mints offline: it has not reached its store since its
     /// start, and uses the rest of the window of an earlier process. Absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]

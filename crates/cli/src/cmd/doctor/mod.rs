@@ -11,7 +11,7 @@ use rtime_clock::adjtime::{Timex, adjtimex};
 use serde::Serialize;
 use snowmint_coord::journal::Past;
 use snowmint_coord::spec::{Plan, SourceSpec};
-use snowmint_coord::{ClockWitness as _, Forecast, forecast};
+use snowmint_coord::{ClockWitness as _, Definition, Forecast, SlotInfo, forecast};
 use snowmint_core::UnixMillis;
 use snowmint_core::layout::EPOCH_DEFAULT;
 
@@ -346,14 +346,7 @@ async fn look_into(
     if let Some(store_now) = store.now().await? {
         findings.push(apart("the store", when::now(), store_now, config.clock.skew_max.ms()));
     }
-    let known = |forecast: &Forecast| match forecast {
-        Forecast::Layout { source, .. } => {
-            config.defined.contains_key(source) || config.sources.builtin && source == "default"
-        }
-        _ => false,
-    };
-    let forecasts = forecast(&catalog.definitions, &workers, config.worker.reuse(), now);
-    findings.extend(forecasts.iter().filter(|forecast| !known(forecast)).map(lasts));
+    findings.extend(supplies(config, &catalog.definitions, &workers, now));
     store.close().await?;
     Ok(findings)
 }
@@ -382,6 +375,31 @@ fn cannot_be_made(config: &Config) -> Option<String> {
         }
         Err(error) => Some(format!("the directory {shown} cannot be looked at: {error}")),
     }
+}
+
+/// Reports how long the sources of the store last, and their pools. Layouts of the server's own
+/// sources have a finding already. A source that was defined at run time fails no check.
+fn supplies(
+    config: &Config,
+    definitions: &[Definition],
+    workers: &[SlotInfo],
+    now: UnixMillis,
+) -> Vec<Finding> {
+    let (own, reuse) = (config.own_sources(), config.worker.reuse());
+    let of_own = definitions.iter().filter(|definition| own.has(&definition.name));
+    let of_own = forecast(&of_own.cloned().collect::<Vec<_>>(), workers, reuse, now);
+    let is_known = |of: &Forecast| matches!(of, Forecast::Layout { .. }) && of_own.contains(of);
+    let all = forecast(definitions, workers, reuse, now).into_iter();
+    let found = all.filter(|forecast| !is_known(forecast)).map(|forecast| {
+        let finding = lasts(&forecast);
+        match finding.severity {
+            Severity::Error if !of_own.contains(&forecast) => {
+                Finding { severity: Severity::Warning, ..finding }
+            }
+            _ => finding,
+        }
+    });
+    found.collect()
 }
 
 fn lasts(forecast: &Forecast) -> Finding {

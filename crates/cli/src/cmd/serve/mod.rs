@@ -23,7 +23,7 @@ use self::checks::{checked, filter};
 use self::follow::{LogFilter, Requests, SetFilter, Sources, Stores};
 use self::listening::{announce, listen, reach};
 use self::log::log_to_stderr;
-use self::opening::{open_sources, open_the_rest, tell_forecasts};
+use self::opening::{AtStart, open, open_the_rest, sources_at_start, tell_forecasts};
 use self::reload::{Follows, Read, Reload};
 use self::signals::{Signals, hangups};
 use self::supervisor::Supervisor;
@@ -177,8 +177,8 @@ async fn serve(config: &Config, journal: Journal, read: Read, set_filter: SetFil
 }
 
 /// Claims the worker numbers before the server serves, if the configuration restricts them.
-/// Otherwise sources that need no number are served while the others wait for theirs. Only sources
-/// of the configuration end the start: anyone with `admin` over a name can define others.
+/// Otherwise sources that need no number are served while the others wait for theirs. Only the
+/// server's own sources delay or end the start: anyone with `admin` over a name can define others.
 async fn check_workers(config: &Config, node: &Node) -> Outcome {
     let WorkerSection { number, reuse, after_crash, .. } = &config.worker;
     if (*number, *reuse, *after_crash == Then::Refuse) == (Number::Any, Again::Recycle, false) {
@@ -189,13 +189,10 @@ async fn check_workers(config: &Config, node: &Node) -> Outcome {
         Err(error) if node::is_away(&error) && !node.kept_sources().is_empty() => return Ok(()),
         listed => listed?.sources,
     };
-    for source in sources.iter().filter(|source| source.spec.is_enabled()) {
+    let own = sources.iter().filter(|source| node.is_own(&source.name));
+    for source in own.filter(|source| source.spec.is_enabled()) {
         let Err(error) = node.source(&source.name).await else { continue };
         let said = |more: &str| format!("source {}: {}{more}", source.name, error.message());
-        if !config.names_source(&source.name) {
-            tracing::warn!(source = source.name, error = %error.message(), "source cannot be served");
-            continue;
-        }
         match error.kind() {
             // Worker numbers are reserved beyond the clock's time.
             ErrorKind::ClockBehind { .. } if *after_crash == Then::Refuse => {
@@ -274,10 +271,12 @@ async fn serve_on(
     let attending = tokio::spawn({
         let (node, supervisor) = (node.clone(), supervisor.clone());
         async move {
-            // A node that waits for an operator has listed the sources, but opened none.
-            let all = open_sources(&node).await && node.incarnation().is_some();
+            let AtStart { own, others, is_complete } = sources_at_start(&node).await;
+            open(&node, own).await;
             let rest = async {
-                if !all {
+                open(&node, others).await;
+                // A node that waits for an operator has listed the sources, but opened none.
+                if !is_complete || node.incarnation().is_none() {
                     open_the_rest(&node).await;
                 }
             };

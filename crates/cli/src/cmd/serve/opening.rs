@@ -8,11 +8,22 @@ use crate::node::{is_away, when_joined};
 
 const DAY_MS: u64 = 86_400_000;
 
-/// Opens every source before the first request, so that readiness covers all of them. If the store
-/// does not respond, opens the sources that can mint without it. Returns whether all were opened.
-pub(super) async fn open_sources(node: &Node) -> bool {
+/// Sources to open at the start.
+#[derive(Debug)]
+pub(super) struct AtStart {
+    /// Names of the server's own sources. They come first: they decide readiness, and no other
+    /// source may take their worker number.
+    pub(super) own: Vec<String>,
+    pub(super) others: Vec<String>,
+    /// Whether no other source is expected once the store responds.
+    pub(super) is_complete: bool,
+}
+
+/// Returns all sources that may be used. If the store does not respond, returns those that can mint
+/// without it.
+pub(super) async fn sources_at_start(node: &Node) -> AtStart {
     let kept = node.kept_sources();
-    let (names, all) = match node.sources().await {
+    let (names, is_complete) = match node.sources().await {
         Ok(listed) => {
             for (source, error) in &listed.unreadable {
                 tracing::warn!(%source, error = %chain(error), "a newer version may have defined it: update this server");
@@ -23,9 +34,15 @@ pub(super) async fn open_sources(node: &Node) -> bool {
         Err(error) if is_away(&error) && !kept.is_empty() => (kept, false),
         Err(error) => {
             tracing::warn!(error = %chain(&error), "the sources cannot be listed; each is opened when asked for");
-            return true;
+            (Vec::new(), true)
         }
     };
+    let (own, others) = names.into_iter().partition(|name| node.is_own(name));
+    AtStart { own, others, is_complete }
+}
+
+/// Opens sources before the first request needs them.
+pub(super) async fn open(node: &Node, names: Vec<String>) {
     // All open at once: one that has to wait delays no other.
     let mut opening = JoinSet::new();
     for name in names {
@@ -37,14 +54,16 @@ pub(super) async fn open_sources(node: &Node) -> bool {
         });
     }
     while opening.join_next().await.is_some() {}
-    all
 }
 
 /// Opens all sources once the store is reachable.
 pub(super) async fn open_the_rest(node: &Node) {
     loop {
         when_joined(node).await;
-        if open_sources(node).await {
+        let listed = sources_at_start(node).await;
+        open(node, listed.own).await;
+        open(node, listed.others).await;
+        if listed.is_complete {
             return;
         }
     }

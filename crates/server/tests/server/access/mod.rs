@@ -4,6 +4,7 @@
 mod doors;
 pub(crate) mod grpc;
 mod guesses;
+mod own;
 mod strangers;
 
 use std::sync::Arc;

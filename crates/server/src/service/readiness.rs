@@ -1,0 +1,42 @@
+//! Readiness of the server, and what each caller learns of it.
+
+use snowmint_coord::{Readiness, Reason};
+use snowmint_wire::error::Code;
+
+use super::Service;
+
+/// Most sources of the catalog that one response names because they cannot mint here.
+const STUCK_SHOWN: usize = 100;
+
+impl Service {
+    /// Returns whether IDs of the server's own sources can be minted, with margin; and if not, why.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        let mut readiness = self.node.readiness();
+        if *self.closing.borrow() {
+            readiness.ready = false;
+            readiness.reasons.push(Reason::new(Code::Closed.as_str(), "server is stopping"));
+        }
+        readiness
+    }
+
+    /// Returns the reasons in sentences. They name sources and stores, so a caller without any
+    /// right gets none.
+    pub(crate) fn told_reasons(&self, readiness: &Readiness) -> Vec<String> {
+        if !self.caller.has_some_right() {
+            return Vec::new();
+        }
+        readiness.reasons.iter().map(ToString::to_string).collect()
+    }
+
+    /// Returns in sentences why sources that were defined at run time cannot mint here. They do not
+    /// decide readiness. A caller learns of the sources over which it has a right.
+    pub(crate) fn told_stuck(&self) -> Vec<String> {
+        if !self.caller.has_some_right() {
+            return Vec::new();
+        }
+        let is_shown = |source: &str| self.caller.may_see(source).is_ok();
+        let stuck = self.node.stuck_sources(is_shown, STUCK_SHOWN);
+        stuck.iter().map(ToString::to_string).collect()
+    }
+}

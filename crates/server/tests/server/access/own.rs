@@ -1,0 +1,79 @@
+//! Tests of sources that a token defines at run time: they decide no server's readiness.
+
+use std::sync::Arc;
+
+use snowmint_coord::{MemoryStore, Node, NodeSettings, Parts};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+
+use super::{ADMIN, BARE, MINTER, SHARER, access, bearer};
+use crate::common::{Server, server_for, settings, soon, timer};
+
+const SMALL: &str = "mine-small";
+/// The layout has one worker number, for two servers.
+const DEFINITION: &str = r#"{"name":"mine-small","layout":"time=62,worker=0,sequence=1,unit=1ms"}"#;
+/// Longer than any pause of a busy machine: no window is spent, and no member expires.
+const LONG_MS: u64 = 600_000;
+
+async fn server(store: &MemoryStore) -> Server {
+    let store = Arc::new(store.handle("test").unwrap());
+    let long = NodeSettings {
+        builtin: true,
+        presence_ttl_ms: LONG_MS,
+        window_ms: LONG_MS,
+        ..NodeSettings::default()
+    };
+    let node = Node::open(store, long, Parts::system()).await.unwrap();
+    server_for(node, settings(), (Some(access(&timer())), timer())).await
+}
+
+/// Returns the sources that cannot mint at a server that must be ready, as this token learns.
+async fn stuck(server: &Server, token: &str) -> Vec<String> {
+    let headers = if token.is_empty() { String::new() } else { bearer(token) };
+    let told = server.send("GET", "/readyz", &headers, "").await;
+    assert_eq!(told.status, 200, "{told:?}");
+    let body = told.json();
+    let none = serde_json::json!([]);
+    assert_eq!((&body["reasons"], &body["codes"]), (&none, &none), "{body}");
+    let stuck = body["not_minting"].as_array().cloned().unwrap_or_default();
+    stuck.iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+}
+
+/// A layout with fewer worker numbers than there are servers would take some of them out of
+/// service.
+#[tokio::test]
+async fn token_with_one_name_makes_no_server_unready() {
+    let store = MemoryStore::new("test").unwrap();
+    let (has, lacks) = (server(&store).await, server(&store).await);
+    let get = async |server: &Server, token: &str, source: &str| {
+        server.send("GET", &format!("/v1/ids/{source}"), &bearer(token), "").await
+    };
+    for server in [&has, &lacks] {
+        assert_eq!(get(server, MINTER, "default").await.status, 200);
+    }
+    let defined = has.send("POST", "/v1/sources", &bearer(SHARER), DEFINITION).await;
+    assert_eq!(defined.status, 200, "{defined:?}");
+    assert_eq!(get(&has, SHARER, SMALL).await.status, 200);
+    let full = get(&lacks, SHARER, SMALL).await;
+    assert_eq!((full.status, full.code().as_str()), (503, "pool_full"));
+
+    for token in [SHARER, ADMIN] {
+        let told = stuck(&lacks, token).await;
+        assert!(told.len() == 1 && told[0].contains(SMALL), "{told:?}");
+    }
+    for stranger in ["", BARE, MINTER] {
+        assert_eq!(stuck(&lacks, stranger).await, [""; 0], "{stranger}");
+    }
+    assert_eq!(stuck(&has, ADMIN).await, [""; 0], "it has the number");
+    let mut health = HealthClient::new(lacks.channel().await);
+    let asked = HealthCheckRequest { service: String::new() };
+    let status = soon(health.check(asked)).await.unwrap().into_inner().status();
+    assert_eq!(status, ServingStatus::Serving);
+    let page = lacks.send("GET", "/metrics", &bearer(ADMIN), "").await.body;
+    assert!(page.contains("\nsnowmint_ready 1.0\n"), "{page}");
+    // The alert for each source sees it.
+    let runway = format!("\nsnowmint_window_runway_seconds{{source=\"{SMALL}\"}} 0.0\n");
+    assert!(page.contains(&runway), "{page}");
+    assert_eq!(get(&lacks, MINTER, "default").await.status, 200);
+}
