@@ -10,9 +10,10 @@ use snowmint_core::Rfc3339;
 use super::builtin::BUILTIN;
 use super::{Core, Node, Reason};
 use crate::catalog::SourceState;
+use crate::error::{Error, Result};
 use crate::pool::pool_of;
 use crate::sources::{Back, SourceInner};
-use crate::spec::{Order, Plan};
+use crate::spec::{Order, Plan, SnowflakePlan, SourceSpec};
 
 /// Names of the sources of a configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -147,5 +148,43 @@ impl Node {
         let shown =
             |source: Arc<SourceInner>| core.stuck(&source).filter(|_| is_shown(&source.name));
         others.filter_map(shown).take(max).collect()
+    }
+
+    /// Checks that a definition lets marks lead the clock by at most a window more than the own
+    /// sources and the version `before` do. After a crash and after a recovery, all servers of the
+    /// store may have to wait for the clock that long.
+    ///
+    /// # Errors
+    /// `LimitExceeded`.
+    pub fn check_reach(&self, before: Option<&SourceSpec>, after: &SourceSpec) -> Result<()> {
+        let core = self.core();
+        let (settings, clock) = (&core.settings, core.around.store.capabilities().clock);
+        let Some(plan) = snowflake(after) else { return Ok(()) };
+        let mut own = core.known_sources();
+        own.retain(|source| core.is_own(&source.name));
+        let own = own.iter().filter_map(|source| match &source.defined.load().plan {
+            Plan::Snowflake(plan) => Some(plan.clone()),
+            _ => None,
+        });
+        let own: Vec<_> = own.chain(snowflake(&SourceSpec::default())).collect();
+        let limit_ms = settings.reach_ms(&own, clock).saturating_add(settings.window_ms);
+        let before_ms = before.and_then(snowflake).map(|plan| settings.reach_ms([&plan], clock));
+        let limit_ms = limit_ms.max(before_ms.unwrap_or(0));
+        let reach_ms = settings.reach_ms([&plan], clock);
+        if reach_ms <= limit_ms {
+            return Ok(());
+        }
+        Err(Error::limit_exceeded(format!(
+            "definition lets worker marks lead the clock by {reach_ms} ms (unit of the layout, \
+             lead_max), limit {limit_ms} ms (worker.window more than the configuration's sources); \
+             shorten them, or use a token with \"admin *\""
+        )))
+    }
+}
+
+fn snowflake(spec: &SourceSpec) -> Option<SnowflakePlan> {
+    match spec.check() {
+        Ok(Plan::Snowflake(plan)) => Some(plan),
+        _ => None,
     }
 }

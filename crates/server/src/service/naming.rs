@@ -11,15 +11,18 @@ use crate::access::Named;
 
 impl Service {
     /// Checks whether the caller may replace the definition `before` by this one: each object that
-    /// it newly names needs a right. Other checks reject an invalid source.
+    /// it newly names needs a right, and so does a long reach. Other checks reject an invalid
+    /// source.
     ///
     /// # Errors
-    /// Without the right, with the missing grant.
+    /// Without the right, with the missing grant; those of
+    /// [`check_reach`](snowmint_coord::Node::check_reach).
     pub(super) fn may_name(
         &self,
         before: Option<&SourceSpec>,
         after: &SourceSpec,
     ) -> Result<(), Error> {
+        self.may_reach(before, after)?;
         let before = before.map(named).unwrap_or_default();
         let mut added = named(after).into_keys().filter(|name| !before.contains_key(name));
         added.try_for_each(|name| self.caller.may_name(&name))
@@ -38,7 +41,9 @@ impl Service {
                            the server, or use a token with \"admin *\"";
             return Err(Error::new(Code::Forbidden, message));
         };
-        let before = before.and_then(read).map(|spec| named(&spec)).unwrap_or_default();
+        let before = before.and_then(read);
+        self.may_reach(before.as_ref(), &after)?;
+        let before = before.as_ref().map(named).unwrap_or_default();
         let after = named(&after);
         let added = after.iter().filter(|(name, how)| before.get(*name) != Some(*how));
         // A caller that ends an upstream also decides how far the other system has come.
@@ -46,6 +51,15 @@ impl Service {
         let ended = before.keys().filter(|name| is_upstream(name) && !after.contains_key(*name));
         let mut all = added.map(|(name, _)| name).chain(ended);
         all.try_for_each(|name| self.caller.may_name(name))
+    }
+
+    /// Checks how far a definition lets marks lead the clock. All servers of the store may have to
+    /// wait that long, so beyond a limit only an operator decides it.
+    fn may_reach(&self, before: Option<&SourceSpec>, after: &SourceSpec) -> Result<(), Error> {
+        if self.may_operate().is_ok() {
+            return Ok(());
+        }
+        self.node.check_reach(before, after).map_err(Error::from)
     }
 }
 

@@ -101,3 +101,36 @@ async fn window_of_another_source_hides_no_lapsed_presence() {
     let reasons = node.readiness().reasons;
     assert!(reasons.len() == 1 && reasons[0].message.contains("presence"), "{reasons:?}");
 }
+
+#[tokio::test]
+async fn definition_reaches_a_window_beyond_own_sources() {
+    let world = World::new();
+    let node = world.open().await;
+    set_own(&node, &["orders"]);
+    let check = |before: Option<&str>, after: &str| {
+        let before = before.map(spec);
+        node.check_reach(before.as_ref(), &spec(after)).is_ok()
+    };
+    let (day, banked) = (
+        r#"{"layout":"time=20,worker=10,sequence=22,unit=86400s"}"#,
+        r#"{"on_rollback":"borrow","lead_max":"35s"}"#,
+    );
+    for (keys, allowed) in [
+        ("{}", true),
+        (r#"{"kind":"segment"}"#, true),
+        (banked, true),
+        (r#"{"on_rollback":"borrow","lead_max":"36s"}"#, false),
+        (day, false),
+    ] {
+        assert_eq!(check(None, keys), allowed, "{keys}");
+    }
+    assert!(check(Some(day), day) && check(Some(day), banked) && !check(Some(banked), day));
+    // The configuration's own sources set the limit.
+    let hour = r#"{"on_rollback":"borrow","lead_max":"1h"}"#;
+    assert!(!check(None, hour));
+    node.define("orders", &spec(r#"{"lead_max":"1h"}"#)).await.unwrap();
+    node.source("orders").await.unwrap();
+    assert!(check(None, hour));
+    set_own(&node, &[]);
+    assert!(!check(None, hour));
+}

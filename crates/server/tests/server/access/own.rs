@@ -7,7 +7,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use super::{ADMIN, BARE, MINTER, SHARER, access, bearer};
+use super::{ADMIN, BARE, MINTER, SHARER, access, bearer, guarded};
 use crate::common::{Server, server_for, settings, soon, timer};
 
 const SMALL: &str = "mine-small";
@@ -76,4 +76,31 @@ async fn token_with_one_name_makes_no_server_unready() {
     let runway = format!("\nsnowmint_window_runway_seconds{{source=\"{SMALL}\"}} 0.0\n");
     assert!(page.contains(&runway), "{page}");
     assert_eq!(get(&lacks, MINTER, "default").await.status, 200);
+}
+
+/// A day's tick would let worker marks lead the clock by days. After a crash with `worker.number`,
+/// and after each recovery, the server's own sources would wait as long.
+#[tokio::test]
+async fn token_with_one_name_moves_marks_no_window_further() {
+    let (server, _) = guarded().await;
+    let send = async |token: &str, method: &str, path: &str, body: &str| {
+        server.as_whom(token, method, path, body).await
+    };
+    let slow = r#"{"name":"mine-slow","layout":"time=20,worker=10,sequence=22,unit=86400s"}"#;
+    let leads = r#"{"name":"mine-leading","lead_max":"1h"}"#;
+    for body in [slow, leads] {
+        assert_eq!(send(SHARER, "POST", "/v1/sources", body).await, 413, "{body}");
+    }
+    let defaults = r#"{"name":"mine-bank","on_rollback":"borrow"}"#;
+    assert_eq!(send(SHARER, "POST", "/v1/sources", defaults).await, 200);
+    let longer = r#"{"lead_max":"1h"}"#;
+    assert_eq!(send(SHARER, "PATCH", "/v1/sources/mine-bank", longer).await, 413);
+    // What an operator decided stays.
+    assert_eq!(send(ADMIN, "POST", "/v1/sources", slow).await, 200);
+    let off = r#"{"enabled":false}"#;
+    assert_eq!(send(SHARER, "PATCH", "/v1/sources/mine-slow", off).await, 200);
+    let refused = server.send("POST", "/v1/sources", &bearer(SHARER), leads).await;
+    for part in ["lead_max", "worker.window", "limit", "admin *"] {
+        assert!(refused.body.contains(part), "{part}: {refused:?}");
+    }
 }
