@@ -48,6 +48,7 @@ async fn restored_state_is_rejected_by_every_verb() {
         let store = MemoryStore::new("all").unwrap();
         let backup = std::cell::RefCell::new(None);
         contract::every_verb_is_refused_by_an_older_state(
+            Arc::new(store.handle("all").unwrap()),
             async || Arc::new(store.handle("all").unwrap()) as Arc<dyn Store>,
             async || drop(backup.replace(Some(store.backup()))),
             async || store.restore(backup.take().unwrap()),

@@ -1,16 +1,16 @@
 //! The store behind servers keeps the contract of all stores: real servers, real sockets.
 
-use std::path::PathBuf;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use snowmint_client::{RemoteStore, Settings};
-use snowmint_coord::{MemoryClock, MemoryStore, Node, Store, random};
+use snowmint_coord::{MemoryClock, MemoryStore, Node, Store};
 use snowmint_core::UnixMillis;
 use snowmint_server::Handle;
 use snowmint_testkit::contract::{self, Factory};
 
-use crate::common::{any, idle_node, serve};
+use crate::common::{Folder, any, idle_node, serve, sqlite_url};
 
 /// Factory of stores: two servers for each handle, and a store for each server.
 #[async_trait]
@@ -22,13 +22,24 @@ trait Stores: Send + Sync + 'static {
 
 struct Served<S> {
     stores: S,
-    node: Node,
+    /// Node of the servers of each namespace. A node notices a store that became another one, so
+    /// the servers of one case must not have the node of another.
+    nodes: Mutex<HashMap<String, Node>>,
     running: Mutex<Vec<Handle>>,
 }
 
 impl<S: Stores> Served<S> {
-    async fn new(stores: S) -> Self {
-        Self { stores, node: idle_node().await, running: Mutex::default() }
+    fn new(stores: S) -> Self {
+        Self { stores, nodes: Mutex::default(), running: Mutex::default() }
+    }
+
+    async fn node(&self, namespace: &str) -> Node {
+        let known = self.nodes.lock().unwrap().get(namespace).cloned();
+        if let Some(node) = known {
+            return node;
+        }
+        let new = idle_node().await;
+        self.nodes.lock().unwrap().entry(namespace.to_owned()).or_insert(new).clone()
     }
 }
 
@@ -40,9 +51,9 @@ impl<S: Stores> Factory for Served<S> {
 
     async fn open(&self, namespace: &str) -> Arc<dyn Store> {
         let mut addresses = Vec::new();
+        let node = self.node(namespace).await;
         for _ in 0..2 {
-            let server =
-                serve(self.node.clone(), Some(self.stores.open(namespace).await), any().await);
+            let server = serve(node.clone(), Some(self.stores.open(namespace).await), any().await);
             addresses.push(server.http().unwrap().to_string());
             self.running.lock().unwrap().push(server);
         }
@@ -79,7 +90,7 @@ impl Stores for Memory {
     }
 }
 
-struct Sqlite(PathBuf);
+struct Sqlite(Folder);
 
 #[async_trait]
 impl Stores for Sqlite {
@@ -88,14 +99,7 @@ impl Stores for Sqlite {
     }
 
     async fn open(&self, namespace: &str) -> Arc<dyn Store> {
-        let url = format!("sqlite:{}", self.0.join("ids.db").display());
-        snowmint_stores::open(&url, namespace).await.unwrap()
-    }
-}
-
-impl Drop for Sqlite {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        snowmint_stores::open(&sqlite_url(&self.0.0), namespace).await.unwrap()
     }
 }
 
@@ -103,13 +107,10 @@ impl Drop for Sqlite {
 async fn servers_on_memory_keep_the_contract() {
     let clock = MemoryClock::new(UnixMillis::new(1_900_000_000_000));
     let store = MemoryStore::with_clock("all", clock.clone()).unwrap();
-    contract::run(Served::new(Memory(store, clock)).await).await;
+    contract::run(Served::new(Memory(store, clock))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn servers_on_sqlite_keep_the_contract() {
-    let name = random::incarnation().unwrap().to_string();
-    let folder = std::env::temp_dir().join(format!("snowmint-{name}"));
-    std::fs::create_dir_all(&folder).unwrap();
-    contract::run(Served::new(Sqlite(folder)).await).await;
+    contract::run(Served::new(Sqlite(Folder::new()))).await;
 }

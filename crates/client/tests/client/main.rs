@@ -7,5 +7,6 @@ mod contract;
 mod failover;
 mod minting;
 mod recall;
+mod swapped;
 mod tokens;
 mod versions;

@@ -371,6 +371,7 @@ async fn restored_file_is_rejected_by_every_verb() {
         std::os::unix::fs::symlink(&one, &current).unwrap();
         let url = format!("sqlite:{}", current.join("ids.db").display());
         every_verb_is_refused_by_an_older_state(
+            open(&url, "default").await,
             async || open(&url, "default").await,
             async || {
                 // Copied by another process: a process that closes a file releases all its locks on

@@ -37,8 +37,10 @@ fn data_put_back(mut server: Server) {
             server.start();
         };
         Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+            let open = async || snowmint_stores::open(&url, &namespace).await.unwrap();
             every_verb_is_refused_by_an_older_state(
-                async || snowmint_stores::open(&url, &namespace).await.unwrap(),
+                open().await,
+                open,
                 async || while_down(Server::back_up),
                 async || {
                     while_down(Server::restore);

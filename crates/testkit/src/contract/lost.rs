@@ -62,6 +62,9 @@ pub async fn every_verb_is_refused_by_another_store(
     theirs.store.close().await.unwrap();
 }
 
+/// Verbs that only the store's own URL offers.
+const UNAVAILABLE_THROUGH_SERVERS: [&str; 3] = ["announce", "reclaim", "ground"];
+
 /// Verbs that change nothing.
 pub(super) const READS: [&str; 7] =
     ["identity", "members", "workers", "get", "list", "ground", "now"];
@@ -184,8 +187,8 @@ impl Holder {
         self.segment = self.store.reserve(&five_of(&self.numbers)).await.unwrap();
     }
 
-    /// Returns every verb except the operator's recovery, each with a request that a store like
-    /// ours would grant.
+    /// Returns every verb of the handle except the operator's recovery, each with a request that a
+    /// store like ours would grant.
     pub(super) fn every_verb(&self) -> Vec<(&'static str, Asked<'_>)> {
         let store = &self.store;
         let exclude =
@@ -245,8 +248,22 @@ impl Holder {
         if store.capabilities().clock == ClockOf::Store {
             verbs.extend(verbs!["now" => store.now(),]);
         }
+        if is_behind_servers(&**store) {
+            verbs.retain(|(verb, _)| !UNAVAILABLE_THROUGH_SERVERS.contains(verb));
+        }
         verbs
     }
+}
+
+/// Returns whether the handle reaches its store through servers.
+pub(super) fn is_behind_servers(store: &dyn Store) -> bool {
+    store.owners().is_some()
+}
+
+/// Checks that no result depends on the store that a handle faces.
+pub(super) fn is_believed(verb: &str, answer: Result<()>) {
+    let code = answer.err().map(|error| error.kind().code());
+    assert!(!matches!(code, Some("store_rolled_back" | "store_mismatch")), "{verb}: {code:?}");
 }
 
 /// Retries until the store can be reached: the handle first finds that its connection to the former

@@ -13,6 +13,7 @@ mod extends;
 mod history;
 mod lost;
 mod members;
+mod moved;
 mod ordered;
 mod reclaim;
 mod reference;
@@ -69,7 +70,7 @@ fn run_all(factory: Arc<dyn Factory>) -> CaseFuture {
 }
 
 async fn run_each(factory: Arc<dyn Factory>) {
-    let is_behind_servers = factory.open("looked-at").await.owners().is_some();
+    let is_behind_servers = lost::is_behind_servers(&*factory.open("looked-at").await);
     let rooms = [
         members::CASES,
         claims::CASES,
@@ -82,6 +83,7 @@ async fn run_each(factory: Arc<dyn Factory>) {
         catalog::CASES,
         whole::CASES,
         reference::CASES,
+        moved::CASES,
         // Servers do not reveal what they know of their store's history.
         if is_behind_servers { &[] } else { history::CASES },
         // An operator lowers marks at the store itself.

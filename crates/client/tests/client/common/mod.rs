@@ -1,16 +1,40 @@
 //! Servers that offer nothing but a store.
 #![allow(dead_code, reason = "each test uses its own share")]
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use snowmint_client::{Parts as Shown, RemoteStore, Settings};
 use snowmint_coord::{
-    BootTimer, ManualTimer, MemoryStore, Node, NodeSettings, Parts, Store, Timer,
+    BootTimer, ManualTimer, MemoryStore, Node, NodeSettings, Parts, Store, Timer, random,
 };
 use snowmint_server::{Access, Handle};
 use snowmint_testkit::servers;
 use tokio::net::TcpListener;
+
+/// A folder that is removed with its contents.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        let name = random::incarnation().unwrap().to_string();
+        let path = std::env::temp_dir().join(format!("snowmint-{name}"));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Returns the URL of the SQLite store in a folder.
+pub(crate) fn sqlite_url(folder: &Path) -> String {
+    format!("sqlite:{}", folder.join("ids.db").display())
+}
 
 /// Long limits: these machines are noisy.
 pub(crate) const SETTINGS: Settings = Settings {
