@@ -158,6 +158,42 @@ fn operation(request: Request) -> RequestOp {
     RequestOp { request: Some(request) }
 }
 
+/// Returns the transaction that applies a batch to the keys with this prefix.
+fn transaction(prefix: &str, batch: &Batch) -> TxnRequest {
+    let full = |key: &str| format!("{prefix}{key}").into_bytes();
+    let compare = |(key, version): (&String, &u64)| Compare {
+        result: CompareResult::Equal.into(),
+        target: CompareTarget::Mod.into(),
+        key: full(key),
+        is: Some(Is::ModRevision(revision(*version))),
+    };
+    let store = batch.store.as_ref().map(|value| Compare {
+        result: CompareResult::Equal.into(),
+        target: CompareTarget::Value.into(),
+        key: full(name::STORE),
+        is: Some(Is::Value(value.clone().into_bytes())),
+    });
+    let written = (name::WRITES.to_owned(), Some(String::new()));
+    let last_write = (!batch.changes.is_empty()).then_some((&written.0, &written.1));
+    let change = |(key, value): (&String, &Option<String>)| {
+        let key = full(key);
+        operation(match value {
+            Some(value) => Request::Put(PutRequest { key, value: value.clone().into_bytes() }),
+            None => Request::Delete(DeleteRangeRequest { key }),
+        })
+    };
+    let has_all = batch.after.checked_sub(1).map(|before| Compare {
+        result: CompareResult::Greater.into(),
+        target: CompareTarget::Mod.into(),
+        key: full(name::WRITES),
+        is: Some(Is::ModRevision(revision(before))),
+    });
+    TxnRequest {
+        compare: batch.expected.iter().map(compare).chain(store).chain(has_all).collect(),
+        success: batch.changes.iter().chain(last_write).map(change).collect(),
+    }
+}
+
 #[async_trait]
 impl Keys for Etcd {
     type Error = Status;
@@ -213,37 +249,7 @@ impl Keys for Etcd {
     }
 
     async fn send(&self, batch: &Batch) -> Answer<Outcome> {
-        let compare = |(key, version): (&String, &u64)| Compare {
-            result: CompareResult::Equal.into(),
-            target: CompareTarget::Mod.into(),
-            key: self.full(key),
-            is: Some(Is::ModRevision(revision(*version))),
-        };
-        let store = batch.store.as_ref().map(|value| Compare {
-            result: CompareResult::Equal.into(),
-            target: CompareTarget::Value.into(),
-            key: self.full(name::STORE),
-            is: Some(Is::Value(value.clone().into_bytes())),
-        });
-        let written = (name::WRITES.to_owned(), Some(String::new()));
-        let last_write = (!batch.changes.is_empty()).then_some((&written.0, &written.1));
-        let change = |(key, value): (&String, &Option<String>)| {
-            let key = self.full(key);
-            operation(match value {
-                Some(value) => Request::Put(PutRequest { key, value: value.clone().into_bytes() }),
-                None => Request::Delete(DeleteRangeRequest { key }),
-            })
-        };
-        let has_all = batch.after.checked_sub(1).map(|before| Compare {
-            result: CompareResult::Greater.into(),
-            target: CompareTarget::Mod.into(),
-            key: self.full(name::WRITES),
-            is: Some(Is::ModRevision(revision(before))),
-        });
-        let request = TxnRequest {
-            compare: batch.expected.iter().map(compare).chain(store).chain(has_all).collect(),
-            success: batch.changes.iter().chain(last_write).map(change).collect(),
-        };
+        let request = transaction(&self.prefix, batch);
         let (answer, writes, cluster) = self.transact(&request).await?;
         let found = self::cluster(cluster);
         match &batch.server {
@@ -302,11 +308,4 @@ fn class(status: &Status) -> Class {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_docs_show_the_capabilities() {
-        assert!(CAPABILITIES.shown_in(include_str!("mod.rs")));
-    }
-}
+mod tests;

@@ -162,5 +162,7 @@ impl<K: Keys> Rows for Step<K> {
     }
 }
 
-/// Keys of a batch other than slots: store, namespace, member, pool, four notes.
+/// Comparisons of a batch other than slots. A claim compares store, namespace, member, pool, starts
+/// and [`name::WRITES`], a walk store, namespace and four notes; etcd adds one for the store's
+/// identity and one for the last write.
 const SPARE: usize = 8;

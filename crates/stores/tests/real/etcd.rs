@@ -17,6 +17,14 @@ async fn etcd_keeps_the_contract() {
     contract::run(Reached { name: "etcd", url: server.url(), own_clock: false }).await;
 }
 
+/// A transaction may name no more keys than `--max-txn-ops`.
+#[tokio::test]
+async fn largest_steps_fit_into_one_transaction() {
+    let server = Etcd::start();
+    let open = async || snowmint_stores::open(&server.url(), "default").await.unwrap();
+    contract::largest_steps_are_carried_out(open).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn opening_etcd_makes_a_store_once() {
     let server = Etcd::start();

@@ -11,6 +11,7 @@ mod claims;
 mod exclude;
 mod extends;
 mod history;
+mod largest;
 mod lost;
 mod members;
 mod moved;
@@ -28,6 +29,7 @@ use snowmint_coord::{Store, random};
 
 pub use case::Case;
 pub use history::{Lost, every_verb_is_refused_by_an_older_state};
+pub use largest::largest_steps_are_carried_out;
 pub use lost::every_verb_is_refused_by_another_store;
 
 /// Constructor of handles on the store under test.
