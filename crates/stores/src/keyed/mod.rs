@@ -128,8 +128,9 @@ pub trait Keys: fmt::Debug + Send + Sync + 'static {
     /// Whether the store can count numbers in one step on the server.
     const COUNTS: bool = false;
 
-    /// Returns the version of a key after a batch changed it. `before` is its version before that
-    /// (0: none), `writes` the server's write count afterwards.
+    /// Returns the version of a key after a batch changed it, for stores that remember rows (see
+    /// [`knows`](Self::knows)). `before` is its version before that (0: none), `writes` the server's
+    /// write count afterwards.
     fn version_after(_before: u64, writes: u64) -> u64 {
         writes
     }

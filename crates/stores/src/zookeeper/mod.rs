@@ -306,10 +306,6 @@ impl Keys for Zookeeper {
     const SNAPSHOT: bool = false;
     const BATCH_MAX: usize = 1000;
 
-    fn version_after(before: u64, _writes: u64) -> u64 {
-        before.saturating_add(1)
-    }
-
     /// ZooKeeper cannot compare the count of writes in a transaction, so each step reads it first.
     fn knows(&self) -> bool {
         false
