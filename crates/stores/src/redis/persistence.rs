@@ -26,12 +26,7 @@ pub(super) async fn check(
     unlogged: &AtomicBool,
 ) -> Result<(), Failure<redis::RedisError>> {
     let found = settings(link, key).await.map_err(Failure::Backend)?;
-    let is_replica = is_replica(link, key).await.map_err(Failure::Backend)?;
-    if is_replica {
-        return Err(Failure::from(Error::unsafe_store(format!(
-            "{label} is a replica, which can lose acknowledged writes; name the primary in the URL"
-        ))));
-    }
+    check_role(&info(link, key, "replication").await.map_err(Failure::Backend)?, label)?;
     for (name, right) in [
         (LOG, "yes"),
         ("appendfsync", "always"),
@@ -59,7 +54,8 @@ pub(super) async fn check(
         }
     }
     if unlogged.load(Ordering::Relaxed) {
-        if is_rewriting(link, key).await.map_err(Failure::Backend)? {
+        let persistence = info(link, key, "persistence").await.map_err(Failure::Backend)?;
+        if is_rewriting(&persistence, label)? {
             return Err(Failure::from(Error::unsafe_store(format!(
                 "{label} writes its first append-only file and can lose writes until then; wait \
                  for aof_rewrite_in_progress 0 (INFO persistence)"
@@ -70,21 +66,46 @@ pub(super) async fn check(
     Ok(())
 }
 
-/// Returns whether the server is rewriting its log, or is going to.
-async fn is_rewriting(link: &mut Link, key: &str) -> RedisResult<bool> {
+/// Returns a section of the server's information.
+async fn info(link: &mut Link, key: &str, section: &str) -> RedisResult<String> {
     let mut question = redis::cmd("INFO");
-    question.arg("persistence");
-    let answer: String = from_redis_value(link.ask_server_of(key, question).await?)?;
-    let rewriting = ["aof_rewrite_in_progress:1", "aof_rewrite_scheduled:1"];
-    Ok(answer.lines().any(|line| rewriting.contains(&line.trim_end())))
+    question.arg(section);
+    Ok(from_redis_value(link.ask_server_of(key, question).await?)?)
 }
 
-/// Returns whether the server follows another.
-async fn is_replica(link: &mut Link, key: &str) -> RedisResult<bool> {
-    let mut question = redis::cmd("INFO");
-    question.arg("replication");
-    let answer: String = from_redis_value(link.ask_server_of(key, question).await?)?;
-    Ok(answer.lines().any(|line| line.trim_end() == "role:slave"))
+/// Returns a value in a server's information.
+fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.trim_end().strip_prefix(name)?.strip_prefix(':'))
+}
+
+/// Rejects a server that follows another, or that does not report whether it does.
+fn check_role(replication: &str, label: &str) -> Result<(), Error> {
+    match field(replication, "role") {
+        Some("slave") => Err(Error::unsafe_store(format!(
+            "{label} is a replica, which can lose acknowledged writes; name the primary in the URL"
+        ))),
+        Some(_) => Ok(()),
+        None => Err(Error::unsafe_store(format!(
+            "{label} does not report role (INFO replication), by which a replica is noticed; use a \
+             server that reports it"
+        ))),
+    }
+}
+
+/// Returns whether the server is rewriting its log, or is going to. A server that does not report
+/// it may be.
+fn is_rewriting(persistence: &str, label: &str) -> Result<bool, Error> {
+    let mut rewrites = false;
+    for name in ["aof_rewrite_in_progress", "aof_rewrite_scheduled"] {
+        let Some(value) = field(persistence, name) else {
+            return Err(Error::unsafe_store(format!(
+                "{label} was seen without append-only file, and does not report {name} (INFO \
+                 persistence); restart it with appendonly yes, then this process"
+            )));
+        };
+        rewrites |= value != "0";
+    }
+    Ok(rewrites)
 }
 
 /// Returns the settings that the server reports.
@@ -101,4 +122,41 @@ async fn settings(link: &mut Link, key: &str) -> RedisResult<HashMap<String, Str
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unreported_role_is_rejected() {
+        for (info, wanted) in [
+            ("# Replication\r\nrole:master\r\nconnected_slaves:0\r\n", None),
+            ("# Replication\r\nrole:slave\r\n", Some("is a replica")),
+            ("# Replication\r\nconnected_slaves:0\r\n", Some("does not report role")),
+            ("", Some("does not report role")),
+        ] {
+            let refused = check_role(info, "it").err();
+            assert_eq!(refused.is_some(), wanted.is_some(), "{info}: {refused:?}");
+            if let (Some(refused), Some(wanted)) = (refused, wanted) {
+                assert_eq!(refused.kind().code(), "unsafe_store", "{refused}");
+                assert!(refused.to_string().contains(wanted), "{refused}");
+            }
+        }
+    }
+
+    #[test]
+    fn unreported_rewrite_is_rejected() {
+        let both = |running: u8, scheduled: u8| {
+            format!("aof_rewrite_in_progress:{running}\r\naof_rewrite_scheduled:{scheduled}\r\n")
+        };
+        for (running, scheduled) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let found = is_rewriting(&both(running, scheduled), "it").unwrap();
+            assert_eq!(found, running + scheduled > 0, "{running} {scheduled}");
+        }
+        for info in ["", "aof_enabled:1\r\n", "aof_rewrite_in_progress:0\r\n"] {
+            let refused = is_rewriting(info, "it").unwrap_err();
+            assert_eq!(refused.kind().code(), "unsafe_store", "{refused}");
+        }
+    }
 }

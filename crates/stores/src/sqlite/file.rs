@@ -140,16 +140,15 @@ impl File {
             }
             // A write now would be lost with a file that was replaced or removed. Stale rows are
             // read again, since an operator may have moved them forward.
-            State::Open(live)
-                if live.file_id != FileId::of(&self.path) || live.stale_rows.is_some() =>
-            {
+            State::Open(live) if !live.is_at(&self.path) || live.stale_rows.is_some() => {
                 *state = State::Broken;
             }
             State::Open(_) | State::Broken => {}
         }
         if matches!(*state, State::Broken) {
             // Opening would return no better reason, and a new file would forget everything.
-            if !self.path.exists() {
+            let is_there = self.path.try_exists();
+            if !is_there.map_err(|error| Failure::Backend(sqlx::Error::Io(error)))? {
                 return Err(Failure::from(Error::unavailable(format!(
                     "store file {:?} is gone; put it back (a new one would repeat IDs)",
                     self.path
@@ -268,6 +267,7 @@ impl Live {
             options = options.pragma("max_page_count", pages.to_string());
         }
         Box::pin(async move {
+            let before = FileId::of(&path);
             let mut connection = options.connect().await.map_err(Failure::Backend)?;
             let check = sqlx::query("PRAGMA quick_check(1)")
                 .fetch_one(&mut connection)
@@ -299,8 +299,21 @@ impl Live {
             sqlx::query("ROLLBACK").execute(&mut connection).await.map_err(Failure::Backend)?;
             let stale_rows =
                 (stored != counted).then(|| (stored.unsigned_abs(), counted.unsigned_abs()));
-            Ok(Self { connection, file_id: FileId::of(&path), stale_rows })
+            let file_id = FileId::of(&path);
+            let file_id = file_id.map_err(|error| Failure::Backend(sqlx::Error::Io(error)))?;
+            // The connection may have the former file, and its writes would be lost.
+            if !before.is_ok_and(|before| before == file_id) {
+                return Err(Failure::from(Error::unavailable(format!(
+                    "store file {path:?} was replaced while it was opened; retry"
+                ))));
+            }
+            Ok(Self { connection, file_id, stale_rows })
         })
+    }
+
+    /// Returns whether the path names the file of this connection.
+    fn is_at(&self, path: &Path) -> bool {
+        FileId::of(path).is_ok_and(|found| found == self.file_id)
     }
 }
 
@@ -320,18 +333,18 @@ enum How {
 struct FileId(u64, u64);
 
 impl FileId {
-    /// Returns none if there is no file, or if the system has no such numbers.
-    fn of(path: &Path) -> Option<Self> {
+    /// Returns none if the system has no such numbers.
+    fn of(path: &Path) -> std::io::Result<Option<Self>> {
+        let metadata = std::fs::metadata(path)?;
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
-            let metadata = std::fs::metadata(path).ok()?;
-            Some(Self(metadata.dev(), metadata.ino()))
+            Ok(Some(Self(metadata.dev(), metadata.ino())))
         }
         #[cfg(not(unix))]
         {
-            let _ = path;
-            None
+            drop(metadata);
+            Ok(None)
         }
     }
 }
@@ -350,4 +363,34 @@ fn absolute(path: &Path) -> Result<PathBuf> {
         Error::invalid(format!("SQLite path {path:?} cannot be made absolute; write sqlite:PATH"))
             .with_source(error)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Its connection may have the former file, which no path names any more.
+    #[tokio::test]
+    async fn file_replaced_during_opening_is_not_used() {
+        let name = format!("snowmint-{}", random::incarnation().unwrap());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        let (path, other) = (folder.join("ids.db"), folder.join("other.db"));
+        for made in [&path, &other] {
+            File::open(made, "default", true, None).await.unwrap().close().await.unwrap();
+        }
+        let mut opening = Live::open(path.clone(), None, How::Again);
+        // The first step takes in which file the path names, and the connection comes later.
+        tokio::select! {
+            biased;
+            opened = &mut opening => panic!("it was opened at once: {:?}", opened.map(drop)),
+            () = std::future::ready(()) => {}
+        }
+        std::fs::rename(&other, &path).unwrap();
+        let refused = opening.await.map(drop).unwrap_err();
+        let Failure::Rejected(refused) = refused else { panic!("{refused:?}") };
+        assert!(refused.to_string().contains("was replaced"), "{refused}");
+        drop(Live::open(path, None, How::Again).await.unwrap());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -351,6 +351,23 @@ async fn missing_file_is_not_created_again() {
     assert!(!folder.file().exists());
 }
 
+/// A path that cannot be looked up does not show that the file is gone.
+#[tokio::test]
+async fn unreachable_file_is_reported_with_its_reason() {
+    let folder = Folder::new();
+    let store = opened(&folder).await;
+    let orders = store.define(&source("orders", "{}")).await.unwrap();
+    let aside = folder.0.join("aside.db");
+    std::fs::rename(folder.file(), &aside).unwrap();
+    std::os::unix::fs::symlink(folder.file(), folder.file()).unwrap();
+    let refused = reserve_ten(&store, &orders).await.unwrap_err();
+    assert_eq!(refused.kind().code(), "unavailable");
+    assert!(!refused.to_string().contains("is gone"), "{refused}");
+    assert!(std::error::Error::source(&refused).is_some(), "{refused:?}");
+    std::fs::rename(&aside, folder.file()).unwrap();
+    reserve_ten(&store, &orders).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_caller_that_goes_away_holds_nothing_up() {
     let folder = Folder::new();
