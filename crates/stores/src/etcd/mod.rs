@@ -256,8 +256,9 @@ impl Keys for Etcd {
             // The transaction may have moved marks on that cluster, but the error grants nothing.
             Some(expected) if *expected != found => {
                 Err(Failure::from(Error::store_mismatch(format!(
-                    "{} is {found}, but its data belongs to {expected}; to use it, move it forward \
-                 (snowmint worker fast-forward)",
+                    "{} is {found}, but its data belongs to {expected}; accept it (snowmint worker \
+                     recover --other-server), or move it forward while no server runs (snowmint \
+                     worker fast-forward)",
                     self.label
                 ))))
             }
