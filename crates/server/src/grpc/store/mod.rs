@@ -206,7 +206,8 @@ impl store_server::Store for Relay {
     }
 
     async fn join(&self, request: Request<JoinRequest>) -> Answer<DoneResponse> {
-        let Asked { at, service, speaker, message } = self.asked_by(request, may::member).await?;
+        let Asked { at, service, speaker, message, .. } =
+            self.asked_by(request, may::member).await?;
         let JoinRequest { member, presence, now } = message;
         let (known_as, member) = read::member(&speaker, member)?;
         let presence = read::presence(&speaker, presence)?;
@@ -220,7 +221,8 @@ impl store_server::Store for Relay {
     }
 
     async fn renew(&self, request: Request<RenewRequest>) -> Answer<DoneResponse> {
-        let Asked { at, service, speaker, message } = self.asked_by(request, may::member).await?;
+        let Asked { at, service, speaker, message, .. } =
+            self.asked_by(request, may::member).await?;
         let RenewRequest { member, presence, now } = message;
         let (member, presence) = (speaker.own(&member)?, read::presence(&speaker, presence)?);
         service.check_presence(presence)?;
@@ -229,7 +231,8 @@ impl store_server::Store for Relay {
     }
 
     async fn leave(&self, request: Request<LeaveRequest>) -> Answer<DoneResponse> {
-        let Asked { at, service, speaker, message } = self.asked_by(request, may::member).await?;
+        let Asked { at, service, speaker, message, .. } =
+            self.asked_by(request, may::member).await?;
         let LeaveRequest { member, now } = message;
         let member = speaker.own(&member)?;
         let left = at.store.leave(member, speaker.time(now)).await;
@@ -244,7 +247,8 @@ impl store_server::Store for Relay {
     }
 
     async fn claim(&self, request: Request<ClaimRequest>) -> Answer<ClaimResponse> {
-        let Asked { at, service, speaker, message } = self.asked_by(request, may::claiming).await?;
+        let Asked { at, service, speaker, message, .. } =
+            self.asked_by(request, may::claiming).await?;
         let (claim, now) = read::claim(&speaker, message)?;
         service.count_deed(Deed::Claim)?;
         let (at, service, speaker, machines_max) = (&at, &service, &speaker, self.machines_max);
@@ -259,7 +263,7 @@ impl store_server::Store for Relay {
     }
 
     async fn extend(&self, request: Request<ExtendRequest>) -> Answer<ExtendResponse> {
-        let Asked { at, service, speaker, message } =
+        let Asked { at, service, speaker, message, .. } =
             self.asked_by(request, may::extending).await?;
         let ExtendRequest { items, now } = message;
         let items = read::few(items, |item| read::extend(&speaker, item))?;
@@ -270,7 +274,7 @@ impl store_server::Store for Relay {
     }
 
     async fn release(&self, request: Request<ReleaseRequest>) -> Answer<DoneResponse> {
-        let Asked { at, service, speaker, message } =
+        let Asked { at, service, speaker, message, .. } =
             self.asked_by(request, may::releasing).await?;
         let (release, now) = read::release(&speaker, message)?;
         let released = at.store.release(&release, now).await;
@@ -279,7 +283,8 @@ impl store_server::Store for Relay {
     }
 
     async fn acquire(&self, request: Request<AcquireRequest>) -> Answer<AcquireResponse> {
-        let Asked { at, service, speaker, message } = self.asked_by(request, may::operator).await?;
+        let Asked { at, service, speaker, message, .. } =
+            self.asked_by(request, may::operator).await?;
         let (acquire, now) = read::acquire(&speaker, message)?;
         let acquired = at.store.acquire(&acquire, now).await;
         at.acquired(&service, &acquired);
@@ -287,7 +292,7 @@ impl store_server::Store for Relay {
     }
 
     async fn relinquish(&self, request: Request<RelinquishRequest>) -> Answer<DoneResponse> {
-        let Asked { at, service, speaker, message } =
+        let Asked { at, service, speaker, message, .. } =
             self.asked_by(request, may::relinquishing).await?;
         let (relinquish, now) = read::relinquish(&speaker, message)?;
         let done = programs::relinquish(&at, &service, &relinquish, now).await;
@@ -302,7 +307,7 @@ impl store_server::Store for Relay {
     }
 
     async fn reserve(&self, request: Request<ReserveRequest>) -> Answer<ReserveResponse> {
-        let Asked { at, service, speaker, message } =
+        let Asked { at, service, speaker, message, .. } =
             self.asked_by(request, may::reserving).await?;
         let mut reserve = read::reserve(message);
         if service.is_held_to_limits(&reserve.source) {
@@ -322,7 +327,7 @@ impl store_server::Store for Relay {
     }
 
     async fn give_back(&self, request: Request<GiveBackRequest>) -> Answer<GiveBackResponse> {
-        let Asked { at, service, speaker, message } =
+        let Asked { at, service, speaker, message, .. } =
             self.asked_by(request, may::giving_back).await?;
         let back = read::give_back(message);
         if service.is_held_to_limits(&back.source)
@@ -412,7 +417,8 @@ impl store_server::Store for Relay {
     }
 
     async fn exclude(&self, request: Request<ExcludeRequest>) -> Answer<DoneResponse> {
-        let Asked { at, service, speaker, message } = self.asked_by(request, may::operator).await?;
+        let Asked { at, service, speaker, message, .. } =
+            self.asked_by(request, may::operator).await?;
         let (exclude, now) = read::exclude(&speaker, message)?;
         let excluded = at.store.exclude(&exclude, now).await;
         told(at.changed(&service, &words::asked_to_exclude(&exclude), excluded), write::done)
