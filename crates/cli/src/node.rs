@@ -122,7 +122,7 @@ impl From<Undefined> for Failure {
     fn from(Undefined { error, name, origin }: Undefined) -> Self {
         match error.kind() {
             ErrorKind::Conflict | ErrorKind::Invalid | ErrorKind::Unsupported => {
-                Self::usage(format!("{origin}: sources.{name}: {}", error.message()))
+                Self::usage(format!("{origin}: sources.{name}: {}", error.full_message()))
             }
             _ => error.into(),
         }

@@ -61,14 +61,16 @@ impl Ntp {
         match self.exchange().await {
             Ok(now) => Ok(now),
             Err(error) => {
-                let message = format!(
-                    "NTP server {}:{} did not respond; check that it runs and is reachable over \
-                     UDP",
-                    self.host, self.port
-                );
-                Err(Error::unavailable(message).with_source(error))
+                let message =
+                    "NTP server did not respond; check that it runs and is reachable over UDP";
+                Err(Error::unavailable(message).with_detail(self.place()).with_source(error))
             }
         }
+    }
+
+    /// Returns the address, as the detail of errors.
+    pub(crate) fn place(&self) -> String {
+        format!("at {}:{}", self.host, self.port)
     }
 
     async fn exchange(&self) -> std::result::Result<UnixMillis, rsntp::SynchronizationError> {
@@ -100,7 +102,11 @@ fn is_host(host: &str) -> bool {
 #[async_trait]
 impl ClockWitness for Ntp {
     fn name(&self) -> String {
-        format!("the NTP server {}:{}", self.host, self.port)
+        "the NTP server".to_owned()
+    }
+
+    fn address(&self) -> Option<String> {
+        Some(self.place())
     }
 
     async fn now(&self) -> Result<UnixMillis> {
@@ -119,10 +125,10 @@ impl ClockWitness for Ntp {
                 Ok(then.saturating_add(elapsed.since(at)))
             }
             _ => Err(Error::unavailable(format!(
-                "NTP server {}:{} sent no time within {ANSWER_COUNTS_MS} ms; check that it runs \
-                 and is reachable over UDP",
-                self.host, self.port
-            ))),
+                "NTP server sent no time within {ANSWER_COUNTS_MS} ms; check that it runs and is \
+                 reachable over UDP"
+            ))
+            .with_detail(self.place())),
         }
     }
 }

@@ -205,7 +205,7 @@ impl From<Error> for Failure {
         };
         let cause = std::error::Error::source(&error);
         let cause = cause.map_or_else(String::new, |cause| format!(": {}", chain(cause)));
-        Self::coded(code, format!("{}{cause}", error.message()))
+        Self::coded(code, format!("{}{cause}", error.full_message()))
     }
 }
 

@@ -42,5 +42,5 @@ pub(crate) fn table(name: &str, place: &Hidden) -> Outcome<Shared> {
         false => place.text().to_owned(),
     };
     Shared::named(text.trim())
-        .map_err(|error| Failure::usage(format!("upstreams.{name}: {}", error.message())))
+        .map_err(|error| Failure::usage(format!("upstreams.{name}: {}", error.full_message())))
 }

@@ -47,11 +47,16 @@ impl Failed {
     }
 }
 
-/// Returns the error for a server that cannot be called.
+/// Names a server in the detail of an error: the program that calls it may be a server itself, with
+/// callers that may not learn the address.
+pub(crate) fn at(address: &str, error: Error) -> Error {
+    error.with_detail(format!("server {address}"))
+}
+
+/// Returns the error for a server that cannot be called. The cause may name an address.
 pub(crate) fn unavailable(address: &str, cause: &str) -> Error {
-    Error::unavailable(format!(
-        "server {address} is unavailable: {cause}; check that it runs and is reachable"
-    ))
+    Error::unavailable("server is unavailable; check that it runs and is reachable")
+        .with_detail(format!("server {address}: {cause}"))
 }
 
 /// Returns the code that a Snowmint server gave as its reason.
@@ -75,23 +80,23 @@ pub(crate) fn of_store(path: &str, address: &str, status: &Status) -> Failed {
             Failed::Wrong(older(path, address, status))
         }
         Some(Code::Closed | Code::Overloaded) => {
-            Failed::NotDone(Error::unavailable(rejected(address, status)))
+            Failed::NotDone(at(address, Error::unavailable(rejected(status))))
         }
         Some(Code::RateLimited) => {
             let ms = hint_ms(status);
-            let error = Error::unavailable(rejected(address, status));
+            let error = at(address, Error::unavailable(rejected(status)));
             Failed::Limited(error.with_retry(Retry::AfterMs(ms)), ms)
         }
         Some(Code::Unsupported) => Failed::Wrong(older(path, address, status)),
         Some(Code::Unauthenticated) => Failed::Stranger(stranger(address, status)),
         Some(Code::Forbidden | Code::Misdirected) => Failed::Refused(forbidden(address, status)),
         Some(Code::BadRequest | Code::LimitExceeded) => {
-            Failed::Refused(Error::invalid(rejected(address, status)))
+            Failed::Refused(at(address, Error::invalid(rejected(status))))
         }
-        _ => Failed::Unknown(Error::unavailable(format!(
-            "server {address} sent no result: {}; the call may have been applied",
-            why(status)
-        ))),
+        _ => Failed::Unknown(
+            Error::unavailable("server sent no result; the call may have been applied")
+                .with_detail(format!("server {address}: {}", why(status))),
+        ),
     }
 }
 
@@ -124,10 +129,10 @@ pub(crate) fn of_mint(path: &str, address: &str, source: &str, status: &Status) 
         // A newer server may support it.
         Code::Unsupported => return Failed::Wrong(Error::unsupported(message)),
         Code::Closed | Code::Overloaded => {
-            return Failed::NotDone(Error::unavailable(rejected(address, status)));
+            return Failed::NotDone(at(address, Error::unavailable(rejected(status))));
         }
         code => {
-            let error = Error::unavailable(rejected(address, status));
+            let error = at(address, Error::unavailable(rejected(status)));
             let is_later = code.row().resp == RespPrefix::TryAgain;
             let hint_ms = hint_ms(status);
             let error = error.with_retry(Retry::AfterMs(hint_ms));
@@ -144,34 +149,33 @@ pub(crate) fn of_mint(path: &str, address: &str, source: &str, status: &Status) 
 
 /// Returns the error for a verb, or a part of its message, that a server does not know.
 fn older(path: &str, address: &str, status: &Status) -> Error {
-    let message = format!("server {address} does not support {path}; update the server");
-    Error::unsupported(message).with_source(status.clone())
+    let message = format!("server does not support {path}; update the server");
+    at(address, Error::unsupported(message)).with_source(status.clone())
 }
 
 /// Returns the error for a server that describes no store.
 pub(crate) fn offers_none(address: &str, status: &Status) -> Error {
-    let message = format!(
-        "server {address} offers no store to embedded clients; set store.offered = true there, or \
-         update it"
-    );
-    Error::unsupported(message).with_source(status.clone())
+    let message = "server offers no store to embedded clients; set store.offered = true there, or \
+                   update it";
+    at(address, Error::unsupported(message)).with_source(status.clone())
 }
 
 /// Returns the sentence for a call that a server rejected: its own message says what to do.
-fn rejected(address: &str, status: &Status) -> String {
-    format!("server {address} rejected the call: {}", status.message())
+fn rejected(status: &Status) -> String {
+    format!("server rejected the call: {}", status.message())
 }
 
 fn forbidden(address: &str, status: &Status) -> Error {
-    Error::unsupported(rejected(address, status))
+    at(address, Error::unsupported(rejected(status)))
 }
 
 fn stranger(address: &str, status: &Status) -> Error {
-    Error::unsupported(format!(
-        "server {address} rejected the credentials: {}; set SNOWMINT_TOKEN, SNOWMINT_TOKEN_FILE or \
+    let message = format!(
+        "server rejected the credentials: {}; set SNOWMINT_TOKEN, SNOWMINT_TOKEN_FILE or \
          store.token",
         status.message()
-    ))
+    );
+    at(address, Error::unsupported(message))
 }
 
 /// Returns whether the call was never sent, because no server accepted the connection.
@@ -236,6 +240,7 @@ mod tests {
         let failed = of_store("/snowmint.store.v1.Store/Extend", "here:1", &status);
         let Failed::NotDone(error) = failed else { panic!("{failed:?}") };
         assert!(error.to_string().contains("here:1"), "{error}");
+        assert!(!error.message().contains("here:1"), "{error}");
     }
 
     #[test]
@@ -282,8 +287,8 @@ mod tests {
         let path = "/snowmint.store.v1.Store/Claim";
         let failed = of_store(path, "here:1", &Status::unimplemented("no such method"));
         let Failed::Wrong(error) = failed else { panic!("{failed:?}") };
-        let expected = format!("server here:1 does not support {path}; update the server");
-        assert_eq!(error.message(), expected);
+        let expected = format!("server does not support {path}; update the server");
+        assert_eq!((error.message(), error.detail()), (expected.into(), Some("server here:1")));
         assert!(chain(&error).to_string().contains("no such method"), "{error:?}");
     }
 }

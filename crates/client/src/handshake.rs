@@ -8,10 +8,15 @@ use rustls::{AlertDescription as Alert, CertificateError, Error as TlsError};
 /// Returns the sentence for a failed connection to the server at `address`, if TLS is the cause.
 #[must_use]
 pub fn tls_failure(address: &str, error: &(dyn StdError + 'static)) -> Option<String> {
+    Some(format!("{} (server {address})", tls_sentence(error)?))
+}
+
+/// Returns the same sentence without the address.
+pub(crate) fn tls_sentence(error: &(dyn StdError + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(tls) = of_tls(error) {
-            return Some(sentence(address, tls));
+            return Some(sentence(tls));
         }
         next = error.source();
     }
@@ -24,32 +29,33 @@ fn of_tls<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a TlsError> {
     error.downcast_ref().or_else(|| inside?.downcast_ref())
 }
 
-fn sentence(address: &str, error: &TlsError) -> String {
+fn sentence(error: &TlsError) -> String {
     use CertificateError as Bad;
     match error {
         // A CA of the same name, perhaps an older one, is not a trusted one.
-        TlsError::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => format!(
-            "server {address}: certificate signed by an unknown CA; set SNOWMINT_CA_FILE or \
-             store.ca"
-        ),
-        TlsError::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. }) => format!(
-            "server {address}: certificate expired; renew it, or correct this machine's clock"
-        ),
+        TlsError::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
+            "certificate of the server is signed by an unknown CA; set SNOWMINT_CA_FILE or store.ca"
+                .to_owned()
+        }
+        TlsError::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. }) => {
+            "certificate of the server expired; renew it, or correct this machine's clock"
+                .to_owned()
+        }
         TlsError::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => {
-            format!("server {address}: certificate not valid yet; check this machine's clock")
+            "certificate of the server is not valid yet; check this machine's clock".to_owned()
         }
         TlsError::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => {
-            format!(
-                "server {address}: certificate is for another name; use a name in it, or issue it \
-                 for this name"
-            )
+            "certificate of the server is for another name; use a name in it, or issue it for \
+             this name"
+                .to_owned()
         }
         TlsError::InvalidCertificate(bad) => {
-            format!("server {address}: certificate is invalid ({bad:?}); issue another")
+            format!("certificate of the server is invalid ({bad:?}); issue another")
         }
-        TlsError::InvalidMessage(_) => format!(
-            "server {address} does not use TLS; write the scheme without its last s, as snowmint://"
-        ),
+        TlsError::InvalidMessage(_) => {
+            "server does not use TLS; write the scheme without its last s, as snowmint://"
+                .to_owned()
+        }
         TlsError::AlertReceived(
             Alert::CertificateRequired
             | Alert::BadCertificate
@@ -59,11 +65,9 @@ fn sentence(address: &str, error: &TlsError) -> String {
             | Alert::HandshakeFailure
             | Alert::AccessDenied
             | Alert::DecryptError,
-        ) => format!(
-            "server {address} requires a client certificate it trusts; set SNOWMINT_CERT_FILE or \
-             store.cert"
-        ),
-        _ => format!("TLS with server {address} failed: {error}; use TLS 1.2 or 1.3 on both sides"),
+        ) => "server requires a client certificate it trusts; set SNOWMINT_CERT_FILE or store.cert"
+            .to_owned(),
+        _ => format!("TLS with the server failed: {error}; use TLS 1.2 or 1.3 on both sides"),
     }
 }
 
@@ -97,6 +101,7 @@ mod tests {
             let inside = Around(io::Error::new(io::ErrorKind::InvalidData, error));
             let message = tls_failure("here:1", &inside).unwrap();
             assert!(message.contains(part) && message.contains("here:1"), "{message}");
+            assert!(!tls_sentence(&inside).unwrap().contains("here:1"));
         }
         assert_eq!(tls_failure("here:1", &Around(io::ErrorKind::ConnectionRefused.into())), None);
     }

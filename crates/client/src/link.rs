@@ -16,8 +16,8 @@ use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
 use crate::approach::Approach;
-use crate::failed::{Failed, of_store, offers_none, unavailable, why};
-use crate::handshake::tls_failure;
+use crate::failed::{Failed, at, of_store, offers_none, unavailable, why};
+use crate::handshake::tls_sentence;
 use crate::refusal::refused;
 
 /// Interval of keep-alive pings on a silent connection, and time limit for their response; the
@@ -121,46 +121,47 @@ impl std::fmt::Debug for Link {
 
 /// Returns the error for a server with a version of the service that is too old for this client.
 fn too_old(address: &str, version: u32) -> Error {
-    Error::unsupported(format!(
-        "server {address} speaks version {version} of {SERVICE}, minimum {VERSION_MIN}; update the \
-         server"
-    ))
+    let message = format!(
+        "server speaks version {version} of {SERVICE}, minimum {VERSION_MIN}; update the server"
+    );
+    at(address, Error::unsupported(message))
 }
 
 /// Returns the error for a server from before secondary stores.
 fn knows_one(address: &str, beside: &str) -> Error {
-    Error::unsupported(format!(
-        "server {address} does not know secondary stores, store {beside:?} requested; update the \
-         server"
-    ))
+    let message = format!(
+        "server does not know secondary stores, store {beside:?} requested; update the server"
+    );
+    at(address, Error::unsupported(message))
 }
 
 /// Returns the failure when no server, or no trusted server, was reached: another may be.
 fn not_there(address: &str, error: &(dyn std::error::Error + 'static)) -> Failed {
-    match tls_failure(address, error) {
-        Some(message) => Failed::Wrong(Error::unavailable(message)),
+    match tls_sentence(error) {
+        Some(message) => Failed::Wrong(at(address, Error::unavailable(message))),
         None => Failed::NotDone(unavailable(address, &chain(error).to_string())),
     }
 }
 
 /// Returns the failure when the other end perhaps speaks another protocol than configured.
 fn not_spoken(address: &str, status: &Status, approach: &Approach) -> Failed {
-    if let Some(message) = tls_failure(address, status) {
-        return Failed::Wrong(Error::unavailable(message));
+    if let Some(message) = tls_sentence(status) {
+        return Failed::Wrong(at(address, Error::unavailable(message)));
     }
     let cause = why(status);
-    Failed::NotDone(match (approach.tls, approach.credentials.has_cert()) {
-        (false, _) => Error::unavailable(format!(
-            "server {address} is unavailable: {cause}; if it uses TLS, write snowmints://"
-        )),
+    let error = match (approach.tls, approach.credentials.has_cert()) {
+        (false, _) => {
+            Error::unavailable("server is unavailable; if it uses TLS, write snowmints://")
+        }
         // With TLS 1.3 a rejected client learns so after the handshake, or just sees the connection
         // closed.
-        (true, false) => Error::unavailable(format!(
-            "server {address} is unavailable: {cause}; if it requires client certificates, set \
-             SNOWMINT_CERT_FILE or store.cert"
-        )),
-        (true, true) => unavailable(address, &cause),
-    })
+        (true, false) => Error::unavailable(
+            "server is unavailable; if it requires client certificates, set SNOWMINT_CERT_FILE or \
+             store.cert",
+        ),
+        (true, true) => return Failed::NotDone(unavailable(address, &cause)),
+    };
+    Failed::NotDone(error.with_detail(format!("server {address}: {cause}")))
 }
 
 /// Returns the result of a future, or `None` when it takes longer than `ms`.

@@ -6,13 +6,15 @@ use snowmint_wire::grpc::store as said;
 
 /// Returns the error that a server's store responded with.
 pub(crate) fn refused(error: said::Error) -> Error {
-    let said::Error { code, texts, numbers, pool_full: full, retry_after_ms, message } = error;
+    let said::Error { code, texts, numbers, pool_full: full, retry_after_ms, message, detail } =
+        error;
     let parts = ErrorParts { code, texts, numbers, full: full.and_then(pool_full) };
-    Error::from_parts(parts, message).with_retry(match retry_after_ms {
+    let error = Error::from_parts(parts, message).with_retry(match retry_after_ms {
         None => Retry::Never,
         Some(0) => Retry::Now,
         Some(ms) => Retry::AfterMs(ms),
-    })
+    });
+    if detail.is_empty() { error } else { error.with_detail(detail) }
 }
 
 fn pool_full(full: said::PoolFull) -> Option<PoolFull> {

@@ -11,7 +11,7 @@ use snowmint_core::ElapsedMillis;
 
 use crate::approach::Approach;
 use crate::budget::Budget;
-use crate::failed::Failed;
+use crate::failed::{Failed, at};
 use crate::link::{Link, within};
 use crate::place::Place;
 use crate::settings::Settings;
@@ -239,7 +239,13 @@ impl Servers {
     /// one when another is not.
     fn not_asked(&self, index: usize, before: &Error) -> Error {
         let address = self.all.get(index).map_or("", |server| &server.address);
-        Error::unavailable(format!("no time left to call server {address}; last error: {before}"))
+        let last = before.message();
+        let error =
+            Error::unavailable(format!("no time left to call a server; last error: {last}"));
+        match before.detail() {
+            Some(detail) => error.with_detail(format!("server {address}, last error: {detail}")),
+            None => at(address, error),
+        }
     }
 
     /// Waits until the budget allows a retry; fails when the deadline comes first.
@@ -295,19 +301,18 @@ impl Servers {
         let link = within(timer, connect_ms, self.link(server)).await;
         let link = link.unwrap_or_else(|| {
             let why = Error::unavailable(format!(
-                "server {} did not connect within {connect_ms} ms; check that it runs and is \
-                 reachable",
-                server.address
+                "server did not connect within {connect_ms} ms; check that it runs and is reachable"
             ));
+            let why = at(&server.address, why);
             let is_cut_short = connect_ms < self.settings.connect_ms;
             Err(if is_cut_short { Failed::TooLate(why) } else { Failed::NotDone(why) })
         })?;
         let attempt_ms = call.attempt_ms.min(left_ms());
         let answer = within(timer, attempt_ms, ask(link.clone())).await.unwrap_or_else(|| {
-            Err(Failed::Unknown(Error::unavailable(format!(
-                "server {} did not respond within {attempt_ms} ms; the call may have been applied",
-                server.address
-            ))))
+            let why = Error::unavailable(format!(
+                "server did not respond within {attempt_ms} ms; the call may have been applied"
+            ));
+            Err(Failed::Unknown(at(&server.address, why)))
         });
         match answer {
             Err(Failed::Stranger(why)) => {
@@ -349,19 +354,18 @@ impl Servers {
     fn check(&self, link: &Link) -> Result<()> {
         let described = &link.described;
         if described.namespace != self.namespace {
-            return Err(Error::conflict(format!(
-                "server {} serves namespace {:?}, expected {:?}; correct the URL or \
-                 store.namespace",
-                link.address, described.namespace, self.namespace
-            )));
+            let message = format!(
+                "server serves namespace {:?}, expected {:?}; correct the URL or store.namespace",
+                described.namespace, self.namespace
+            );
+            return Err(at(&link.address, Error::conflict(message)));
         }
         // The newest start in an identity changes with each process that begins to write.
         let found = described.identity.as_ref().map(|identity| History::of(&identity.id).store);
         let found = found.ok_or_else(|| {
-            Error::internal(format!(
-                "internal error: server {} described a store without identity; please report it",
-                link.address
-            ))
+            let message =
+                "internal error: server described a store without identity; please report it";
+            at(&link.address, Error::internal(message))
         })?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_with(|| Known {
@@ -371,11 +375,14 @@ impl Servers {
         if known.identity == found {
             return Ok(());
         }
-        Err(Error::store_mismatch(format!(
-            "server {} has store {found}, but {} has {}; name servers of one store, or move this \
-             one forward (snowmint worker fast-forward)",
-            link.address, known.said_by, known.identity
-        )))
+        let message = format!(
+            "server has store {found}, expected {}; name servers of one store, or move this one \
+             forward (snowmint worker fast-forward)",
+            known.identity
+        );
+        let detail =
+            format!("server {}; the other store is that of {}", link.address, known.said_by);
+        Err(Error::store_mismatch(message).with_detail(detail))
     }
 }
 

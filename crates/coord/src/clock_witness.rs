@@ -11,8 +11,12 @@ use crate::error::Result;
 /// clock.
 #[async_trait]
 pub trait ClockWitness: Send + Sync + fmt::Debug + 'static {
-    /// Returns the name for messages.
+    /// Returns the name for messages: any caller may read it, so it has no address.
     fn name(&self) -> String;
+    /// Returns the address for operators, such as `at time.example:123`, if there is one.
+    fn address(&self) -> Option<String> {
+        None
+    }
     /// Returns the current time. Nodes call this every few seconds; the implementation decides how
     /// often it asks a server.
     ///

@@ -34,6 +34,13 @@ impl fmt::Display for Visible<'_> {
     }
 }
 
+/// Returns a text on one line, with its control characters escaped: [`Visible`], for a text that
+/// rarely has any.
+#[must_use]
+pub fn visible(text: String) -> String {
+    if text.contains(is_control) { Visible(&text).to_string() } else { text }
+}
+
 /// Checks that a text may be shown to people unchanged, and has at most `bytes_max` bytes.
 ///
 /// # Errors

@@ -25,6 +25,7 @@ pub mod forecast;
 pub mod history;
 mod home;
 pub mod journal;
+pub mod json;
 pub mod label;
 mod late;
 pub mod lease;

@@ -53,21 +53,21 @@ impl Error {
     #[must_use]
     pub fn io(path: &Path, error: io::Error) -> Self {
         let failed = match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                let message =
-                    format!("no space left for {path:?}; free space (acknowledged data is safe)");
-                Self::storage_full(message)
-            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::storage_full(
+                "no space left for a local file; free space (acknowledged data is safe)",
+            ),
             io::ErrorKind::PermissionDenied
             | io::ErrorKind::ReadOnlyFilesystem
             | io::ErrorKind::NotADirectory
             | io::ErrorKind::AlreadyExists
-            | io::ErrorKind::IsADirectory => Self::store_read_only(format!(
-                "cannot write {path:?}; check owner, permissions and mount"
-            )),
-            _ => Self::unavailable(format!("cannot access {path:?}; check the disk, then retry")),
+            | io::ErrorKind::IsADirectory => Self::store_read_only(
+                "local file or directory cannot be written; check owner, permissions and mount",
+            ),
+            _ => Self::unavailable(
+                "local file or directory cannot be accessed; check the disk, then retry",
+            ),
         };
-        failed.with_source(error)
+        failed.with_detail(format!("{path:?}")).with_source(error)
     }
 }
 
@@ -75,6 +75,17 @@ impl Error {
 mod tests {
     use super::*;
     use snowmint_core::UnixMillis;
+
+    #[test]
+    fn file_errors_name_the_path_in_their_detail_alone() {
+        for kind in
+            [io::ErrorKind::StorageFull, io::ErrorKind::PermissionDenied, io::ErrorKind::Other]
+        {
+            let error = Error::io(Path::new("/var/lib/ids"), io::Error::from(kind));
+            assert!(!error.message().contains('/'), "{kind}: {error}");
+            assert!(error.to_string().ends_with(" (\"/var/lib/ids\")"), "{kind}: {error}");
+        }
+    }
 
     #[test]
     fn every_mint_error_keeps_numbers_and_retry() {

@@ -169,9 +169,8 @@ impl Peers {
     /// Returns the same error for a request that the section owner should have served.
     pub(crate) fn not_passed_on(&self, address: &str, why: &NotAsked) -> Unanswered {
         tracing::warn!(%address, %why, "a request could not be passed on");
-        let error =
-            self.not_reached(format!("server {address}, the owner, could not be reached; retry"));
-        Unanswered { error, lasts: why.lasts }
+        let error = self.not_reached("owner of the key could not be reached; retry");
+        Unanswered { error: error.with_detail(format!("server {address}")), lasts: why.lasts }
     }
 
     /// Returns the credential that identifies this server to a peer.
@@ -368,6 +367,14 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn unreached_peer_is_named_to_operators_alone() {
+        let peers = Peers::of_tests(patient(50));
+        let unanswered = peers.not_passed_on("http://one:1", &NotAsked::lasting("no TLS"));
+        assert!(!unanswered.error.message().contains("one:1"), "{}", unanswered.error);
+        assert_eq!(unanswered.error.detail(), Some("server http://one:1"));
+    }
+
     /// Each waiting request takes a connection, so requests for keys of a server that hangs have a
     /// bound.
     #[tokio::test]
@@ -379,9 +386,11 @@ mod tests {
         assert_eq!(greedy.len(), 38);
         let refused = waits("http://one:1", "greedy").unwrap_err();
         assert_eq!(refused.code(), Code::Overloaded);
-        for part in ["limits.passed_on_max", "token greedy", "http://one:1"] {
+        for part in ["limits.passed_on_max", "token greedy"] {
             assert!(refused.message().contains(part), "{refused}");
         }
+        assert!(!refused.message().contains("one:1"), "{refused}");
+        assert_eq!(refused.detail(), Some("server http://one:1"));
         // Other clients and other servers are not affected.
         let other: Vec<_> = (0..11).map(|_| waits("http://one:1", "other").unwrap()).collect();
         let elsewhere: Vec<_> = (0..38).map(|_| waits("http://two:2", "greedy").unwrap()).collect();

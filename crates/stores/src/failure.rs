@@ -1,6 +1,60 @@
 //! Sentences for the failures that all products have.
 
+use std::fmt;
+use std::ops::Deref;
+
 use snowmint_coord::Error;
+
+/// Name of a store or a legacy database in messages. Its text is the product alone, since any
+/// caller may read a message; the address is for operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Label {
+    product: &'static str,
+    /// The URL, without secrets.
+    shown: String,
+}
+
+impl Label {
+    /// Returns the label of the product at a URL.
+    pub(crate) fn of(product: &'static str, url: &str) -> Self {
+        Self { product, shown: crate::shown(url) }
+    }
+
+    /// Returns the address, as the detail of an error.
+    pub(crate) fn address(&self) -> String {
+        at(&self.shown)
+    }
+
+    /// Returns the product and its address.
+    #[cfg(feature = "foreign")]
+    pub(crate) fn full(&self) -> String {
+        format!("{self} {}", self.address())
+    }
+
+    /// Adds the address to an error.
+    pub(crate) fn locate(&self, error: Error) -> Error {
+        error.with_detail(self.address())
+    }
+}
+
+/// Returns an address as the detail of an error.
+pub(crate) fn at(shown: &str) -> String {
+    format!("at {shown}")
+}
+
+impl Deref for Label {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.product
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.product)
+    }
+}
 
 /// Class of a product's error. Each product maps its own codes to classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,6 +31,7 @@ use std::sync::Arc;
 use snowmint_coord::catalog::check_name;
 use snowmint_coord::{BoxFuture, Error, MemoryStore, Result, Store};
 
+use failure::at;
 use product::Product;
 pub use product::{is_url, schemes};
 
@@ -101,8 +102,9 @@ pub fn open_with<'a>(
     settings: Settings,
 ) -> BoxFuture<'a, Result<Arc<dyn Store>>> {
     Box::pin(async move {
+        check_namespace(namespace)?;
         let (_, rest) = url.split_once(':').unwrap_or((url, ""));
-        match Product::of(url) {
+        let opened: Result<Arc<dyn Store>> = match Product::of(url) {
             Some(Product::Sqlite) => open_sqlite(rest, namespace, settings).await,
             #[cfg(feature = "postgres")]
             Some(Product::Postgres) => postgres::open(url, namespace, settings).await,
@@ -115,13 +117,11 @@ pub fn open_with<'a>(
             #[cfg(feature = "zookeeper")]
             Some(Product::ZooKeeper) => zookeeper::open(url, namespace, settings).await,
             Some(Product::Memory) if rest.is_empty() => {
-                check_namespace(namespace)?;
                 Ok(Arc::new(MemoryStore::new(namespace)?) as _)
             }
-            Some(Product::Memory) => Err(Error::invalid(format!(
-                "memory store URL {:?} has a name or path; write memory:",
-                shown(url)
-            ))),
+            Some(Product::Memory) => {
+                Err(Error::invalid("memory store URL has a name or path; write memory:"))
+            }
             #[cfg(not(all(
                 feature = "postgres",
                 feature = "mysql",
@@ -130,8 +130,10 @@ pub fn open_with<'a>(
                 feature = "zookeeper"
             )))]
             Some(product) => Err(not_built_in(product)),
-            None => Err(unknown_scheme(url)),
-        }
+            // Text with an unknown scheme may be a password.
+            None => return Err(unknown_scheme(url)),
+        };
+        opened.map_err(|error| error.with_detail(at(&shown(url))))
     })
 }
 
@@ -163,11 +165,6 @@ pub fn shown(url: &str) -> String {
     format!("{scheme}{slashes}{hosts}")
 }
 
-/// Returns the label of a store in messages.
-fn label(product: &str, url: &str) -> String {
-    format!("{product} at {}", shown(url))
-}
-
 /// Returns the error for a store that does not exist yet and must not be made.
 fn not_made(label: &str) -> Error {
     Error::not_found(format!("{label} has no store yet; start a server once to create it"))
@@ -179,9 +176,9 @@ async fn open_sqlite(path: &str, namespace: &str, settings: Settings) -> Result<
     let path = path.strip_prefix("//").unwrap_or(path);
     // Other programs read parameters there; here they would be a part of the file's name.
     if path.contains('?') {
-        return Err(Error::invalid(format!(
-            "URL sqlite:{path} has a question mark, but takes no parameters; remove it"
-        )));
+        return Err(Error::invalid(
+            "URL of a SQLite file has a question mark, but takes no parameters; remove it",
+        ));
     }
     sqlite::open(path.as_ref(), namespace, settings).await
 }
@@ -255,6 +252,38 @@ mod tests {
         let refused = refused.expect_err("a refusal");
         assert_eq!((refused.kind().code(), made), ("invalid", 0), "{refused}");
         assert!(refused.to_string().contains("no parameters"), "{refused}");
+    }
+
+    /// A caller reads the message; an operator reads the address, too.
+    #[tokio::test]
+    async fn errors_name_the_address_in_their_detail_alone() {
+        let urls = [
+            "memory:10.9.8.7",
+            #[cfg(feature = "sqlite")]
+            "sqlite:/10.9.8.7/x?y",
+            #[cfg(feature = "sqlite")]
+            "sqlite:/10.9.8.7/no-such-directory/ids.db",
+            #[cfg(feature = "postgres")]
+            "postgres://root:secret@10.9.8.7:5432/ids?no-such-parameter=1",
+            #[cfg(feature = "mysql")]
+            "mysql://root:secret@10.9.8.7:3306",
+            #[cfg(feature = "redis")]
+            "redis://root:secret@10.9.8.7:6379/0?no-such-parameter=1",
+            #[cfg(feature = "redis")]
+            "rediss://root:secret@10.9.8.7:6379/0?ca=/10.9.8.7/ca.pem",
+            #[cfg(feature = "etcd")]
+            "etcd://root:secret@10.9.8.7:2379,/ids",
+            #[cfg(feature = "etcd")]
+            "etcd://root:secret@10.9.8.7:2379/ids?ca=/10.9.8.7/ca.pem",
+            #[cfg(feature = "zookeeper")]
+            "zookeeper://root:secret@10.9.8.7:2181/ids?no-such-parameter=1",
+        ];
+        for url in urls {
+            let error = refused(url, "default").await;
+            assert!(!error.message().contains("10.9.8.7"), "{url}: {error}");
+            assert!(error.to_string().contains("10.9.8.7"), "{url}: {error}");
+            assert!(!error.to_string().contains("secret"), "{url}: {error}");
+        }
     }
 
     #[test]

@@ -38,9 +38,10 @@ impl Files {
             let path = Path::new(file);
             *place = Some(std::fs::read(path).map_err(|error| {
                 Error::invalid(format!(
-                    "file {path:?} in {scheme}: URL cannot be read: {error}; check path and \
-                     permissions"
+                    "file of parameter {name} in {scheme}: URL cannot be read: {error}; check \
+                     path and permissions"
                 ))
+                .with_detail(format!("file {path:?}"))
             })?);
         }
         let identity = match (certificate, key) {

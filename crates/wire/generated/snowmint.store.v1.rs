@@ -17,9 +17,12 @@ pub struct Error {
     /// Milliseconds until the same request may succeed; absent: it cannot succeed without a change.
     #[prost(uint64, optional, tag = "5")]
     pub retry_after_ms: ::core::option::Option<u64>,
-    /// A sentence for people, for clients that do not know the code.
+    /// A sentence for people, for clients that do not know the code. It names no address.
     #[prost(string, tag = "6")]
     pub message: ::prost::alloc::string::String,
+    /// Addresses and paths of the store, for operators; empty for a caller without the admin right over all sources.
+    #[prost(string, tag = "7")]
+    pub detail: ::prost::alloc::string::String,
 }
 /// Reason that no slot could be claimed.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -53,7 +53,7 @@ fn failed_doctor_check_exits_with_1() {
         .unwrap()
         .into();
     assert_eq!(ran.code, 1, "{}", ran.out);
-    assert!(ran.out.contains("The layout of old"), "{}", ran.out);
+    assert!(ran.out.contains("the layout of old"), "{}", ran.out);
 }
 
 /// The first start creates the data directory, and no other.
@@ -105,6 +105,27 @@ fn a_doctor_changes_nothing() {
     }
 }
 
+/// Findings read like errors: one sentence, in lower case, without a full stop.
+#[test]
+fn doctor_messages_have_the_form_of_errors() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let damaged = directory.path().join("damaged.db");
+    std::fs::write(&damaged, "no database").unwrap();
+    let stores = [data.join("x.db"), damaged, directory.path().join("missing/x.db")];
+    let urls = stores.map(|file| format!("sqlite:{}", file.display()));
+    for url in urls.iter().map(String::as_str).chain(["postgres://127.0.0.1:1/ids"]) {
+        let ran = run(&["doctor", "--data-dir", data.to_str().unwrap(), "--store", url, "--json"]);
+        for finding in ran.out.lines().map(json) {
+            let message = finding["message"].as_str().unwrap();
+            let is_upper = message.starts_with(|first: char| first.is_ascii_uppercase());
+            assert!(!is_upper && !message.ends_with('.'), "{message}");
+            assert!(!message.contains(". ") && !message.contains(" it cannot"), "{message}");
+        }
+        assert!(ran.out.contains(url), "an operator gets the address: {}", ran.out);
+    }
+}
+
 /// Starts a time server on loopback that is an hour ahead; it responds until the test ends.
 fn time_server_ahead() -> String {
     /// Seconds from 1900 to 1970: RFC 5905.
@@ -134,7 +155,7 @@ fn time_server_ahead() -> String {
 fn time_server_reveals_a_wrong_clock() {
     let directory = tempfile::tempdir().unwrap();
     let ntp = time_server_ahead();
-    let said = format!("from that of the NTP server {ntp}");
+    let said = format!("from that of the NTP server at {ntp}");
     for (limit, code) in [("10s", 1), ("2h", 0)] {
         // A busy machine may respond later than the doctor waits.
         until("the doctor hears the time server", || {
@@ -183,7 +204,7 @@ fn doctor_reports_a_rejected_journal_with_a_remedy() {
     let server = Server::start(serve(&home, &[]));
     assert_eq!(server.mint(&[]).code, 0);
     let in_use = doctor(&home);
-    assert!(said(&in_use).starts_with("ok") && said(&in_use).contains("A running server"));
+    assert!(said(&in_use).starts_with("ok") && said(&in_use).contains("a running server"));
     drop(server);
     let left = doctor(&home);
     assert_eq!(left.code, 0, "{}", left.out);
@@ -204,7 +225,7 @@ fn doctor_reports_a_rejected_journal_with_a_remedy() {
     }
     let gone = doctor(&home);
     assert_eq!(gone.code, 1, "{}", gone.out);
-    assert!(said(&gone).contains("there is none"), "{}", gone.out);
+    assert!(said(&gone).contains("no store exists"), "{}", gone.out);
     // An operator creates another store in its place.
     let other = format!("sqlite:{}", store("snowmint.db").display());
     assert_eq!(run(&["mint", "numbers", "--store", &other]).code, 0);

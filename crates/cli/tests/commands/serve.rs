@@ -215,7 +215,7 @@ fn rolled_back_store_is_rejected() {
     let beside = run(&["mint", "numbers", "--store", &file, "--data-dir", dir]);
     assert_eq!((beside.code, beside.out.as_str()), (3, ""), "{}", beside.err);
     let doctor = run(&["doctor", "--data-dir", dir]);
-    assert!(doctor.out.contains("It is in doubt, and nobody mints"), "{}", doctor.out);
+    assert!(doctor.out.contains("store is in doubt, and no server mints"), "{}", doctor.out);
     stop(server);
     stop(other);
     run(&["worker", "fast-forward", "--data-dir", dir]).ok();

@@ -144,7 +144,7 @@ fn layout_near_its_end_is_rejected_or_warned_about() {
     assert_eq!(ran.code, 2, "{}", ran.err);
     assert!(ran.err.contains("within a year") && ran.err.contains("short_life"), "{}", ran.err);
     let ran = run(&["doctor", "--config", &file, "--store", &store]);
-    assert!(ran.code == 1 && ran.out.contains("The layout of orders ends"), "{}", ran.out);
+    assert!(ran.code == 1 && ran.out.contains("the layout of orders ends"), "{}", ran.out);
 
     let server = place.start(1, &later);
     assert_eq!(server.mint(&["orders"]).code, 0);
@@ -172,7 +172,7 @@ fn exhaustion_of_worker_numbers_is_visible() {
     let file = place.config(2, &layout);
     let ran = run(&["doctor", "--config", &file, "--store", &place.store()]);
     assert_eq!(ran.code, 1, "{}", ran.out);
-    let expected = "Of 2 worker numbers of pool workers-1 2 are held by live members";
+    let expected = "of 2 worker numbers of pool workers-1 2 are held by live members";
     assert!(ran.out.contains(expected), "{}", ran.out);
 }
 

@@ -3,8 +3,10 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::label::Visible;
+
 /// Formats an error with all its causes, as logs show it: `extend: store is unavailable: socket
-/// closed`. Causes that the text already contains, as in an error with a text that ends in
+/// closed`. The text is one line, whatever characters a cause has. Causes that the text already contains, as in an error with a text that ends in
 /// its cause, are not repeated.
 pub fn chain(error: &dyn Error) -> impl fmt::Display {
     Chain(error)
@@ -24,7 +26,7 @@ impl fmt::Display for Chain<'_> {
             }
             next = cause.source();
         }
-        f.write_str(&told)
+        write!(f, "{}", Visible(&told))
     }
 }
 
@@ -57,6 +59,8 @@ mod tests {
         assert_eq!(chain(&error).to_string(), all);
         let error = away(told("ended: socket closed", Some(told("", Some(closed())))));
         assert_eq!(chain(&error).to_string(), "extend: store is unavailable: ended: socket closed");
+        let error = away(told("gone\n\u{1b}[2J", None));
+        assert!(chain(&error).to_string().ends_with("gone\\n\\u{1b}[2J"), "{}", chain(&error));
         let alone = Error::invalid("no pool").with_verb(Verb::Claim);
         assert_eq!(chain(&alone).to_string(), alone.to_string());
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Error, ErrorKind, PoolFull};
+use crate::label::visible;
 use crate::lease::Mark;
 
 /// Defines the constructors of kinds whose sentence each place writes.
@@ -112,7 +113,7 @@ impl Error {
     /// process serves no requests.
     #[must_use]
     pub fn not_owner(section: u16, address: String) -> Self {
-        Self::new(ErrorKind::NotOwner { section, address }, None)
+        Self::new(ErrorKind::NotOwner { section, address: visible(address) }, None)
     }
 
     /// Creates the error for a pool without a slot that can be claimed now.
@@ -125,6 +126,7 @@ impl Error {
     /// phrase for the value that was `seen` and is `found` now.
     #[must_use]
     pub fn store_rolled_back(evidence: impl Into<String>, seen: u64, found: u64) -> Self {
-        Self::new(ErrorKind::StoreRolledBack { evidence: evidence.into(), seen, found }, None)
+        let evidence = visible(evidence.into());
+        Self::new(ErrorKind::StoreRolledBack { evidence, seen, found }, None)
     }
 }

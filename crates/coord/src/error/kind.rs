@@ -144,6 +144,23 @@ impl ErrorKind {
         matches!(self, Self::StoreRolledBack { .. } | Self::StoreMismatch | Self::UnsafeStore)
     }
 
+    /// Returns whether the error is about the store as a whole, so that its address helps an
+    /// operator, and not about one request.
+    pub(crate) const fn is_of_store(&self) -> bool {
+        self.doubts_store()
+            || matches!(
+                self,
+                Self::Unavailable
+                    | Self::Closed
+                    | Self::Corrupt
+                    | Self::StorageFull
+                    | Self::StoreReadOnly
+                    | Self::StorePermissionDenied
+                    | Self::Unsupported
+                    | Self::Internal
+            )
+    }
+
     /// Returns a short, stable name for machines, such as `pool_full`.
     #[must_use]
     pub fn code(&self) -> &'static str {

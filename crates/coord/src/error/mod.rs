@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub use chain::chain;
 pub use kind::ErrorKind;
 use kind::Sentence;
+
+use crate::label::visible;
 pub use parts::ErrorParts;
 pub use pool_full::{Holder, PoolFull};
 pub use verb::Verb;
@@ -23,9 +25,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The failure, the verb of the store that failed, and whether a retry can help.
 ///
-/// One word wide. `Display` prints what happened, with the value and the limit. The back end's
-/// error is left to [`source`](std::error::Error::source), so print the whole [`chain`] in logs.
-/// Clones share the source, so that many waiters can receive the same failure.
+/// One word wide. `Display` prints what happened, with the value and the limit, and the
+/// [`detail`](Error::detail) for operators. The back end's error is left to
+/// [`source`](std::error::Error::source), so print the whole [`chain`] in logs. Clones share the
+/// source, so that many waiters can receive the same failure.
 #[derive(Clone)]
 pub struct Error(Box<Repr>);
 
@@ -34,6 +37,7 @@ struct Repr {
     kind: ErrorKind,
     /// `None`: the kind's values are the sentence.
     message: Option<Cow<'static, str>>,
+    detail: Option<Box<str>>,
     verb: Option<Verb>,
     retry: Retry,
     nothing_done: bool,
@@ -52,10 +56,31 @@ pub enum Retry {
 }
 
 impl Error {
-    /// Creates an error of this kind; the kind decides whether a retry helps.
+    /// Creates an error of this kind; the kind decides whether a retry helps. The message may quote
+    /// a caller, a row, a file or the environment, so its control characters are made visible.
     fn new(kind: ErrorKind, message: Option<Cow<'static, str>>) -> Self {
         let retry = kind.retry();
-        Self(Box::new(Repr { kind, message, verb: None, retry, nothing_done: false, source: None }))
+        let message = message.map(|message| match message {
+            Cow::Owned(text) => Cow::Owned(visible(text)),
+            written_here => written_here,
+        });
+        Self(Box::new(Repr {
+            kind,
+            message,
+            detail: None,
+            verb: None,
+            retry,
+            nothing_done: false,
+            source: None,
+        }))
+    }
+
+    /// Adds a detail for operators, such as an address, a URL or a path, unless the error already
+    /// has one. The [`message`](Self::message), which any caller may read, stays without it.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.0.detail.get_or_insert_with(|| visible(detail.into()).into());
+        self
     }
 
     /// Adds the back end's error as the source.
@@ -106,12 +131,28 @@ impl Error {
         &self.0.kind
     }
 
-    /// Returns the sentence for callers, without the verb and the causes.
+    /// Returns the sentence for callers, without the verb, the detail and the causes.
     #[must_use]
     pub fn message(&self) -> Cow<'_, str> {
         match &self.0.message {
             Some(message) => Cow::Borrowed(message),
             None => Cow::Owned(Sentence(&self.0.kind).to_string()),
+        }
+    }
+
+    /// Returns the detail for operators, if there is one.
+    #[must_use]
+    pub fn detail(&self) -> Option<&str> {
+        self.0.detail.as_deref()
+    }
+
+    /// Returns the sentence for operators: the message, and the detail in parentheses.
+    #[must_use]
+    pub fn full_message(&self) -> String {
+        let message = self.message();
+        match self.detail() {
+            Some(detail) => format!("{message} ({detail})"),
+            None => message.into_owned(),
         }
     }
 
@@ -134,8 +175,12 @@ impl fmt::Display for Error {
             write!(f, "{verb}: ")?;
         }
         match &self.0.message {
-            Some(message) => f.write_str(message),
-            None => write!(f, "{}", Sentence(&self.0.kind)),
+            Some(message) => f.write_str(message)?,
+            None => write!(f, "{}", Sentence(&self.0.kind))?,
+        }
+        match &self.0.detail {
+            Some(detail) => write!(f, " ({detail})"),
+            None => Ok(()),
         }
     }
 }
@@ -145,6 +190,7 @@ impl fmt::Debug for Error {
         f.debug_struct("Error")
             .field("kind", &self.0.kind)
             .field("message", &self.message())
+            .field("detail", &self.0.detail)
             .field("verb", &self.0.verb)
             .field("retry", &self.0.retry)
             .field("source", &self.0.source)
@@ -161,6 +207,7 @@ impl std::error::Error for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::label::is_control;
     use crate::lease::Mark;
     use std::error::Error as _;
 
@@ -177,6 +224,34 @@ mod tests {
         assert_eq!(error.to_string(), "extend: store is unavailable");
         assert_eq!(error.source().map(ToString::to_string), Some("socket closed".into()));
         assert_eq!(error.retry(), Retry::AfterMs(100));
+    }
+
+    #[test]
+    fn detail_is_for_display_and_not_for_callers() {
+        let plain = Error::unavailable("PostgreSQL is unavailable; check that it runs");
+        assert_eq!((plain.detail(), plain.full_message()), (None, plain.message().into_owned()));
+        let error = plain.with_verb(Verb::Extend).with_detail("at postgres://db:5432/ids");
+        let error = error.with_detail("a later detail");
+        assert_eq!(error.message(), "PostgreSQL is unavailable; check that it runs");
+        assert_eq!(error.detail(), Some("at postgres://db:5432/ids"));
+        let full = "PostgreSQL is unavailable; check that it runs (at postgres://db:5432/ids)";
+        assert_eq!(error.full_message(), full);
+        assert_eq!(error.to_string(), format!("extend: {full}"));
+        let of_kind = Error::tick_full(3).with_detail("here");
+        assert_eq!(of_kind.to_string(), format!("{} (here)", Error::tick_full(3)));
+    }
+
+    #[test]
+    fn control_characters_of_any_text_are_visible() {
+        let hostile = "a\u{1b}[2J\nb\u{202e}";
+        let error = Error::conflict(format!("label {hostile}")).with_detail(hostile);
+        let parts = crate::ErrorParts { code: "conflict".into(), ..Default::default() };
+        let doubt = Error::store_rolled_back(hostile, 2, 1);
+        for error in [error, Error::from_parts(parts, hostile.to_owned()), doubt] {
+            let text = error.to_string();
+            assert!(!text.contains(is_control), "{text:?}");
+            assert!(text.contains("a\\u{1b}[2J\\nb\\u{202e}"), "{text:?}");
+        }
     }
 
     #[test]

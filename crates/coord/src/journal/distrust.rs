@@ -6,6 +6,10 @@ use super::binding::Difference;
 use super::disk::FileTime;
 use crate::error::Error;
 
+/// Remedy for a journal of another place or time. `DIR` is in the detail of the error.
+const FAST_FORWARD: &str = "once no other process uses this data, run snowmint worker \
+                            fast-forward --data-dir DIR";
+
 /// Reason why a journal cannot be trusted here.
 #[derive(Debug)]
 pub(super) enum Distrust {
@@ -26,41 +30,36 @@ pub(super) enum Distrust {
 impl Distrust {
     /// Returns the error for the journal at `path`, in the data directory `dir`.
     pub(super) fn into_error(self, path: &Path, dir: &Path) -> Error {
-        let dir = dir.display();
-        match self {
-            Self::Place(Difference::Machine { written, here }) => Error::journal_refused(format!(
-                "journal {path:?} was written on machine {written}, this is machine {here}; once no \
-                 other process uses this data, run snowmint worker fast-forward --data-dir {dir}"
-            )),
-            Self::Place(Difference::Path { written, here }) => Error::journal_refused(format!(
-                "journal {path:?} was written in {written:?}, this is {here:?}; once no other \
-                 process uses this data, run snowmint worker fast-forward --data-dir {dir}"
-            )),
-            Self::Place(Difference::Copy) => Error::journal_refused(format!(
-                "journal {path:?} is a copy, perhaps from a backup; once no other process uses this \
-                 data, run snowmint worker fast-forward --data-dir {dir}"
-            )),
-            Self::Restored { modified, written_at } => Error::journal_refused(format!(
-                "journal {path:?} was written at {modified}, its content is from {written_at}: an \
-                 older state was restored; once no other process uses this data, run snowmint \
-                 worker fast-forward --data-dir {dir}"
-            )),
-            Self::Damaged => Error::journal_refused(format!(
-                "journal {path:?} is damaged in both copies; once no other process uses this data, \
-                 run snowmint worker fast-forward --data-dir {dir}"
-            )),
-            Self::Form(form) => Error::journal_refused(format!(
-                "journal {path:?} has form {form}, maximum 1; run the newer version that wrote it"
-            )),
-            Self::Content(error) => Error::journal_refused(format!(
-                "journal {path:?} has content unknown to this version: {error}; run the newer \
-                 version that wrote it"
-            )),
-            Self::Incarnation(error) => Error::journal_refused(format!(
-                "journal {path:?} has an invalid incarnation; once no other process uses this data, \
-                 run snowmint worker fast-forward --data-dir {dir}"
-            ))
-            .with_source(error),
-        }
+        let detail = format!("journal {path:?}, DIR {dir:?}");
+        let message = match self {
+            Self::Place(Difference::Machine { written, here }) => format!(
+                "journal was written on machine {written}, this is machine {here}; {FAST_FORWARD}"
+            ),
+            Self::Place(Difference::Path { written, here }) => {
+                let message = format!("journal was written in another directory; {FAST_FORWARD}");
+                let detail = format!("{detail}, written in {written:?}, now in {here:?}");
+                return Error::journal_refused(message).with_detail(detail);
+            }
+            Self::Place(Difference::Copy) => {
+                format!("journal is a copy, perhaps from a backup; {FAST_FORWARD}")
+            }
+            Self::Restored { modified, written_at } => format!(
+                "journal was written at {modified}, its content is from {written_at}: an older \
+                 state was restored; {FAST_FORWARD}"
+            ),
+            Self::Damaged => format!("journal is damaged in both copies; {FAST_FORWARD}"),
+            Self::Form(form) => {
+                format!("journal has form {form}, maximum 1; run the newer version that wrote it")
+            }
+            Self::Content(error) => format!(
+                "journal has content unknown to this version: {error}; run the newer version that \
+                 wrote it"
+            ),
+            Self::Incarnation(error) => {
+                let message = format!("journal has an invalid incarnation; {FAST_FORWARD}");
+                return Error::journal_refused(message).with_detail(detail).with_source(error);
+            }
+        };
+        Error::journal_refused(message).with_detail(detail)
     }
 }

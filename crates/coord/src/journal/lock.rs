@@ -38,10 +38,11 @@ impl DataDir {
         keep_private(&lock).map_err(|error| Error::io(&lock_path, error))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path, lock }),
-            Err(TryLockError::WouldBlock) => Err(Error::locked(format!(
-                "data directory {path:?} is used by another process; stop that process or use \
-                 another data_dir"
-            ))),
+            Err(TryLockError::WouldBlock) => {
+                let message = "data directory is used by another process; stop that process or \
+                               use another data_dir";
+                Err(Error::locked(message).with_detail(format!("{path:?}")))
+            }
             Err(TryLockError::Error(error)) => Err(Error::io(&lock_path, error)),
         }
     }

@@ -212,7 +212,8 @@ pub fn inspect(dir: &DataDir) -> Result<Record> {
     let path = dir.path().join(JOURNAL_FILE);
     let file = File::open(&path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
-            Error::not_found(format!("journal {path:?} does not exist; check the data directory"))
+            Error::not_found("journal does not exist; check the data directory")
+                .with_detail(format!("{path:?}"))
         }
         _ => Error::io(&path, error),
     })?;

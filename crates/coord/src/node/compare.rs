@@ -27,6 +27,8 @@ struct Other {
     /// Milliseconds by which it may be wrong, because of the way it was obtained.
     slack_ms: u64,
     whose: String,
+    /// Address for operators, if it has one.
+    address: Option<String>,
 }
 
 /// Checks the clock of a running member once.
@@ -98,7 +100,12 @@ async fn others(
 /// Returns the store's clock, where it has one.
 async fn stores(around: &Surroundings) -> Result<Option<Other>> {
     let now = around.store_call(Verb::Now, around.store.now()).await?;
-    Ok(now.map(|time| Other { time, slack_ms: 0, whose: "the store's clock".into() }))
+    Ok(now.map(|time| Other {
+        time,
+        slack_ms: 0,
+        whose: "the store's clock".into(),
+        address: None,
+    }))
 }
 
 /// Returns the result of the clocks of all members but this one.
@@ -113,7 +120,7 @@ async fn members(around: &Surroundings, own: Option<Incarnation>) -> Result<Verd
 }
 
 fn most(time: UnixMillis, slack_ms: u64) -> Other {
-    Other { time, slack_ms, whose: "most members' clocks".into() }
+    Other { time, slack_ms, whose: "most members' clocks".into(), address: None }
 }
 
 /// Returns the time of the configured time reference, if it responds. One that does not blocks
@@ -124,7 +131,10 @@ async fn witness(around: &Surroundings, settings: &NodeSettings) -> Option<Other
     let late =
         || Error::unavailable(format!("{} did not respond within {within_ms} ms", witness.name()));
     match around.with_timeout(within_ms, late, witness.now()).await {
-        Ok(time) => Some(Other { time, slack_ms: 0, whose: witness.name() }),
+        Ok(time) => {
+            let (whose, address) = (witness.name(), witness.address());
+            Some(Other { time, slack_ms: 0, whose, address })
+        }
         Err(error) => {
             tracing::debug!(error = %chain(&error), "the clock is compared with nobody's");
             None
@@ -148,6 +158,9 @@ fn compared(
     let signed = |ms| i64::try_from(ms).unwrap_or(i64::MAX);
     around.watch.compared(Some(signed(ahead_ms) - signed(behind_ms)));
     let limit_ms = settings.clock_skew_max_ms.saturating_add(other.slack_ms);
-    compare_clocks(wall, other.time, limit_ms, &other.whose)?;
-    Ok(Compared::Agrees)
+    match (compare_clocks(wall, other.time, limit_ms, &other.whose), other.address) {
+        (Ok(()), _) => Ok(Compared::Agrees),
+        (Err(error), Some(address)) => Err(error.with_detail(address)),
+        (Err(error), None) => Err(error),
+    }
 }

@@ -334,9 +334,9 @@ impl Held {
         if windows.is_empty() {
             let error = self.machine.claim_error();
             let code = error.map_or("not_claimed", |error| error.kind().code());
-            let why = error.map_or("not claimed yet".into(), ToString::to_string);
+            let why = error.map_or("not claimed yet".into(), Error::message);
             let message = format!("no worker number of pool {}: {why}", self.pool.name);
-            return Some(Reason::new(code, message));
+            return Some(Reason::new(code, message).with_detail_of(error));
         }
         // With clock values, one that can be minted from is enough.
         let unit_ms = self.unit_ms_max();
@@ -346,9 +346,9 @@ impl Held {
         let until = windows.iter().map(|window| window.open_until()).max().unwrap_or_default();
         let error = windows.iter().find_map(|window| window.refusal());
         let code = error.map_or("window_spent", |error| error.kind().code());
-        let why = error.map(|error| format!(": {error}")).unwrap_or_default();
+        let why = error.map(|error| format!(": {}", error.message())).unwrap_or_default();
         let message = format!("the window of pool {} ends at {until}{why}", self.pool.name);
-        Some(Reason::new(code, message))
+        Some(Reason::new(code, message).with_detail_of(error))
     }
 
     pub(super) fn unit_ms_max(&self) -> u64 {

@@ -279,10 +279,9 @@ impl Node {
                 // The lease of another source is not among the reasons.
                 let stuck = || self.core().stuck(inner);
                 readiness.reasons.extend((!self.is_own(name)).then(stuck).flatten());
-                let reasons = readiness.why();
-                Err(Error::unavailable(format!(
-                    "source {name:?} has no window after {wait_ms} ms ({reasons}); retry"
-                )))
+                Err(readiness.unavailable(|reasons| {
+                    format!("source {name:?} has no window after {wait_ms} ms ({reasons}); retry")
+                }))
             }
         }
     }

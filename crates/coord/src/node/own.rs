@@ -1,6 +1,7 @@
 //! Own sources of a node: those of its configuration. They alone decide whether it is ready. Others
 //! of the catalog were defined at run time, by anyone with a token for their names.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::{Core, Node, Reason};
 use crate::catalog::SourceState;
 use crate::error::{Error, Result};
 use crate::pool::pool_of;
-use crate::sources::{Back, SourceInner};
+use crate::sources::{Back, SourceInner, StoreStatus};
 use crate::spec::{Order, Plan, SnowflakePlan, SourceSpec};
 
 /// Names of the sources of a configuration.
@@ -100,9 +101,9 @@ impl Core {
         }
         let error = back.why();
         let code = error.as_ref().map_or("not_claimed", |error| error.kind().code());
-        let why = error.map_or("not claimed yet".to_owned(), |error| error.to_string());
+        let why = error.as_ref().map_or(Cow::Borrowed("not claimed yet"), Error::message);
         let message = format!("source {name} has no worker number of pool {pool}: {why}");
-        Some(Reason::new(code, message))
+        Some(Reason::new(code, message).with_detail_of(error.as_ref()))
     }
 }
 
@@ -117,12 +118,15 @@ fn without_stores(source: &SourceInner) -> Option<Reason> {
     if stores.iter().any(|store| store.serving) {
         return None;
     }
-    let said = stores.into_iter().map(|store| {
-        format!("{}: {}", store.store, store.error.unwrap_or_else(|| "not asked yet".into()))
-    });
-    let said = said.collect::<Vec<_>>().join("; ");
-    let message = format!("no store of source {} serves ({said})", source.name);
-    Some(Reason::new("unavailable", message))
+    let (mut errors, mut details) = (Vec::new(), Vec::new());
+    for status in stores {
+        let StoreStatus { store, error, error_detail, .. } = status;
+        details.extend(error_detail.map(|detail| format!("{store} {detail}")));
+        errors.push(format!("{store}: {}", error.as_deref().unwrap_or("not asked yet")));
+    }
+    let message = format!("no store of source {} serves ({})", source.name, errors.join("; "));
+    let detail = (!details.is_empty()).then(|| details.join("; "));
+    Some(Reason { detail, ..Reason::new("unavailable", message) })
 }
 
 impl Node {

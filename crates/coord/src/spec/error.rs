@@ -13,9 +13,9 @@ pub enum SpecError {
         key: String,
     },
     /// The text is not a set of keys at all.
-    #[error("this is no description of a source: {why}")]
+    #[error("source definition is invalid: {why}")]
     Unreadable {
-        /// Message of the parser.
+        /// Reason of the parser.
         why: String,
     },
     /// The key cannot take this value.

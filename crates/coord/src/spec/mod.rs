@@ -19,6 +19,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::json;
 pub use duration::{Span, SpanError};
 pub use error::SpecError;
 pub use plan::{
@@ -267,7 +268,8 @@ impl SourceSpec {
     /// # Errors
     /// [`SpecError::Unreadable`], with the parser's message.
     pub fn from_json(json: &str) -> Result<Self, SpecError> {
-        serde_json::from_str(json).map_err(|error| SpecError::Unreadable { why: error.to_string() })
+        serde_json::from_str(json)
+            .map_err(|error| SpecError::Unreadable { why: json::reason(&error) })
     }
 
     /// Sets one key by its dotted name, like the command line: `prefill.boost` to `3`.
@@ -302,7 +304,8 @@ impl SourceSpec {
                 break;
             }
         }
-        *self = serde_json::from_value(whole.into()).map_err(|error| refused(error.to_string()))?;
+        *self =
+            serde_json::from_value(whole.into()).map_err(|error| refused(json::reason(&error)))?;
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::{SourceSpec, SpecError};
+use crate::json;
 
 /// The users' name of the key, and its name in stored texts.
 const UPSTREAM: &str = "upstream";
@@ -19,7 +20,7 @@ impl SourceSpec {
     /// [`SpecError::Unreadable`], with the parser's message.
     pub fn from_stored(text: &str) -> Result<Self, SpecError> {
         let unreadable =
-            |error: serde_json::Error| SpecError::Unreadable { why: error.to_string() };
+            |error: serde_json::Error| SpecError::Unreadable { why: json::reason(&error) };
         let mut keys: Map<String, Value> = serde_json::from_str(text).map_err(unreadable)?;
         name_for_users(&mut keys);
         serde_json::from_value(keys.into()).map_err(unreadable)
@@ -69,7 +70,7 @@ mod tests {
     fn stored_name_is_no_key_for_users() {
         let text = r#"{"kind":"segment","origin":"leaf:orders"}"#;
         let error = SourceSpec::from_json(text).unwrap_err();
-        assert!(error.to_string().contains("unknown field `origin`"), "{error}");
+        assert!(error.to_string().contains("unknown field \"origin\""), "{error}");
         assert!(SourceSpec::default().set(STORED_UPSTREAM, "leaf:orders").is_err());
     }
 }

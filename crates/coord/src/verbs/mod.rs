@@ -109,7 +109,13 @@ impl<B: Backend> StoreOver<B> {
     /// Converts the failure of a step of `verb`.
     fn error(&self, verb: Verb, failure: Failure<<B::Rows as Rows>::Error>) -> Error {
         let explain = |error| self.backend.explain(error);
-        failure.into_error(&self.backend.label(), explain).with_verb(verb)
+        let is_rejected = matches!(failure, Failure::Rejected(_));
+        let error = failure.into_error(&self.backend.label(), explain).with_verb(verb);
+        let is_of_store = !is_rejected || error.kind().is_of_store();
+        match self.backend.address().filter(|_| is_of_store) {
+            Some(address) => error.with_detail(address),
+            None => error,
+        }
     }
 
     /// Runs a step, and repeats it a bounded number of times when it loses to another.

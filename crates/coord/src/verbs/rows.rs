@@ -226,8 +226,13 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     fn capabilities(&self) -> Capabilities;
     /// Returns the namespace.
     fn namespace(&self) -> &str;
-    /// Returns the store's name for messages, without secrets.
+    /// Returns the store's name for messages, such as its product: every caller may read it, so it
+    /// has no address.
     fn label(&self) -> String;
+    /// Returns the store's address for operators, without secrets, such as `at postgres://db/ids`.
+    fn address(&self) -> Option<String> {
+        None
+    }
     /// Returns [`Store::warnings`](crate::store::Store::warnings).
     fn warnings(&self) -> Vec<String> {
         Vec::new()

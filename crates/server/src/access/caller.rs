@@ -302,6 +302,16 @@ impl Caller {
         self.token().is_ok_and(|token| token.is_none_or(|token| token.has_some_right()))
     }
 
+    /// Returns whether the caller may read the details of errors: addresses, URLs and paths. A peer
+    /// may not, since it sends an error on to a caller of its own.
+    pub(crate) fn sees_details(&self) -> bool {
+        match &self.who {
+            Who::Anyone | Who::Configuration => true,
+            Who::Known(known) => known.now().is_some_and(|token| token.has_over_all(Right::Admin)),
+            Who::Nobody(_) | Who::Peer | Who::OfDoor(_) => false,
+        }
+    }
+
     /// Rejects anonymous callers where tokens are required.
     pub(crate) fn must_be_known(&self) -> Result<(), Error> {
         self.admitted().map(drop)

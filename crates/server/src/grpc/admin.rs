@@ -11,7 +11,8 @@ use snowmint_wire::grpc::{
 use snowmint_wire::http::{DecodedBody, LayoutBody, RecoveryBody, RecoveryRequest, WorkerBody};
 
 use crate::service::{
-    Error, Service, layout_body, layout_named, layouts_body, source_body, spec_of, worker_body,
+    Error, Service, invalid, layout_body, layout_named, layouts_body, source_body, spec_of,
+    worker_body,
 };
 
 /// Parses a number that HTTP writes as text.
@@ -30,8 +31,7 @@ fn object(name: &str, json: &str) -> Result<Map<String, Value>, Error> {
     if json.trim().is_empty() {
         return Ok(Map::new());
     }
-    serde_json::from_str(json)
-        .map_err(|error| Error::bad_request(format!("{name} is not a JSON object: {error}")))
+    serde_json::from_str(json).map_err(|error| invalid::json(name, &error))
 }
 
 pub(super) fn decoded(body: DecodedBody) -> Result<DecodeResponse, Error> {

@@ -263,6 +263,7 @@ impl Door {
             return Status::from(error).into_http();
         }
         let path = request.uri().path().to_owned();
+        let in_full = self.caller(&request).sees_details();
         let called = tokio::select! {
             biased;
             called = self.call(request) => called,
@@ -270,10 +271,13 @@ impl Door {
         };
         let (mut response, taken) = match called {
             Ok((response, taken)) if SMALL.contains(&path.as_str()) => {
-                (sent::copied(status::as_told(&path, response)).await, taken)
+                (sent::copied(status::as_told(&path, response, in_full)).await, taken)
             }
-            Ok((response, taken)) => (status::as_told(&path, response), taken),
-            Err(error) => (Status::from(error).into_http(), None),
+            Ok((response, taken)) => (status::as_told(&path, response, in_full), taken),
+            Err(error) => {
+                let error = if in_full { error.in_full() } else { error };
+                (Status::from(error).into_http(), None)
+            }
         };
         let kept = response.extensions_mut().remove::<Kept>();
         if let Some(counts) = kept.as_ref().and_then(Kept::counts) {

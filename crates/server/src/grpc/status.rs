@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use snowmint_coord::json;
 use snowmint_wire::error::Code;
 use tonic::metadata::MetadataMap;
 use tonic::{Code as GrpcCode, Status};
@@ -35,8 +36,8 @@ impl From<Error> for Status {
         }
         let message = cut(error.message());
         let mut status = Self::with_error_details_and_metadata(code, message, details, metadata);
-        if let Some(cause) = error.cause() {
-            status.set_source(Arc::new(cause.clone()));
+        if error.cause().is_some() || error.detail().is_some() {
+            status.set_source(Arc::new(error));
         }
         status
     }
@@ -62,16 +63,26 @@ pub(super) fn message(headers: &HeaderMap) -> String {
 
 /// Returns the cause of an error response, for the log.
 pub(super) fn cause(response: &Response) -> Option<&Cause> {
+    kept(response)?.cause()
+}
+
+/// Returns the error of a response, where it has more than its caller was sent.
+fn kept(response: &Response) -> Option<&Error> {
     let status = response.extensions().get::<Status>()?;
     std::error::Error::source(status)?.downcast_ref()
 }
 
-/// Returns the response; an error of the library gets the form of all other errors.
-pub(super) fn as_told(path: &str, response: Response) -> Response {
-    match refused_by_library(path, response.headers()) {
-        None => response,
-        Some(error) => Status::from(error).into_http::<Body>(),
-    }
+/// Returns the response. An error of the library gets the form of all other errors; with `in_full`,
+/// for a caller that may read details, an error gets its detail.
+pub(super) fn as_told(path: &str, response: Response, in_full: bool) -> Response {
+    let error = match refused_by_library(path, response.headers()) {
+        Some(error) => error,
+        None => match kept(&response).filter(|error| in_full && error.detail().is_some()) {
+            Some(error) => error.clone().in_full(),
+            None => return response,
+        },
+    };
+    Status::from(error).into_http::<Body>()
 }
 
 /// Returns the error by which the library rejected a call before our handler. Our own errors have
@@ -88,12 +99,19 @@ fn refused_by_library(path: &str, headers: &HeaderMap) -> Option<Error> {
             let message = format!("method {path} does not exist; correct it, or update the server");
             Error::new(Code::Unsupported, message)
         }
-        GrpcCode::Unimplemented => Error::new(Code::Unsupported, message),
+        GrpcCode::Unimplemented => {
+            let why = json::of_parser(message);
+            Error::new(Code::Unsupported, format!("call is not supported: {why}; change it"))
+        }
         GrpcCode::OutOfRange => {
-            let message = format!("message exceeds http.body_bytes_max ({message}); send less");
+            let why = json::of_parser(message.strip_prefix("Error, ").unwrap_or(message));
+            let message = format!("message exceeds http.body_bytes_max ({why}); send less");
             Error::new(Code::LimitExceeded, message)
         }
-        _ => Error::bad_request(format!("message cannot be read: {message}; correct it")),
+        _ => {
+            let why = json::of_parser(message);
+            Error::bad_request(format!("message cannot be read: {why}; correct it"))
+        }
     })
 }
 
@@ -168,16 +186,32 @@ mod tests {
     }
 
     #[test]
+    fn detail_is_in_the_message_of_operators_alone() {
+        let error = || Error::new(Code::Unavailable, "MySQL is unavailable").with_detail("at db:1");
+        for (in_full, message) in
+            [(false, "MySQL is unavailable"), (true, "MySQL is unavailable (at db:1)")]
+        {
+            let response = Status::from(error()).into_http::<Body>();
+            let response = as_told("/x/y", response, in_full);
+            assert_eq!(self::message(response.headers()), message);
+            assert_eq!(refusal(response.headers()), Some(Code::Unavailable));
+        }
+    }
+
+    #[test]
     fn library_errors_have_the_form_of_our_own() {
         for (status, code) in [
             (Status::unimplemented(""), Code::Unsupported),
-            (Status::unimplemented("compressed"), Code::Unsupported),
-            (Status::out_of_range("too large"), Code::LimitExceeded),
-            (Status::internal("wrong wire type"), Code::BadRequest),
+            (Status::unimplemented("Content is `compressed`"), Code::Unsupported),
+            (Status::out_of_range("Error, message too large"), Code::LimitExceeded),
+            (Status::internal("Wrong wire type"), Code::BadRequest),
         ] {
             let response = status.into_http::<Body>();
             let error = refused_by_library("/x/y", response.headers()).unwrap();
             assert_eq!(error.code(), code, "{error}");
+            for foreign in ["Content", "Error", "Wrong", "`"] {
+                assert!(!error.message().contains(foreign), "{error}");
+            }
         }
         assert_eq!(refused_by_library("/x/y", &HeaderMap::new()), None);
     }

@@ -43,6 +43,8 @@ pub(super) fn of(
             Ok(message) => Some((Ok(message), Some(minting))),
             Err(error) => {
                 minting.service.broke_off(&error);
+                let in_full = minting.service.caller().sees_details();
+                let error = if in_full { error.in_full() } else { error };
                 Some((Err(Status::from(error)), None))
             }
         }

@@ -80,9 +80,10 @@ pub(super) async fn sources(door: Asked<Door>) -> Result<Response, Refusal> {
     let Listed { sources, unreadable } = door.service.definitions().await?;
     let hold = door.service.hold_rows(sources.len())?;
     let sources = sources.iter().map(source_body).collect();
+    let in_full = door.service.caller().sees_details();
     let why = |(name, error): (String, snowmint_coord::Error)| UnreadableBody {
         name,
-        why: error.message().into_owned(),
+        why: if in_full { error.full_message() } else { error.message().into_owned() },
     };
     let unreadable = unreadable.into_iter().map(why).collect();
     Ok(answer::list(hold, &SourcesBody { sources, unreadable }))

@@ -1,6 +1,8 @@
 //! Common parts of every response, and error responses.
 
+use std::error::Error as _;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
@@ -18,7 +20,9 @@ use snowmint_wire::http::{ErrorBody, JSON, OwnerInfo, TEXT};
 
 use super::Counts;
 use super::owing::keeping;
-use crate::service::{Error, Hold, shown};
+use crate::access::Caller;
+use crate::roster::lock;
+use crate::service::{Error, Hold, SectionOwner, invalid, shown};
 
 /// An error response.
 #[derive(Debug)]
@@ -36,25 +40,52 @@ impl IntoResponse for Refusal {
         let status = StatusCode::from_u16(error.code().row().http)
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry_after_ms = error.retry_after_ms();
-        let mut body = ErrorBody::new(error.code(), error.message(), retry_after_ms);
-        body.error.owner = error
-            .owner()
-            .map(|owner| OwnerInfo { section: owner.section, address: owner.reach.to_string() });
-        let mut response = (status, json(&body)).into_response();
+        let owner = |owner: &SectionOwner| (owner.section, owner.reach.to_string());
+        let owner = error.owner().map(owner);
+        let mut response = refusal(&error, |message| {
+            let mut body = ErrorBody::new(error.code(), message, retry_after_ms);
+            body.error.owner =
+                owner.clone().map(|(section, address)| OwnerInfo { section, address });
+            (status, json(&body)).into_response()
+        });
         if error.code() == Code::Unauthenticated {
             ask_for_token(&mut response);
         }
-        is_refusal(&mut response, &error);
         say_when(&mut response, retry_after_ms);
         response
     }
 }
 
-/// Records the error of a response, for the metrics and the log.
-pub(super) fn is_refusal(response: &mut Response, error: &Error) {
-    response.extensions_mut().insert(error.code());
+/// Body of an error response with the detail, for callers that may read it.
+#[derive(Clone)]
+struct InFull(Arc<Mutex<Option<Body>>>);
+
+/// Returns the error response that `write` makes of a message, with the records for the metrics and
+/// the log. [`told_to`] gives it its detail, since a response knows no caller.
+pub(super) fn refusal(error: &Error, write: impl Fn(&str) -> Response) -> Response {
+    let mut response = write(error.message());
+    let extensions = response.extensions_mut();
+    extensions.insert(error.code());
     if let Some(cause) = error.cause() {
-        response.extensions_mut().insert(cause.clone());
+        extensions.insert(cause.clone());
+    }
+    if error.detail().is_some() {
+        let body = write(&error.full_message()).into_body();
+        extensions.insert(InFull(Arc::new(Mutex::new(Some(body)))));
+    }
+    response
+}
+
+/// Returns the response for its caller: an error gets its detail, if the caller may read it.
+pub(super) fn told_to(caller: &Caller, mut response: Response) -> Response {
+    let Some(InFull(body)) = response.extensions_mut().remove::<InFull>() else { return response };
+    if !caller.sees_details() {
+        return response;
+    }
+    let body = lock(&body).take();
+    match body {
+        Some(body) => response.map(|_| body),
+        None => response,
     }
 }
 
@@ -166,7 +197,7 @@ pub(super) async fn no_such_method(method: Method, uri: Uri) -> Refusal {
 pub(super) fn part<T>(path: Result<Path<T>, PathRejection>) -> Result<T, Refusal> {
     match path {
         Ok(Path(part)) => Ok(part),
-        Err(error) => Err(Refusal(Error::bad_request(error.body_text()))),
+        Err(_) => Err(Refusal(invalid::path())),
     }
 }
 
@@ -178,9 +209,12 @@ pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Refusal> {
         let message = format!("query {} is not UTF-8; write it as UTF-8", shown(text));
         return Err(Refusal(Error::bad_request(message)));
     }
-    axum::extract::Query::try_from_uri(uri)
-        .map(|axum::extract::Query(query)| query)
-        .map_err(|error| Refusal(Error::bad_request(error.body_text())))
+    axum::extract::Query::try_from_uri(uri).map(|axum::extract::Query(query)| query).map_err(
+        |rejected| {
+            let cause = rejected.source().map(ToString::to_string);
+            Refusal(invalid::query(&cause.unwrap_or_else(|| rejected.body_text())))
+        },
+    )
 }
 
 /// Reads a whole body, within the limit.
@@ -205,8 +239,7 @@ pub(super) fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Err(Refusal(Error::bad_request("request body is not a JSON object; send one")));
     }
-    serde_json::from_slice(bytes)
-        .map_err(|error| Refusal(Error::bad_request(format!("request body is invalid: {error}"))))
+    serde_json::from_slice(bytes).map_err(|error| Refusal(invalid::json("request body", &error)))
 }
 
 /// Returns the items of a header, each with its weight.
@@ -257,6 +290,23 @@ impl Form {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn detail_is_in_the_body_of_operators_alone() {
+        let caller = |sees: bool| match sees {
+            true => Caller::anyone(),
+            false => Caller::peer(),
+        };
+        for (sees, message) in [(false, "MySQL is away"), (true, "MySQL is away (at db:1)")] {
+            let error = Error::new(Code::Unavailable, "MySQL is away").with_detail("at db:1");
+            let response = told_to(&caller(sees), Refusal(error).into_response());
+            assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(response.extensions().get(), Some(&Code::Unavailable));
+            let body = axum::body::to_bytes(response.into_body(), 9_999).await.unwrap();
+            let body: ErrorBody = serde_json::from_slice(&body).unwrap();
+            assert_eq!(body.error.message, message);
+        }
+    }
 
     #[test]
     fn the_wanted_form() {

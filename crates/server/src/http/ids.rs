@@ -212,8 +212,13 @@ fn written(source: &Source, values: Values, wish: Wish, form: Form) -> Result<Ve
         }
     };
     match form {
-        Form::Json => serde_json::to_writer(&mut bytes, &IdsBody { ids: texts })
-            .map_err(|error| Error::new(Code::Internal, error.to_string()))?,
+        Form::Json => {
+            serde_json::to_writer(&mut bytes, &IdsBody { ids: texts }).map_err(|error| {
+                let message =
+                    format!("internal error: IDs cannot be written: {error}; please report it");
+                Error::new(Code::Internal, message)
+            })?
+        }
         Form::Text => {
             for text in &texts {
                 bytes.extend_from_slice(text.as_bytes());

@@ -155,7 +155,7 @@ impl Pages {
         };
         // Boxed: it has room for every kind of request.
         let page = Box::pin(self.page(request, caller.clone()));
-        self.requests.counted(&caller, waiting, page).await
+        answer::told_to(&caller, self.requests.counted(&caller, waiting, page).await)
     }
 
     /// Returns the caller of a request; or the response to one that its head rejects, before its

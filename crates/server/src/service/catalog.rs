@@ -48,7 +48,7 @@ impl Service {
         let defined = self.node.define_checked(name, spec, checked).await?;
         drop(room);
         self.changed("defined", name, before.as_ref(), Some(&defined));
-        Ok(defined)
+        Ok(self.told_source(defined))
     }
 
     /// Changes the given keys of a source, as a JSON merge patch (RFC 7396). The rest stay, except
@@ -93,7 +93,7 @@ impl Service {
         let altered = self.node.alter_checked(name, &spec, Some(before.version), checked).await?;
         drop(room);
         self.changed("altered", name, Some(&before), Some(&altered));
-        Ok(altered)
+        Ok(self.told_source(altered))
     }
 
     /// Gives a segment source another stripe of the numbers, while it serves.
@@ -112,7 +112,7 @@ impl Service {
         let before = self.node.definition(name).await.ok();
         let restriped = self.node.restripe(name, stripe).await?;
         self.changed("restriped", name, before.as_ref(), Some(&restriped));
-        Ok(restriped)
+        Ok(self.told_source(restriped))
     }
 
     /// Deletes a source. Its mark stays, so that the name can never mint an old ID again.
@@ -141,7 +141,7 @@ impl Service {
     pub async fn definition(&self, name: &str) -> Result<SourceInfo, Error> {
         check_source_name(name)?;
         self.caller.may_see(name)?;
-        Ok(self.node.definition(name).await?)
+        Ok(self.told_source(self.node.definition(name).await?))
     }
 
     /// Returns every definition that was not deleted, by name, if the caller has a right over it.
@@ -157,6 +157,7 @@ impl Service {
         self.listed.store(listed.sources.len(), Ordering::Relaxed);
         listed.sources.retain(|source| self.caller.may_see(&source.name).is_ok());
         listed.unreadable.retain(|(name, _)| self.caller.may_see(name).is_ok());
+        listed.sources = listed.sources.into_iter().map(|it| self.told_source(it)).collect();
         Ok(listed)
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use snowmint_coord::label::visible;
 use snowmint_coord::{ErrorKind, Retry};
 use snowmint_wire::error::{Code, RespPrefix};
 use snowmint_wire::http::ErrorInfo;
@@ -19,6 +20,8 @@ const RETRY_MS: u64 = 1_000;
 pub struct Error {
     code: Code,
     message: String,
+    /// Addresses, URLs and paths: for the log, and for callers that may read them.
+    detail: Option<Box<str>>,
     retry_after_ms: Option<u64>,
     owner: Option<Box<SectionOwner>>,
     cause: Option<Cause>,
@@ -38,7 +41,9 @@ impl Error {
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         let retry_after_ms = (code.row().resp == RespPrefix::TryAgain).then_some(RETRY_MS);
-        Self { code, message: message.into(), retry_after_ms, owner: None, cause: None }
+        // It may quote the caller.
+        let message = visible(message.into());
+        Self { code, message, detail: None, retry_after_ms, owner: None, cause: None }
     }
 
     /// Creates an error for an invalid request.
@@ -67,10 +72,10 @@ impl Error {
     pub(crate) fn passed_on(address: &str, over: &OverShare) -> Self {
         let OverShare { client, held, free, limit } = over;
         let message = format!(
-            "one more request exceeds the share of {client} of those that wait for server \
-             {address} (holds {held}, free {free} of limits.passed_on_max {limit}); retry later"
+            "one more request exceeds the share of {client} of those that wait for one server \
+             (holds {held}, free {free} of limits.passed_on_max {limit}); retry later"
         );
-        Self::new(Code::Overloaded, message)
+        Self::new(Code::Overloaded, message).with_detail(format!("server {address}"))
     }
 
     /// Returns the error of a peer, for the caller.
@@ -80,7 +85,23 @@ impl Error {
         let owner = owner.map(|owner| {
             Box::new(SectionOwner { section: owner.section, reach: Reach::read(&owner.address) })
         });
-        Self { code, message, retry_after_ms, owner, cause: None }
+        let message = visible(message);
+        Self { code, message, detail: None, retry_after_ms, owner, cause: None }
+    }
+
+    /// Adds a detail, which only the log and callers that may read it get.
+    #[must_use]
+    pub(crate) fn with_detail(mut self, detail: impl Into<Box<str>>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// Returns the same error with its detail as a part of the message, for a caller that may read
+    /// it.
+    pub(crate) fn in_full(mut self) -> Self {
+        self.message = self.full_message();
+        self.detail = None;
+        self
     }
 
     /// Returns the same error, with more text.
@@ -102,10 +123,24 @@ impl Error {
         self.code
     }
 
-    /// Returns a sentence for people.
+    /// Returns a sentence for people, without the detail: any caller may read it.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// Returns the detail, if there is one.
+    pub(crate) fn detail(&self) -> Option<&str> {
+        self.detail.as_deref()
+    }
+
+    /// Returns the sentence, and the detail in parentheses.
+    #[must_use]
+    pub fn full_message(&self) -> String {
+        match &self.detail {
+            Some(detail) => format!("{} ({detail})", self.message),
+            None => self.message.clone(),
+        }
     }
 
     /// Returns the section owner of the key, if it is another server.
@@ -127,8 +162,9 @@ impl Error {
 }
 
 impl fmt::Display for Error {
+    /// Writes the error for the log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.full_message())
     }
 }
 
@@ -156,7 +192,6 @@ impl From<snowmint_coord::Error> for Error {
             Retry::Now => Some(0),
             Retry::Never => Self::new(code, "").retry_after_ms,
         };
-        // Details of the back end stay in the log: they may name hosts, paths and users.
         let owner = match error.kind() {
             ErrorKind::NotOwner { section, address } => {
                 let reach = Reach::read(address);
@@ -165,8 +200,10 @@ impl From<snowmint_coord::Error> for Error {
             _ => None,
         };
         let message = error.message().into_owned();
+        let detail = error.detail().map(Into::into);
+        // The back end's own text stays in the log: it may name hosts, paths and users.
         let cause = (code.row().http >= 500).then(|| Cause::new(error));
-        Self { code, message, retry_after_ms, owner, cause }
+        Self { code, message, detail, retry_after_ms, owner, cause }
     }
 }
 
@@ -234,5 +271,30 @@ mod tests {
         let cause = std::io::Error::other("password of root@db.internal refused");
         let error = CoordError::unavailable("store is unavailable; retry").with_source(cause);
         assert_eq!(Error::from(error).message(), "store is unavailable; retry");
+    }
+
+    #[test]
+    fn quoted_control_characters_are_visible() {
+        let message = "unknown format a\u{1b}[2J\n; correct it".to_owned();
+        let said = ErrorInfo {
+            code: "bad_request".to_owned(),
+            message: message.clone(),
+            retry_after_ms: None,
+            owner: None,
+        };
+        for error in [Error::bad_request(message), Error::said(said)] {
+            assert_eq!(error.message(), "unknown format a\\u{1b}[2J\\n; correct it");
+        }
+    }
+
+    #[test]
+    fn address_is_a_detail_until_the_caller_may_read_it() {
+        let error = CoordError::unavailable("MySQL is unavailable").with_detail("at db:3306");
+        let error = Error::from(error);
+        assert_eq!((error.message(), error.detail()), ("MySQL is unavailable", Some("at db:3306")));
+        assert_eq!(error.to_string(), "MySQL is unavailable (at db:3306)", "for the log");
+        let full = error.in_full();
+        assert_eq!((full.message(), full.detail()), ("MySQL is unavailable (at db:3306)", None));
+        assert!(full.cause().is_some());
     }
 }

@@ -70,6 +70,10 @@ impl Service {
         let ready = self.readiness().ready;
         let wait_ms = self.live.limit(|limits| limits.wait_max.ms());
         let page = self.meter.page(&self.node, ready, timer, wait_ms).await;
-        page.map_err(|error| Error::new(Code::Internal, error.to_string()))
+        page.map_err(|error| {
+            let message =
+                format!("internal error: metrics cannot be written: {error}; please report it");
+            Error::new(Code::Internal, message)
+        })
     }
 }

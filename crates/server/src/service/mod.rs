@@ -10,6 +10,7 @@ mod counters;
 mod describe;
 mod error;
 mod hold;
+pub(crate) mod invalid;
 mod lend;
 mod merge;
 mod metrics;

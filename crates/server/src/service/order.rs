@@ -102,7 +102,7 @@ impl Asks for Asking {
             Failure::Refused(error) => error,
             Failure::NoAnswer(why) => {
                 tracing::warn!(%source, %address, %why, "whoever orders a source could not be asked");
-                self.not_reached(&why.to_string())
+                self.not_reached(&why.to_string()).with_detail(format!("server {address}"))
             }
         })
     }

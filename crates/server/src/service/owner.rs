@@ -35,8 +35,8 @@ impl Service {
         match asking.after(refusal).await {
             Err(Refused::Owner(error)) => Err(error),
             Err(Refused::Time(address)) => {
-                let message = format!("owner {address} sent no response in {within_ms} ms; retry");
-                Err(self.peers().not_reached(message))
+                let message = format!("owner sent no response in {within_ms} ms; retry");
+                Err(self.peers().not_reached(message).with_detail(format!("server {address}")))
             }
             Ok(answer) => Ok(answer),
         }

@@ -1,6 +1,6 @@
 //! Readiness of the server, and what each caller learns of it.
 
-use snowmint_coord::{Readiness, Reason};
+use snowmint_coord::{Readiness, Reason, SourceInfo};
 use snowmint_wire::error::Code;
 
 use super::Service;
@@ -21,12 +21,12 @@ impl Service {
     }
 
     /// Returns the reasons in sentences. They name sources and stores, so a caller without any
-    /// right gets none.
+    /// right gets none. Only callers that may read details get addresses.
     pub(crate) fn told_reasons(&self, readiness: &Readiness) -> Vec<String> {
         if !self.caller.has_some_right() {
             return Vec::new();
         }
-        readiness.reasons.iter().map(ToString::to_string).collect()
+        self.sentences(&readiness.reasons)
     }
 
     /// Returns in sentences why sources that were defined at run time cannot mint here. They do not
@@ -37,6 +37,29 @@ impl Service {
         }
         let is_shown = |source: &str| self.caller.may_see(source).is_ok();
         let stuck = self.node.stuck_sources(is_shown, STUCK_SHOWN);
-        stuck.iter().map(ToString::to_string).collect()
+        self.sentences(&stuck)
+    }
+
+    fn sentences(&self, reasons: &[Reason]) -> Vec<String> {
+        let in_full = self.caller.sees_details();
+        let sentence = |reason: &Reason| match in_full {
+            true => reason.to_string(),
+            false => reason.message.clone(),
+        };
+        reasons.iter().map(sentence).collect()
+    }
+
+    /// Returns a definition for the caller: with the addresses of its failed stores, if the caller
+    /// may read details.
+    pub(super) fn told_source(&self, mut source: SourceInfo) -> SourceInfo {
+        let in_full = self.caller.sees_details();
+        for status in &mut source.store_status {
+            if let Some(detail) = status.error_detail.take().filter(|_| in_full)
+                && let Some(error) = &mut status.error
+            {
+                error.push_str(&format!(" ({detail})"));
+            }
+        }
+        source
     }
 }

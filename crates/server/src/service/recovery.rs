@@ -51,7 +51,10 @@ impl Service {
         let service = self.clone();
         // Runs to its end, and into the audit trail, even if the caller leaves.
         let recovering = tokio::spawn(async move { service.recover_now(request).await });
-        recovering.await.map_err(|error| Error::new(Code::Internal, error.to_string()))?
+        recovering.await.map_err(|error| {
+            let message = format!("internal error: recovery ended: {error}; please report it");
+            Error::new(Code::Internal, message)
+        })?
     }
 
     async fn recover_now(

@@ -17,6 +17,7 @@ mod half;
 mod held;
 mod hostile;
 mod http;
+mod invalid;
 mod live;
 mod names;
 mod places;

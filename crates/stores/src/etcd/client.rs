@@ -45,9 +45,8 @@ impl Client {
         let mut endpoints = Vec::with_capacity(place.servers.len());
         for server in &place.servers {
             let invalid = |error: &dyn std::fmt::Display| {
-                Error::invalid(format!(
-                    "etcd server {server} cannot be used: {error}; correct the URL"
-                ))
+                Error::invalid(format!("etcd server cannot be used: {error}; correct the URL"))
+                    .with_detail(format!("at {server}"))
             };
             let endpoint = Endpoint::from_shared(format!("{scheme}://{server}"))
                 .map_err(|error| invalid(&error))?

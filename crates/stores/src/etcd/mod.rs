@@ -42,7 +42,7 @@ use snowmint_coord::{Capabilities, ClockOf, Error, PresenceBy, Result, Store};
 use tonic::{Code, Status};
 
 use crate::Settings;
-use crate::failure::Class;
+use crate::failure::{Class, Label};
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::place::Place;
 use client::Client;
@@ -69,7 +69,7 @@ struct Etcd {
     namespace: String,
     /// Common prefix of all its keys.
     prefix: String,
-    label: String,
+    label: Label,
     closed: AtomicBool,
 }
 
@@ -89,7 +89,7 @@ impl std::fmt::Debug for Etcd {
 /// responds.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
-    let label = crate::label("etcd", url);
+    let label = Label::of("etcd", url);
     let place = Place::parse(url, PORT, &label, FORM)?;
     let prefix = format!("{}/snowmint/{namespace}/", place.path);
     let keys = Etcd {
@@ -209,7 +209,11 @@ impl Keys for Etcd {
     }
 
     fn label(&self) -> String {
-        self.label.clone()
+        self.label.to_string()
+    }
+
+    fn address(&self) -> Option<String> {
+        Some(self.label.address())
     }
 
     async fn head(&self) -> Answer<Head> {

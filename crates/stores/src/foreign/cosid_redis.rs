@@ -74,10 +74,10 @@ async fn named(counters: &Counters, end: &str) -> Result<Vec<(Vec<u8>, String)>>
 }
 
 fn none(counters: &Counters, end: &str) -> Error {
-    Error::not_found(format!(
+    counters.label.locate(Error::not_found(format!(
         "no key {BEGIN}…{end} in legacy database {}; check the URL's database number",
         counters.label
-    ))
+    )))
 }
 
 async fn fields(counters: &Counters, key: &[u8]) -> Result<BTreeMap<String, String>> {

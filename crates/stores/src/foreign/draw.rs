@@ -132,9 +132,14 @@ impl Upstream for Shared {
         self.allocate(key, length).await.map_err(|error| match error.kind() {
             ErrorKind::Conflict | ErrorKind::Exhausted | ErrorKind::Unavailable => error,
             // Callers of a source can neither know nor change what is wrong with its upstream.
-            _ => Error::unavailable(error.message().into_owned())
-                .with_retry(error.retry())
-                .with_source(error),
+            _ => {
+                let told = Error::unavailable(error.message().into_owned());
+                let told = match error.detail() {
+                    Some(detail) => told.with_detail(detail),
+                    None => told,
+                };
+                told.with_retry(error.retry()).with_source(error)
+            }
         })
     }
 }
@@ -161,11 +166,11 @@ impl Shared {
         let first = numbers.highest.saturating_add(1);
         let end = first.saturating_add(length);
         if end > HIGHEST_MAX {
-            return Err(Error::exhausted(format!(
-                "key {key:?} of legacy database {} has no numbers left, maximum {HIGHEST_MAX}; \
-                 define another source",
-                self.tables.label
-            )));
+            let label = &self.tables.label;
+            return Err(label.locate(Error::exhausted(format!(
+                "key {key:?} of legacy database {label} has no numbers left, maximum \
+                 {HIGHEST_MAX}; define another source"
+            ))));
         }
         let after = if shape.mark_is_taken { end.saturating_sub(1) } else { end };
         let Shape { table, key: column, mark, version, .. } = shape;

@@ -17,6 +17,7 @@ mod workers;
 use snowmint_coord::verbs::Access;
 use snowmint_coord::{BoxFuture, Error, Result};
 
+use crate::failure::Label;
 use crate::product::Product;
 pub use draw::{Frozen, Shared};
 use numbers::Shape;
@@ -112,12 +113,12 @@ impl Foreign {
         Ok(Self { place })
     }
 
-    /// Returns the label used in messages.
+    /// Returns the product and the address, for operators.
     #[must_use]
     pub fn label(&self) -> String {
         match &self.place {
-            Place::Tables(tables) => tables.label.clone(),
-            Place::Redis(url) => crate::label("Redis", url),
+            Place::Tables(tables) => tables.label.full(),
+            Place::Redis(url) => Label::of("Redis", url).full(),
         }
     }
 
@@ -132,7 +133,7 @@ impl Foreign {
                 format!(
                     "{} takes no writes: if it is a replica, it may lag behind its primary, whose newest \
                      numbers it does not know. Name the primary",
-                    tables.label
+                    tables.label.full()
                 )
             };
             Ok(tables.is_read_only().await?.then(warning).into_iter().collect())
@@ -197,10 +198,10 @@ impl Foreign {
     }
 
     fn has_no_tables(&self) -> Error {
-        Error::invalid(format!(
-            "{}: this system uses MySQL or PostgreSQL; write mysql://USER:PASSWORD@HOST/DATABASE \
-             or postgres://…",
-            self.label()
-        ))
+        Error::invalid(
+            "legacy database is Redis, and this system uses MySQL or PostgreSQL; write \
+             mysql://USER:PASSWORD@HOST/DATABASE or postgres://…",
+        )
+        .with_detail(self.label())
     }
 }

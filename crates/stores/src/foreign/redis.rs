@@ -9,7 +9,7 @@ use redis::{Script, Value, cmd, from_redis_value};
 use snowmint_coord::{BoxFuture, Error, Result};
 
 use super::numbers::HIGHEST_MAX;
-use crate::failure::Class;
+use crate::failure::{Class, Label};
 use crate::product::Product;
 use crate::redis::{Address, Link, explain};
 
@@ -47,7 +47,7 @@ pub struct Counters {
     pub(super) link: Link,
     /// Each server that can list its keys.
     servers: Vec<Link>,
-    pub(super) label: String,
+    pub(super) label: Label,
 }
 
 impl std::fmt::Debug for Counters {
@@ -63,15 +63,15 @@ impl Counters {
     /// `Invalid` for any other URL; `Unavailable`.
     pub fn open(url: &str) -> BoxFuture<'_, Result<Self>> {
         Box::pin(async move {
-            let label = crate::label("Redis", url);
+            let label = Label::of("Redis", url);
             if Product::of(url) != Some(Product::Redis) {
-                return Err(Error::invalid(format!(
-                    "{label}: not a Redis URL; write redis://USER:PASSWORD@HOST:PORT/DATABASE or \
-                     redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT"
+                return Err(label.locate(Error::invalid(
+                    "URL does not name Redis; write redis://USER:PASSWORD@HOST:PORT/DATABASE or \
+                     redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT",
                 )));
             }
-            let address = Address::read(url, &label)?;
-            let explained = |error| explain(&label, error, Class::of_legacy);
+            let address = Address::read(url, &label).map_err(|error| label.locate(error))?;
+            let explained = |error| label.locate(explain(&label, error, Class::of_legacy));
             let mut link = Link::open(address.clone()).await.map_err(explained)?;
             let servers = link.each(&address).await.map_err(explained)?;
             Ok(Self { link, servers, label })
@@ -138,12 +138,16 @@ impl Counters {
             answer => answer.map_err(|error| self.explain(error))?,
         };
         let text: Option<Vec<u8>> = from_redis_value(value)
-            .map_err(|error| Class::Corrupt.of_legacy(&self.label).with_source(error))?;
+            .map_err(|error| self.located(Class::Corrupt).with_source(error))?;
         Ok(text.map_or_else(|| CounterAt::Senseless("it is gone".into()), |text| stands(&text)))
     }
 
     pub(super) fn explain(&self, error: redis::RedisError) -> Error {
-        explain(&self.label, error, Class::of_legacy)
+        self.label.locate(explain(&self.label, error, Class::of_legacy))
+    }
+
+    fn located(&self, class: Class) -> Error {
+        self.label.locate(class.of_legacy(&self.label))
     }
 }
 

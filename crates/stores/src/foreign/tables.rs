@@ -6,8 +6,7 @@ use snowmint_coord::verbs::Access;
 use snowmint_coord::{Error, Result};
 use sqlx::mysql::MySqlPool;
 
-use crate::failure::Class;
-use crate::label;
+use crate::failure::{Class, Label, at};
 use crate::mysql::{self, MySqlSession};
 use crate::postgres::{self, Connections, PostgresSession};
 use crate::product::Product;
@@ -17,7 +16,7 @@ use crate::sql::{Session as _, Value};
 #[derive(Debug)]
 pub(super) struct Tables {
     pool: Pool,
-    pub(super) label: String,
+    pub(super) label: Label,
 }
 
 #[derive(Debug)]
@@ -29,7 +28,7 @@ enum Pool {
 /// A transaction in the database. Dropped before its end, it rolls back.
 pub(super) struct Step<'t> {
     session: Session,
-    label: &'t str,
+    label: &'t Label,
 }
 
 enum Session {
@@ -50,18 +49,24 @@ impl Tables {
         }
         match Product::of(url) {
             Some(Product::MySql) => {
-                let label = label("MySQL", url);
-                mysql::pool(url, &label).map(|pool| Self { pool: Pool::MySql(pool), label })
+                let label = Label::of("MySQL", url);
+                match mysql::pool(url, &label) {
+                    Ok(pool) => Ok(Self { pool: Pool::MySql(pool), label }),
+                    Err(error) => Err(label.locate(error)),
+                }
             }
             Some(Product::Postgres) => {
-                let label = label("PostgreSQL", url);
-                Connections::to(url, &label).map(|pool| Self { pool: Pool::Postgres(pool), label })
+                let label = Label::of("PostgreSQL", url);
+                match Connections::to(url, &label) {
+                    Ok(pool) => Ok(Self { pool: Pool::Postgres(pool), label }),
+                    Err(error) => Err(label.locate(error)),
+                }
             }
-            _ => Err(Error::invalid(format!(
-                "{}: these tables need MySQL or PostgreSQL; write \
+            _ => Err(Error::invalid(
+                "URL of a legacy database names neither MySQL nor PostgreSQL; write \
                  mysql://USER:PASSWORD@HOST/DATABASE or postgres://…",
-                crate::shown(url)
-            ))),
+            )
+            .with_detail(at(&crate::shown(url)))),
         }
     }
 
@@ -182,10 +187,10 @@ impl Step<'_> {
         };
         match touched.map_err(|error| self.explain(error))? {
             1 => Ok(()),
-            touched => Err(Error::unavailable(format!(
+            touched => Err(self.label.locate(Error::unavailable(format!(
                 "legacy database {} changed {touched} rows, expected 1; retry",
                 self.label
-            ))),
+            )))),
         }
     }
 
@@ -219,11 +224,11 @@ impl Step<'_> {
         let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
         // Codes for a missing table and a missing column.
         if matches!(code.as_ref(), "42S02" | "42P01" | "42S22" | "42703") {
-            return Error::not_found(format!(
+            let message = format!(
                 "legacy database {} lacks this table or column; check system and URL",
                 self.label
-            ))
-            .with_source(error);
+            );
+            return self.label.locate(Error::not_found(message)).with_source(error);
         }
         match self.session {
             Session::MySql(_) => of_mysql(self.label, error),
@@ -232,12 +237,12 @@ impl Step<'_> {
     }
 }
 
-fn of_mysql(label: &str, error: sqlx::Error) -> Error {
-    mysql::explain(label, error, Class::of_legacy)
+fn of_mysql(label: &Label, error: sqlx::Error) -> Error {
+    label.locate(mysql::explain(label, error, Class::of_legacy))
 }
 
-fn of_postgres(label: &str, error: sqlx::Error) -> Error {
-    postgres::explain(label, error, Class::of_legacy)
+fn of_postgres(label: &Label, error: sqlx::Error) -> Error {
+    label.locate(postgres::explain(label, error, Class::of_legacy))
 }
 
 /// Parses the next number from the statement that makes a table. The options are on one line, where

@@ -10,7 +10,7 @@ use snowmint_coord::{BoxFuture, Error, Result};
 use zookeeper_client::{Client, Error as ZooError};
 
 use super::workers::{Worker, deleted};
-use crate::failure::Class;
+use crate::failure::{Class, Label};
 use crate::place::Place;
 use crate::zookeeper::{FORM, Link, PORT, within};
 
@@ -26,11 +26,12 @@ const LEAF_NUMBERS: u64 = 1 << 10;
 /// `Invalid` for a wrong URL; `NotFound` when there is no such tree; `Unavailable`.
 pub fn tree_workers(url: &str) -> BoxFuture<'_, Result<Vec<Worker>>> {
     Box::pin(async move {
-        let label = crate::label("ZooKeeper", url);
+        let label = Label::of("ZooKeeper", url);
         if !url.starts_with("zookeeper://") {
-            return Err(Error::invalid(format!("{label}: not a ZooKeeper URL; write {FORM}")));
+            let message = format!("URL does not name ZooKeeper; write {FORM}");
+            return Err(label.locate(Error::invalid(message)));
         }
-        let place = Place::parse(url, PORT, &label, FORM)?;
+        let place = Place::parse(url, PORT, &label, FORM).map_err(|error| label.locate(error))?;
         let path = if place.path.is_empty() { USUAL } else { &place.path };
         let link = Link::new(&place);
         let found = read(&link, path).await;
@@ -46,7 +47,7 @@ pub fn tree_workers(url: &str) -> BoxFuture<'_, Result<Vec<Worker>>> {
                 )),
                 _ => Class::Unavailable.of_legacy(&label),
             };
-            explained.with_source(error)
+            label.locate(explained).with_source(error)
         })
     })
 }

@@ -144,8 +144,12 @@ pub trait Keys: fmt::Debug + Send + Sync + 'static {
     fn capabilities(&self) -> Capabilities;
     /// Returns the namespace.
     fn namespace(&self) -> &str;
-    /// Returns the label of the store for messages, without secrets.
+    /// Returns the name of the store for messages; see [`Backend::label`].
     fn label(&self) -> String;
+    /// Returns the address of the store for operators; see [`Backend::address`].
+    fn address(&self) -> Option<String> {
+        None
+    }
     /// Returns the timer; see [`Backend::timer`].
     fn timer(&self) -> &dyn Timer {
         &BootTimer
@@ -273,6 +277,10 @@ impl<K: Keys> Backend for Keyed<K> {
 
     fn label(&self) -> String {
         self.keys.label()
+    }
+
+    fn address(&self) -> Option<String> {
+        self.keys.address()
     }
 
     fn timer(&self) -> &dyn Timer {

@@ -54,14 +54,14 @@ use snowmint_core::UnixMillis;
 use sqlx::Executor as _;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPool, MySqlPoolOptions};
 
-use crate::failure::Class;
+use crate::Settings;
+use crate::failure::{Class, Label};
 use crate::sql::making::{tables_lost, tables_outdated};
 use crate::sql::network::{ACQUIRE_TIMEOUT_MS, CONNECTIONS_MAX, IDLE_KEPT_MS};
 use crate::sql::own::Own;
 use crate::sql::parameters;
 use crate::sql::server::Failover;
 use crate::sql::{Opening, Session as _, Tx};
-use crate::{Settings, label};
 use extend::Message;
 pub(crate) use failure::explain;
 use failure::{NO_SUCH_COLUMN, NO_SUCH_TABLE, is_lost, number};
@@ -120,7 +120,7 @@ struct MySql {
     /// Connections for steps of one message.
     own: Own<sqlx::MySql>,
     namespace: String,
-    label: String,
+    label: Label,
     failover: Failover,
     message: Message,
 }
@@ -137,7 +137,7 @@ struct MySql {
 /// - `Unavailable` when the server does not respond.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
-    let label = label("MySQL", url);
+    let label = Label::of("MySQL", url);
     let (failover, url) = Failover::of_url(url, &label)?;
     let pool = pool(&url, &label)?;
     let explained = |error| explain(&label, error, Class::of_store);
@@ -196,7 +196,11 @@ impl Backend for MySql {
     }
 
     fn label(&self) -> String {
-        self.label.clone()
+        self.label.to_string()
+    }
+
+    fn address(&self) -> Option<String> {
+        Some(self.label.address())
     }
 
     async fn check_settings(&self) -> Result<(), Failure<sqlx::Error>> {
@@ -214,7 +218,7 @@ impl Backend for MySql {
         };
         let query =
             format!("SELECT id, writes, {NOW_MS}, server, {SERVER} FROM snowmint_store {lock}");
-        let server = Some((self.failover, self.label.as_str()));
+        let server = Some((self.failover, &*self.label));
         let opening = Opening { query: &query, access, clock: true, server };
         Tx::begin(session, &self.namespace, opening).await
     }

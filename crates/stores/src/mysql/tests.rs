@@ -55,7 +55,7 @@ async fn a_parameter_that_would_be_passed_over_is_refused() {
 }
 
 async fn opened(server: &Server) -> MySql {
-    let (namespace, label) = ("default".into(), "it".into());
+    let (namespace, label) = ("default".into(), Label::of("it", "mysql:"));
     let (pool, failover) = (pool(&server.url(), "it").unwrap(), Failover::Lossy);
     let message = schema::prepare(&pool, "it", true).await.unwrap();
     let own = own(&server.url(), "it", message).unwrap();

@@ -56,12 +56,12 @@ use snowmint_coord::verbs::{Access, Backend, Failure, Seen, StoreOver};
 use snowmint_coord::{Capabilities, ClockOf, Error, Extend, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 
-use crate::failure::{Class, Sentence};
+use crate::Settings;
+use crate::failure::{Class, Label, Sentence};
 use crate::sql::making::{tables_lost, tables_outdated};
 use crate::sql::own::Own;
 use crate::sql::server::{Failover, mute};
 use crate::sql::{Opening, Session as _, Tx, network};
-use crate::{Settings, label};
 pub(crate) use connections::Connections;
 use connections::{FORM, is_of_pooler};
 pub(crate) use session::PostgresSession;
@@ -97,7 +97,7 @@ struct Postgres {
     /// Connections for steps of one message.
     own: Own<sqlx::Postgres>,
     namespace: String,
-    label: String,
+    label: Label,
     failover: Failover,
     /// Reason why the server does not report its identity.
     mute: Option<String>,
@@ -117,7 +117,7 @@ struct Postgres {
 /// - `Unavailable` when the server does not respond.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
-    let label = label("PostgreSQL", url);
+    let label = Label::of("PostgreSQL", url);
     let (failover, url) = Failover::of_url(url, &label)?;
     let connections = || Connections::to(&url, &label);
     let mut store = Postgres {
@@ -170,7 +170,11 @@ impl Backend for Postgres {
     }
 
     fn label(&self) -> String {
-        self.label.clone()
+        self.label.to_string()
+    }
+
+    fn address(&self) -> Option<String> {
+        Some(self.label.address())
     }
 
     async fn check_settings(&self) -> Result<(), Failure<sqlx::Error>> {
@@ -191,7 +195,7 @@ impl Backend for Postgres {
         };
         let query =
             format!("SELECT id, writes, {NOW_MS}, server, {server} FROM snowmint_store {lock}");
-        let server = Some((self.failover, self.label.as_str()));
+        let server = Some((self.failover, &*self.label));
         let opening = Opening { query: &query, access, clock: true, server };
         Tx::begin(session, &self.namespace, opening).await
     }

@@ -54,7 +54,7 @@ use snowmint_coord::{Capabilities, ClockOf, Error, PresenceBy, Result, Store};
 use snowmint_core::UnixMillis;
 
 use crate::Settings;
-use crate::failure::{Class, Sentence};
+use crate::failure::{Class, Label, Sentence};
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Looked, Outcome, Question, REPLICA, name};
 pub(crate) use address::Address;
 pub(crate) use link::Link;
@@ -82,7 +82,7 @@ struct Redis {
     /// Name of the hash with the store and the namespace; the names of the other hashes begin with
     /// it.
     root: String,
-    label: String,
+    label: Label,
     /// Whether each run of the server counts as another store.
     by_run: bool,
     /// Whether the server was seen without a log of writes.
@@ -115,7 +115,7 @@ pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<
 }
 
 async fn connect(url: &str, namespace: &str) -> Result<Redis> {
-    let label = crate::label("Redis", url);
+    let label = Label::of("Redis", url);
     let address = Address::read(url, &label)?;
     let by_run = address.by_run;
     let explained = |error| explain(&label, error, Class::of_store);
@@ -209,7 +209,11 @@ impl Keys for Redis {
     }
 
     fn label(&self) -> String {
-        self.label.clone()
+        self.label.to_string()
+    }
+
+    fn address(&self) -> Option<String> {
+        Some(self.label.address())
     }
 
     async fn check_settings(&self) -> Answer<()> {

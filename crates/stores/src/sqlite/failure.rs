@@ -4,7 +4,7 @@ use std::path::Path;
 
 use snowmint_coord::{Error, Retry};
 
-use super::file::BUSY_TIMEOUT_MS;
+use super::file::{BUSY_TIMEOUT_MS, LABEL, place};
 use crate::failure::Class;
 use crate::sql::making::{tables_lost, tables_outdated};
 
@@ -25,18 +25,17 @@ fn primary_code(error: &sqlx::Error) -> Option<u32> {
 pub(super) fn explain(path: &Path, error: sqlx::Error) -> Error {
     let explained = if is_busy(&error) {
         Error::unavailable(format!(
-            "{path:?} was locked by other writers for {BUSY_TIMEOUT_MS} ms; retry"
+            "{LABEL} was locked by other writers for {BUSY_TIMEOUT_MS} ms; retry"
         ))
         .with_retry(Retry::AfterMs(BUSY_RETRY_MS))
     } else {
-        let label = format!("{path:?}");
         match missing(&error) {
-            Some(Missing::Table) => tables_lost(&label),
-            Some(Missing::Column) => tables_outdated(&label),
-            None => class(&error).of_store(&label),
+            Some(Missing::Table) => tables_lost(LABEL),
+            Some(Missing::Column) => tables_outdated(LABEL),
+            None => class(&error).of_store(LABEL),
         }
     };
-    explained.with_source(error)
+    explained.with_detail(place(path)).with_source(error)
 }
 
 /// Part of the tables that a statement did not find.

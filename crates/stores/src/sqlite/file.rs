@@ -19,7 +19,7 @@ use super::at_once::{EXTEND, RENEW};
 use super::failure::{explain, is_busy};
 use super::schema;
 use super::session::{Answer, SqliteSession, went_back};
-use crate::failure::Class;
+use crate::failure::{Class, at};
 use crate::sql::making::row_lost;
 use crate::sql::{Opening, Tx, Value, extending};
 
@@ -28,6 +28,9 @@ pub(super) const BUSY_TIMEOUT_MS: u64 = 10_000;
 /// Wait before opening is tried again, in milliseconds. Switching a new file to the write-ahead log
 /// can fail at once while another process does the same, whatever the timeout.
 const OPEN_RETRY_MS: u64 = 20;
+
+/// Name of the store in messages.
+pub(super) const LABEL: &str = "SQLite file";
 
 /// One namespace in a SQLite file, and this handle's connection to it.
 #[derive(Debug)]
@@ -91,7 +94,7 @@ impl File {
                 Err(error) => error.kind() == std::io::ErrorKind::NotFound,
             };
             if is_none {
-                return Err(crate::not_made(&path.display().to_string()));
+                return Err(crate::not_made(LABEL).with_detail(place(&path)));
             }
             How::Look
         };
@@ -105,8 +108,8 @@ impl File {
                     BootTimer.sleep_ms(OPEN_RETRY_MS).await;
                 }
                 Err(failure) => {
-                    let label = path.display().to_string();
-                    return Err(failure.into_error(&label, |error| explain(&path, error)));
+                    let error = failure.into_error(LABEL, |error| explain(&path, error));
+                    return Err(error.with_detail(place(&path)));
                 }
             }
         };
@@ -136,7 +139,7 @@ impl File {
         let mut state = Arc::clone(&self.state).lock_owned().await;
         match &*state {
             State::Closed => {
-                return Err(Failure::from(Class::Closed.of_store(&self.label())));
+                return Err(Failure::from(Class::Closed.of_store(LABEL)));
             }
             // A write now would be lost with a file that was replaced or removed. Stale rows are
             // read again, since an operator may have moved them forward.
@@ -150,8 +153,7 @@ impl File {
             let is_there = self.path.try_exists();
             if !is_there.map_err(|error| Failure::Backend(sqlx::Error::Io(error)))? {
                 return Err(Failure::from(Error::unavailable(format!(
-                    "store file {:?} is gone; put it back (a new one would repeat IDs)",
-                    self.path
+                    "{LABEL} is gone; put it back (a new one would repeat IDs)"
                 ))));
             }
             tracing::warn!(file = %self.path.display(), "opening the store's file again");
@@ -174,7 +176,11 @@ impl Backend for File {
     }
 
     fn label(&self) -> String {
-        self.path.display().to_string()
+        LABEL.to_owned()
+    }
+
+    fn address(&self) -> Option<String> {
+        Some(place(&self.path))
     }
 
     async fn begin(&self, access: Access) -> Result<Self::Rows, Failure<sqlx::Error>> {
@@ -190,7 +196,7 @@ impl Backend for File {
         if let State::Open(Live { stale_rows: Some(counts), .. }) = &*state
             && access != Access::Forward
         {
-            return Err(went_back(&self.label(), *counts));
+            return Err(went_back(*counts));
         }
         let opening = Opening { query, access, clock: false, server: None };
         Tx::begin(SqliteSession::new(state), &self.namespace, opening).await
@@ -279,12 +285,11 @@ impl Live {
                     return Err(Failure::Damaged(format!("integrity check reports {found:?}")));
                 }
             }
-            let label = path.display().to_string();
             match how {
                 How::Make { new_id } => {
-                    schema::prepare(&mut connection, &label, new_id, schema::STEPS).await?;
+                    schema::prepare(&mut connection, LABEL, new_id, schema::STEPS).await?;
                 }
-                How::Look => schema::look(&mut connection, &label).await?,
+                How::Look => schema::look(&mut connection, LABEL).await?,
                 How::Again => {}
             }
             // One transaction, or a change between the two reads would look like a difference.
@@ -349,18 +354,23 @@ impl FileId {
     }
 }
 
+/// Returns the place of the file, as the detail of an error.
+pub(super) fn place(path: &Path) -> String {
+    at(&format!("{path:?}"))
+}
+
 /// Returns the path from the root, so that a change of the working directory has no effect.
 fn absolute(path: &Path) -> Result<PathBuf> {
     if path.to_str().is_none_or(|text| text.is_empty() || text.contains('\0')) {
-        return Err(Error::invalid(format!(
-            "SQLite path {path:?} is empty, not UTF-8, or has a zero byte; write sqlite:PATH"
-        )));
+        let message = "SQLite path is empty, not UTF-8, or has a zero byte; write sqlite:PATH";
+        return Err(Error::invalid(message).with_detail(place(path)));
     }
     if path.as_os_str() == ":memory:" {
         return Err(Error::invalid("SQLite :memory: stores nothing; write memory:"));
     }
     std::path::absolute(path).map_err(|error| {
-        Error::invalid(format!("SQLite path {path:?} cannot be made absolute; write sqlite:PATH"))
+        Error::invalid("SQLite path cannot be made absolute; write sqlite:PATH")
+            .with_detail(place(path))
             .with_source(error)
     })
 }

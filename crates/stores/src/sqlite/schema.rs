@@ -94,7 +94,7 @@ pub(super) const STEPS: Steps = &[
 /// new. Another process may do the same at the same time. `steps` are [`STEPS`], except in tests.
 pub(super) async fn prepare(
     connection: &mut SqliteConnection,
-    path: &str,
+    label: &str,
     new_id: String,
     steps: Steps,
 ) -> Result<(), Failure<sqlx::Error>> {
@@ -105,7 +105,7 @@ pub(super) async fn prepare(
     // A connection that is dropped in the middle rolls back.
     sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await.map_err(Failure::Backend)?;
     let found = version(connection).await?;
-    for step in missing(path, found, steps)? {
+    for step in missing(label, found, steps)? {
         for statement in *step {
             sqlx::query(*statement).execute(&mut *connection).await.map_err(Failure::Backend)?;
         }
@@ -141,13 +141,13 @@ pub(super) async fn prepare(
 /// Rejects tables that are not of the newest version.
 pub(super) async fn look(
     connection: &mut SqliteConnection,
-    path: &str,
+    label: &str,
 ) -> Result<(), Failure<sqlx::Error>> {
     let found = version(connection).await?;
     if found == newest(STEPS) {
         return Ok(());
     }
-    Err(Failure::from(not_brought(path, found, STEPS)))
+    Err(Failure::from(not_brought(label, found, STEPS)))
 }
 
 /// Returns the total of changes that the rows with marks have counted.

@@ -10,7 +10,7 @@ use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
 use tokio::sync::OwnedMutexGuard;
 
-use super::file::State;
+use super::file::{LABEL, State};
 use crate::sql::{Session, Upsert, Value, bound, read};
 
 /// A boxed future: the compiler cannot prove that sqlx's own futures are `Send` once they are part
@@ -101,7 +101,7 @@ impl Session for SqliteSession {
 }
 
 /// Returns the error for a file with rows older than its store's row.
-pub(super) fn went_back(label: &str, (seen, found): (u64, u64)) -> Failure<sqlx::Error> {
-    let evidence = format!("change count of the rows of {label}");
+pub(super) fn went_back((seen, found): (u64, u64)) -> Failure<sqlx::Error> {
+    let evidence = format!("change count of the rows of {LABEL}");
     Failure::from(Error::store_rolled_back(evidence, seen, found))
 }

@@ -48,6 +48,7 @@ use zookeeper_client::{
 };
 
 use crate::Settings;
+use crate::failure::Label;
 use crate::keyed::name::WRITES;
 use crate::keyed::{Batch, Entry, Head, Keyed, Keys, Outcome, name};
 use crate::place::Place;
@@ -83,7 +84,7 @@ struct Zookeeper {
     namespace: String,
     /// The path of the namespace.
     base: String,
-    label: String,
+    label: Label,
     closed: AtomicBool,
     /// Version at which a node is replaced instead of written.
     version_max: i32,
@@ -107,7 +108,7 @@ impl std::fmt::Debug for Zookeeper {
 /// without the permissions; `Unavailable` when no server responds.
 pub async fn open(url: &str, namespace: &str, settings: Settings) -> Result<Arc<dyn Store>> {
     crate::check_namespace(namespace)?;
-    let label = crate::label("ZooKeeper", url);
+    let label = Label::of("ZooKeeper", url);
     let place = Place::parse(url, PORT, &label, FORM)?;
     if !place.parameters.is_empty() {
         return Err(CoordError::invalid(format!("{label}: URL takes no parameters; write {FORM}")));
@@ -320,7 +321,11 @@ impl Keys for Zookeeper {
     }
 
     fn label(&self) -> String {
-        self.label.clone()
+        self.label.to_string()
+    }
+
+    fn address(&self) -> Option<String> {
+        Some(self.label.address())
     }
 
     /// Brings this server up to date with the ensemble first, since it may lag behind another
@@ -463,7 +468,7 @@ mod tests {
             link: Link::new(&place),
             namespace: "default".into(),
             base: "/snowmint/default".into(),
-            label: "it".into(),
+            label: Label::of("it", "zookeeper:"),
             closed: AtomicBool::new(false),
             version_max: 3,
             folders: Mutex::default(),

@@ -22,26 +22,31 @@ pub(super) fn look(config: &Config, now: UnixMillis) -> Vec<Finding> {
     let security = match checked {
         Ok(security) => security,
         Err(Failure::Said { message, .. }) => {
-            return vec![Finding::error(SUBJECT, format!("{message}."))];
+            return vec![Finding::error(SUBJECT, message)];
         }
         Err(Failure::ClosedPipe | Failure::SaidNo) => {
-            return vec![Finding::error(SUBJECT, "It cannot be said.")];
+            let message = "files of tokens and certificates cannot be checked, and no reason is \
+                           known; run snowmint serve --check";
+            return vec![Finding::error(SUBJECT, message)];
         }
     };
     let expiring = security.access().map(|access| access.expiring()).unwrap_or_default();
     let expiring = expiring.iter().filter_map(|(name, expires)| expiry(name, *expires, now));
-    let warnings = warnings(config).into_iter().map(|text| Finding::warning(SUBJECT, text + "."));
+    let warnings = warnings(config).into_iter().map(|text| Finding::warning(SUBJECT, text));
     std::iter::once(guarded(config)).chain(warnings).chain(expiring).collect()
 }
 
 fn guarded(config: &Config) -> Finding {
-    let tokens = if config.tokens.file.is_empty() { "Nobody is" } else { "Everybody is" };
-    let tls = match (config.tls.is_on(), config.tls.client_ca.is_empty()) {
-        (false, _) => "are not encrypted",
-        (true, true) => "speak TLS",
-        (true, false) => "speak TLS, with a certificate at both ends",
+    let tokens = match config.tokens.file.is_empty() {
+        true => "callers need no token",
+        false => "callers need a token",
     };
-    let said = format!("{tokens} asked for a token; connections {tls}.");
+    let tls = match (config.tls.is_on(), config.tls.client_ca.is_empty()) {
+        (false, _) => "connections are not encrypted",
+        (true, true) => "connections use TLS",
+        (true, false) => "connections use TLS, with a certificate at both ends",
+    };
+    let said = format!("{tokens}; {tls}");
     if config.server.insecure {
         Finding::warning(SUBJECT, said)
     } else {
@@ -60,12 +65,12 @@ fn expiry(name: &str, expires: UnixMillis, now: UnixMillis) -> Option<Finding> {
     let message = match left_ms {
         0 => {
             format!(
-                "Token {name} expired at {shown}: take it out of tokens.file, or set another time."
+                "token {name} expired at {shown}; remove it from tokens.file, or set another time"
             )
         }
         _ => format!(
-            "Token {name} expires at {shown}, in {days} days: make another (snowmint token new), and move its \
-             clients."
+            "token {name} expires at {shown}, in {days} days; make another (snowmint token new), \
+             and move its clients"
         ),
     };
     Some(Finding::warning(SUBJECT, message))
@@ -82,7 +87,7 @@ mod tests {
         let said = |expires| expiry("orders", expires, now).map(|finding| finding.message);
         assert_eq!(said(after(31)), None);
         assert!(said(after(30)).unwrap().contains("in 30 days"));
-        assert!(said(after(0)).unwrap().starts_with("Token orders expired at 2027-"));
+        assert!(said(after(0)).unwrap().starts_with("token orders expired at 2027-"));
         assert!(said(UnixMillis::new(0)).unwrap().contains("expired at 1970-"));
     }
 }

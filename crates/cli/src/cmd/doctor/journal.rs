@@ -35,8 +35,8 @@ pub(super) fn look(dir: &Path, namespace: &str) -> Journal {
     Journal::Said(Some(Finding::error(
         SUBJECT,
         format!(
-            "That of {} was written for namespace {written_for}, and this is {namespace}: use a data \
-             directory for each.",
+            "journal in {} was written for namespace {written_for}, this is {namespace}; use a \
+             data directory for each",
             dir.display()
         ),
     )))
@@ -48,10 +48,10 @@ fn unusable(dir: &Path, error: &Error) -> Finding {
             let shown = dir.display();
             Finding::ok(
                 SUBJECT,
-                format!("A running server uses {shown}, so its journal is not looked at."),
+                format!("a running server uses {shown}, so its journal is not checked"),
             )
         }
-        _ => Finding::error(SUBJECT, format!("It cannot be used: {}.", error.message())),
+        _ => Finding::error(SUBJECT, format!("journal cannot be used: {}", error.full_message())),
     }
 }
 
@@ -77,21 +77,23 @@ pub(super) fn against(past: &Past, store: &Store<'_>) -> Finding {
         Store::Is(recalled, definitions) => (recalled, definitions),
         Store::Silent => {
             let message =
-                "It can be used. Whether the store is the one that it knows is not known.";
+                "journal is usable, but it is unknown whether the store is the one that it knows";
             return Finding::warning(SUBJECT, message);
         }
-        Store::None if record.store.is_empty() => return Finding::ok(SUBJECT, "It can be used."),
+        Store::None if record.store.is_empty() => return Finding::ok(SUBJECT, "journal is usable"),
         Store::None => {
             let message = format!(
-                "It knows store {}, and there is none: a server would make another, and refuse it. Is \
-                 store.url right? If the store is lost, see snowmint worker fast-forward.",
+                "journal knows store {}, and no store exists: a server would make another, and \
+                 reject it; correct store.url, or see snowmint worker fast-forward if the store is \
+                 lost",
                 seen(past).store()
             );
             return Finding::error(SUBJECT, message);
         }
     };
     if let Err(error) = recalled {
-        return Finding::error(SUBJECT, format!("A server would not mint: {}.", error.message()));
+        let message = format!("a server would not mint: {}", error.full_message());
+        return Finding::error(SUBJECT, message);
     }
     if let Some(message) = above(past, definitions) {
         return Finding::error(SUBJECT, message);
@@ -99,13 +101,13 @@ pub(super) fn against(past: &Past, store: &Store<'_>) -> Finding {
     if past.marks_are_sure {
         return Finding::ok(
             SUBJECT,
-            "It is as it was left, and the store is the one that it knows.",
+            "journal is as it was left, and the store is the one that it knows",
         );
     }
     Finding::warning(
         SUBJECT,
-        "The store is the one that it knows. But somebody has touched the file since, or its machine \
-         lost power: the next start takes another worker number, or waits for the store's mark.",
+        "journal knows this store, but its file was touched since, or its machine lost power; the \
+         next start takes another worker number, or waits for the store's mark",
     )
 }
 
@@ -116,8 +118,8 @@ fn above(past: &Past, definitions: &[Definition]) -> Option<String> {
         let found = source.map_or(0, |source| source.segment.mark.get());
         (found < end.get()).then(|| {
             format!(
-                "A server would not mint: the journal has seen source {name} go on at {end}, and the store has it at \
-                 {found}: see snowmint worker recover."
+                "a server would not mint: the journal has source {name} at {end}, and the store \
+                 has it at {found}; see snowmint worker recover"
             )
         })
     })
@@ -150,7 +152,7 @@ mod tests {
         };
         let below = found(&[at(100)]);
         assert_eq!(below.severity, Severity::Error, "{below:?}");
-        for part in ["source bills go on at 101", "has it at 100", "worker recover"] {
+        for part in ["source bills at 101", "has it at 100", "worker recover"] {
             assert!(below.message.contains(part), "{part}: {below:?}");
         }
         let gone = found(&[]);

@@ -11,7 +11,7 @@ use rtime_clock::adjtime::{Timex, adjtimex};
 use serde::Serialize;
 use snowmint_coord::journal::Past;
 use snowmint_coord::spec::{Plan, SourceSpec};
-use snowmint_coord::{ClockWitness as _, Definition, Forecast, SlotInfo, forecast};
+use snowmint_coord::{Definition, Forecast, SlotInfo, forecast};
 use snowmint_core::UnixMillis;
 use snowmint_core::layout::EPOCH_DEFAULT;
 
@@ -118,10 +118,10 @@ fn clock(now: UnixMillis) -> Finding {
     if now < EPOCH_DEFAULT {
         return Finding::error(
             "clock",
-            format!("It says {shown}, which is before this program was made: set it."),
+            format!("clock shows {shown}, a time before this program was made; set it"),
         );
     }
-    Finding::ok("clock", format!("It says {shown}."))
+    Finding::ok("clock", format!("clock shows {shown}"))
 }
 
 /// Checks the kernel's state of the clock: `adjtimex(2)`.
@@ -131,7 +131,7 @@ fn kernel_clock() -> Finding {
         Ok(state) => kernel_says(state, timex.0.status, timex.0.maxerror),
         Err(error) => Finding::warning(
             "clock",
-            format!("The kernel does not say whether it is synchronised: {error}."),
+            format!("kernel does not report whether the clock is synchronised: {error}"),
         ),
     }
 }
@@ -143,16 +143,15 @@ fn kernel_says(state: i32, status: i32, error_us_max: i64) -> Finding {
     const UNSYNCHRONISED: i32 = 0x40;
     let leap = match state {
         // The states TIME_INS, TIME_DEL and TIME_OOP.
-        1 => "A leap second is added at the end of this UTC day",
-        2 => "A leap second is left out at the end of this UTC day",
-        3 => "A leap second is being added now",
+        1 => "a leap second is added at the end of this UTC day",
+        2 => "a leap second is left out at the end of this UTC day",
+        3 => "a leap second is being added now",
         // TIME_ERROR covers the bit, and more.
         _ if state == 5 || status & UNSYNCHRONISED != 0 => {
             return Finding::warning(
                 "clock",
-                "The kernel does not know it to be synchronised: see that chrony, systemd-timesyncd \
-                 or another time service runs on this machine (in a container or a virtual machine, on \
-                 its host).",
+                "kernel reports an unsynchronised clock; run chrony, systemd-timesyncd or another \
+                 time service on this machine (for a container or a virtual machine, on its host)",
             );
         }
         _ => {
@@ -160,29 +159,32 @@ fn kernel_says(state: i32, status: i32, error_us_max: i64) -> Finding {
             return Finding::ok(
                 "clock",
                 format!(
-                    "The kernel says that it is synchronised, to within {error_ms} ms, and that no \
-                     leap second is near."
+                    "kernel reports a synchronised clock, to within {error_ms} ms, and no leap \
+                     second near"
                 ),
             );
         }
     };
     let what = "unless the time service smears it, the clock steps by a second, which every \
-                on_rollback policy but fail rides out";
-    Finding::warning("clock", format!("{leap}: {what}."))
+                on_rollback policy except fail handles";
+    Finding::warning("clock", format!("{leap}; {what}"))
 }
 
 /// Compares the clock with the configured time server.
 async fn time_server(config: &Config) -> Option<Finding> {
     let ntp = Ntp::at(&config.clock.ntp)?;
-    let name = ntp.name();
+    let name = format!("the NTP server {}", ntp.place());
     Some(match ntp.ask().await {
         Ok(now) => apart(&name, when::now(), now, config.clock.skew_max.ms()),
         Err(error) => {
             let why = std::error::Error::source(&error).map(ToString::to_string);
-            let why = why.unwrap_or_default();
+            let why = why.unwrap_or_else(|| "no reason is known".to_owned());
             Finding::warning(
                 "clock",
-                format!("It cannot be compared: {name} does not answer: {why}."),
+                format!(
+                    "clock cannot be compared with {name}: {why}; check that it runs and is \
+                     reachable over UDP"
+                ),
             )
         }
     })
@@ -191,12 +193,9 @@ async fn time_server(config: &Config) -> Option<Finding> {
 /// Reports the difference between our clock and another.
 fn apart(name: &str, ours: UnixMillis, theirs: UnixMillis, limit_ms: u64) -> Finding {
     let apart_ms = ours.since(theirs).max(theirs.since(ours));
-    let message = format!("It is {apart_ms} ms from that of {name}.");
+    let message = format!("clock is {apart_ms} ms from that of {name}");
     if apart_ms > limit_ms {
-        return Finding::error(
-            "clock",
-            format!("{message} At most {limit_ms} ms are allowed: set it."),
-        );
+        return Finding::error("clock", format!("{message}, limit {limit_ms} ms; set it"));
     }
     Finding::ok("clock", message)
 }
@@ -207,21 +206,27 @@ fn data_dir(dir: &Path) -> Finding {
         Ok(metadata) if metadata.is_dir() => match tempfile::tempfile_in(dir) {
             Ok(_) => match others_in(dir) {
                 Others::None => {
-                    Finding::ok("data dir", format!("{shown} can be written, and by nobody else."))
+                    let message = format!("{shown} is writable, by no other user");
+                    Finding::ok("data dir", message)
                 }
-                Others::Group(text) => Finding::warning("data dir", format!("{text}.")),
-                Others::Everybody(why) => Finding::error("data dir", format!("{why}.")),
+                Others::Group(text) => Finding::warning("data dir", text),
+                Others::Everybody(why) => Finding::error("data dir", why),
             },
             Err(error) => {
-                Finding::error("data dir", format!("{shown} cannot be written: {error}."))
+                let message = format!(
+                    "{shown} cannot be written: {error}; check owner, permissions and mount"
+                );
+                Finding::error("data dir", message)
             }
         },
-        Ok(_) => Finding::error("data dir", format!("{shown} is not a directory.")),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Finding::ok(
-            "data dir",
-            format!("{shown} does not exist yet; the first start makes it."),
-        ),
-        Err(error) => Finding::error("data dir", format!("{shown} cannot be looked at: {error}.")),
+        Ok(_) => Finding::error("data dir", format!("{shown} is not a directory; name one")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Finding::ok("data dir", format!("{shown} does not exist yet; the first start makes it"))
+        }
+        Err(error) => {
+            let message = format!("{shown} cannot be read: {error}; check its permissions");
+            Finding::error("data dir", message)
+        }
     }
 }
 
@@ -232,17 +237,19 @@ fn port((subject, address): (&'static str, &String)) -> Finding {
         Err(error) => {
             return Finding::error(
                 subject,
-                format!("{address} is no address to listen on: {error}."),
+                format!("{address} is not an address to listen on: {error}; correct it"),
             );
         }
     };
     match addresses.try_for_each(|address| std::net::TcpListener::bind(address).map(drop)) {
-        Ok(()) => Finding::ok(subject, format!("{address} is free.")),
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Finding::warning(
-            subject,
-            format!("{address} is in use, perhaps by a server that runs already."),
-        ),
-        Err(error) => Finding::error(subject, format!("{address} cannot be listened on: {error}.")),
+        Ok(()) => Finding::ok(subject, format!("{address} is free")),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+            Finding::warning(subject, format!("{address} is in use, perhaps by a running server"))
+        }
+        Err(error) => {
+            let message = format!("cannot listen on {address}: {error}; name another address");
+            Finding::error(subject, message)
+        }
     }
 }
 
@@ -272,8 +279,8 @@ async fn in_doubt(store: &dyn snowmint_coord::Store) -> Outcome<Option<Finding>>
         Finding::error(
             "store",
             format!(
-                "It is in doubt, and nobody mints: {kind}. {reported} journals have reported what they know, and \
-                 {missing} have not: see snowmint worker recover --dry-run."
+                "store is in doubt, and no server mints: {kind}; {reported} journals have \
+                 reported, and {missing} have not; run snowmint worker recover --dry-run"
             ),
         )
     }))
@@ -287,9 +294,9 @@ async fn the_store(config: &Config, now: UnixMillis, past: Option<&Past>) -> Vec
         Err(failure) => {
             let message = match failure {
                 Failure::Said { message, .. } => message,
-                Failure::ClosedPipe | Failure::SaidNo => "it cannot be said why".to_owned(),
+                Failure::ClosedPipe | Failure::SaidNo => "no reason is known".to_owned(),
             };
-            let unusable = Finding::error("store", format!("{shown} cannot be used: {message}."));
+            let unusable = Finding::error("store", format!("{shown} cannot be used: {message}"));
             let known = past.map(|past| journal::against(past, &Store::Silent));
             [unusable].into_iter().chain(known).collect()
         }
@@ -312,11 +319,11 @@ async fn look_into(
         let none = match why_none {
             Some(why) => Finding::error(
                 "store",
-                format!("There is none at {shown}, and none can be made: {why}."),
+                format!("no store exists at {shown}, and none can be made: {why}"),
             ),
             None => Finding::ok(
                 "store",
-                format!("There is none at {shown} yet; the first start makes it."),
+                format!("no store exists at {shown} yet; the first start makes it"),
             ),
         };
         let known = past.map(|past| journal::against(past, &Store::None));
@@ -329,8 +336,8 @@ async fn look_into(
     let mut findings = vec![Finding::ok(
         "store",
         format!(
-            "{shown} answers: identity {}, {} writes. Namespace {namespace} has {} sources, and live \
-             members hold {live} of {} worker numbers that were ever taken.",
+            "{shown} responds: identity {}, {} writes; namespace {namespace} has {} sources, and \
+             live members hold {live} of {} worker numbers that were ever taken",
             identity.store(),
             identity.writes,
             catalog.definitions.len(),
@@ -342,7 +349,7 @@ async fn look_into(
         findings.push(journal::against(past, &Store::Is(&recalled, &catalog.definitions)));
     }
     findings.extend(in_doubt(&*store).await?);
-    findings.extend(store.warnings().into_iter().map(|text| Finding::warning("store", text + ".")));
+    findings.extend(store.warnings().into_iter().map(|text| Finding::warning("store", text)));
     if let Some(store_now) = store.now().await? {
         findings.push(apart("the store", when::now(), store_now, config.clock.skew_max.ms()));
     }
@@ -373,7 +380,7 @@ fn cannot_be_made(config: &Config) -> Option<String> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Some(format!("the directory {shown} does not exist; make it"))
         }
-        Err(error) => Some(format!("the directory {shown} cannot be looked at: {error}")),
+        Err(error) => Some(format!("the directory {shown} cannot be read: {error}")),
     }
 }
 
@@ -404,10 +411,7 @@ fn supplies(
 
 fn lasts(forecast: &Forecast) -> Finding {
     let subject = if matches!(forecast, Forecast::Pool(_)) { "workers" } else { "layout" };
-    let mut message = format!("{forecast}.");
-    if let Some(first) = message.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
+    let message = forecast.to_string();
     match (forecast.is_wrong(), forecast.is_warning()) {
         (true, _) => Finding::error(subject, message),
         (false, true) => Finding::warning(subject, message),
@@ -423,8 +427,8 @@ mod tests {
     fn kernel_clock_state_becomes_a_finding() {
         for (state, status, severity, said) in [
             (0, 0x2001, Severity::Ok, "to within 2 ms"),
-            (5, 0x40, Severity::Warning, "not know it to be synchronised"),
-            (0, 0x40, Severity::Warning, "not know it to be synchronised"),
+            (5, 0x40, Severity::Warning, "unsynchronised clock"),
+            (0, 0x40, Severity::Warning, "unsynchronised clock"),
             (1, 0x2011, Severity::Warning, "added at the end"),
             (2, 0x2021, Severity::Warning, "left out"),
             (3, 0x2011, Severity::Warning, "added now"),

@@ -71,7 +71,7 @@ impl Follows for Stores {
             let place: Arc<dyn StorePlace> = Arc::new(Beside::named(&key, place, new)?);
             self.0
                 .add_store(name, &place)
-                .map_err(|error| Failure::usage(format!("{key}: {}", error.message())))?;
+                .map_err(|error| Failure::usage(format!("{key}: {}", error.full_message())))?;
         }
         Ok(())
     }
@@ -91,7 +91,8 @@ impl Follows for Sources {
     }
 
     async fn follow(&self, name: &str, old: &Config, new: &Config) -> Outcome {
-        let refused = |error: snowmint_server::Error| Failure::coded(error.code(), error.message());
+        let refused =
+            |error: snowmint_server::Error| Failure::coded(error.code(), error.full_message());
         match (old.defined.get(name), new.defined.get(name)) {
             (_, None) => {
                 return Err(Failure::no(

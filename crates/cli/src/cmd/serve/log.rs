@@ -9,10 +9,12 @@ use std::fmt;
 use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use snowmint_coord::label::Visible;
 use snowmint_coord::{BootTimer, Timer};
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::fmt::format::{DefaultFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -29,12 +31,26 @@ pub(super) fn log_to_stderr(filter: EnvFilter) -> SetFilter {
     let builder = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(is_terminal)
+        .fmt_fields(OneLine(DefaultFields::new()))
         .map_event_format(|lines| Bounded::new(lines.with_ansi(is_terminal), Arc::new(BootTimer)))
         .with_env_filter(filter)
         .with_filter_reloading();
     let handle = builder.reload_handle();
     builder.init();
     Box::new(move |filter| handle.reload(filter).map_err(|error| error.to_string()))
+}
+
+/// Formatter of fields that escapes control characters: other processes choose their labels and
+/// addresses, and people read the log on a terminal.
+#[derive(Debug)]
+struct OneLine(DefaultFields);
+
+impl<'w> FormatFields<'w> for OneLine {
+    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'w>, fields: R) -> fmt::Result {
+        let mut text = String::new();
+        self.0.format_fields(Writer::new(&mut text), fields)?;
+        write!(writer, "{}", Visible(&text))
+    }
 }
 
 /// Target of an event, and its name, which is its place in the source code.
@@ -114,6 +130,7 @@ where
 #[cfg(test)]
 mod tests {
     use snowmint_coord::ManualTimer;
+    use snowmint_coord::label::is_control;
 
     use super::*;
 
@@ -140,6 +157,7 @@ mod tests {
             .with_max_level(Level::DEBUG)
             .with_ansi(false)
             .with_writer(move || to.clone())
+            .fmt_fields(OneLine(DefaultFields::new()))
             .map_event_format(|lines| Bounded::new(lines.with_ansi(false).without_time(), timer))
             .finish();
         tracing::subscriber::with_default(log, what);
@@ -177,6 +195,17 @@ mod tests {
                 "WARN h2::proto: too many resets peer=1003 unsaid=1",
             ]
         );
+    }
+
+    #[test]
+    fn control_characters_of_any_field_are_visible() {
+        let hostile = "a\u{1b}[2J\nERROR b";
+        let said = lines(&ManualTimer::new(5), || {
+            tracing::info!(target: "audit", owner = %hostile, "{hostile}");
+        });
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(!said[0].contains(is_control), "{said:?}");
+        assert_eq!(said[0].matches("[2J\\nERROR b").count(), 2, "{said:?}");
     }
 
     #[test]

@@ -192,7 +192,7 @@ async fn check_workers(config: &Config, node: &Node) -> Outcome {
     let own = sources.iter().filter(|source| node.is_own(&source.name));
     for source in own.filter(|source| source.spec.is_enabled()) {
         let Err(error) = node.source(&source.name).await else { continue };
-        let said = |more: &str| format!("source {}: {}{more}", source.name, error.message());
+        let said = |more: &str| format!("source {}: {}{more}", source.name, error.full_message());
         match error.kind() {
             // Worker numbers are reserved beyond the clock's time.
             ErrorKind::ClockBehind { .. } if *after_crash == Then::Refuse => {

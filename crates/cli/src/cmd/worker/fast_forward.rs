@@ -200,7 +200,7 @@ impl How {
             // been minted.
             Err(error) if self.mark.is_none() => Err(Failure::usage(format!(
                 "journal cannot be read: {}; name a time that no ID has reached with --mark",
-                error.message()
+                error.full_message()
             ))),
             Err(_) => Ok(Record::default()),
         }

@@ -152,16 +152,18 @@ impl Several {
         if let Some(lasting) = troubles.into_iter().find(lasts) {
             return lasting;
         }
-        let said: Vec<_> = shares
-            .iter()
-            .map(|share| {
-                let why = share.trouble().map(|error| error.message().into_owned());
-                format!("{}: {}", share.store, why.unwrap_or_else(|| "no numbers yet".into()))
-            })
-            .collect();
+        let (mut said, mut details) = (Vec::new(), Vec::new());
+        for share in shares.iter() {
+            let (store, error) = (&share.store, share.trouble());
+            let why = error.as_ref().map_or("no numbers yet".into(), Error::message);
+            said.push(format!("{store}: {why}"));
+            let detail = error.as_ref().and_then(Error::detail);
+            details.extend(detail.map(|detail| format!("{store} {detail}")));
+        }
         let said = said.join("; ");
         let message = format!("no store of source {:?} has numbers ({said}); retry", self.name);
-        Error::unavailable(message).with_retry(Retry::AfterMs(LOOK_AGAIN_MS))
+        let error = Error::unavailable(message).with_retry(Retry::AfterMs(LOOK_AGAIN_MS));
+        if details.is_empty() { error } else { error.with_detail(details.join("; ")) }
     }
 
     /// Calls the serving stores, beginning with the next in turn, until one gives a result.

@@ -30,6 +30,8 @@ pub struct StoreStatus {
     pub worker: Option<u64>,
     /// Present error, for example while it is unreachable and its prefetched numbers last.
     pub error: Option<String>,
+    /// Detail of the error for operators, such as the store's address: [`Error::detail`].
+    pub error_detail: Option<String>,
 }
 
 impl Share {
@@ -113,7 +115,8 @@ impl Share {
             serving: source.is_some() && (error.is_none() || stock.prefetched > 0),
             stripe: spec.offset.zip(spec.increment),
             worker: spec.worker,
-            error: error.map(|error| error.message().into_owned()),
+            error: error.as_ref().map(|error| error.message().into_owned()),
+            error_detail: error.as_ref().and_then(Error::detail).map(str::to_owned),
         }
     }
 }
@@ -129,6 +132,15 @@ mod tests {
         assert_eq!(away.message(), r#"store "a": store did not respond within 5 ms; retry"#);
         assert!(matches!(away.kind(), ErrorKind::Unavailable));
         assert_eq!(share.named(Error::disabled("off")).message(), "off");
+    }
+
+    #[test]
+    fn status_keeps_the_address_of_an_error_apart() {
+        let share = Share::new("a");
+        share.say(Some(Error::unavailable("MySQL is unavailable").with_detail("at db:3306")));
+        let StoreStatus { error, error_detail, .. } = share.stats();
+        assert_eq!(error.as_deref(), Some("MySQL is unavailable"));
+        assert_eq!(error_detail.as_deref(), Some("at db:3306"));
     }
 
     #[test]

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use snowmint_coord::Store;
+use tonic::{Response, Status};
 
 use super::trail::Why;
+use super::write::{Fallible, told};
 use crate::service::{Service, shown};
 
 /// A store, and its name if it is a secondary store.
 pub(super) struct At {
     pub(super) store: Arc<dyn Store>,
     pub(super) beside: String,
+    /// Whether the caller may read details of errors.
+    pub(super) in_full: bool,
 }
 
 /// Splits the header: the instance, and the name of a secondary store after it.
@@ -23,6 +27,15 @@ pub(super) fn named_by(header: &str) -> Option<(&str, &str)> {
 }
 
 impl At {
+    /// Writes any result of the store for the caller.
+    pub(super) fn told<T, A: Fallible>(
+        &self,
+        answer: snowmint_coord::Result<T>,
+        write: impl FnOnce(T) -> A,
+    ) -> Result<Response<A>, Status> {
+        told(answer, self.in_full, write)
+    }
+
     /// Returns the header value for calls to this store.
     pub(super) fn instance(&self, instance: &str) -> String {
         if self.beside.is_empty() {

@@ -9,7 +9,7 @@ use tonic::{Response, Status};
 use super::at::At;
 use super::may;
 use super::taking::NotTaken;
-use super::write::{self, told};
+use super::write;
 use crate::service::{NoRoom, Service, SharedTurn};
 
 /// Verb by which a definition is written.
@@ -66,7 +66,7 @@ impl At {
         let checked = self.check_stores((service, turn), written).await?;
         let _room = match self.room_for(service, new).await {
             Ok(room) => room,
-            Err(why) => return why.told(write::defined),
+            Err(why) => return why.told(self, write::defined),
         };
         let how = writing.name();
         let change = async {
@@ -76,7 +76,8 @@ impl At {
             let looked_at = self.agrees(service, written, checked?).await?;
             writing.write(&*self.store, written.clone(), looked_at).await
         };
-        told(self.change((service, how, new.name.as_str()), change).await, write::defined)
+        let changed = self.change((service, how, new.name.as_str()), change).await;
+        self.told(changed, write::defined)
     }
 
     /// Counts a definition, and ensures room for it while the caller keeps the result.

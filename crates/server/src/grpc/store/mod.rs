@@ -108,9 +108,9 @@ impl Relay {
         &self,
         request: Request<T>,
         may: fn(&Service, &T) -> Allowed,
-    ) -> Result<(Arc<dyn Store>, T), Status> {
+    ) -> Result<(At, T), Status> {
         let Asked { at, message, .. } = self.asked_by(request, may).await?;
-        Ok((at.store, message))
+        Ok((at, message))
     }
 
     /// Returns the same, and the service acting for the caller.
@@ -134,18 +134,18 @@ impl Relay {
         let message = request.into_inner();
         may(&service, &message)?;
         // The store was open when it was described.
-        let at = self.at(beside).await.map_err(|_| unknown())?;
+        let at = self.at(&service, beside).await.map_err(|_| unknown())?;
         let speaker = Speaker::of(&service);
         Ok(Asked { at, service, speaker, turn, message })
     }
 
     /// Returns the server's own store, or the secondary store of this name.
-    async fn at(&self, beside: String) -> Result<At, snowmint_coord::Error> {
+    async fn at(&self, service: &Service, beside: String) -> Result<At, snowmint_coord::Error> {
         let store = match beside.as_str() {
             "" => Arc::clone(&self.store),
             name => self.service.store_beside(name).await?,
         };
-        Ok(At { store, beside })
+        Ok(At { store, beside, in_full: service.caller().sees_details() })
     }
 }
 
@@ -162,7 +162,8 @@ struct Asked<T> {
 #[tonic::async_trait]
 impl store_server::Store for Relay {
     async fn describe(&self, request: Request<DescribeRequest>) -> Answer<DescribeResponse> {
-        of_caller(&self.service, &request).may_join()?;
+        let service = of_caller(&self.service, &request);
+        service.may_join()?;
         let DescribeRequest { version, store } = request.into_inner();
         if !is_understood(version) {
             // The first version had no field for it.
@@ -174,7 +175,7 @@ impl store_server::Store for Relay {
             return Err(Error::new(Code::Unsupported, message).into());
         }
         let described = async {
-            let at = self.at(store).await?;
+            let at = self.at(&service, store).await?;
             let identity = at.store.identity().await?;
             Ok::<_, snowmint_coord::Error>(write::description(
                 &*at.store,
@@ -182,12 +183,12 @@ impl store_server::Store for Relay {
                 identity,
             ))
         };
-        told(described.await, |described| described)
+        told(described.await, service.caller().sees_details(), |described| described)
     }
 
     async fn now(&self, request: Request<NowRequest>) -> Answer<NowResponse> {
-        let (store, NowRequest {}) = self.asked(request, may::member).await?;
-        told(store.now().await, |now| NowResponse {
+        let (at, NowRequest {}) = self.asked(request, may::member).await?;
+        at.told(at.store.now().await, |now| NowResponse {
             error: None,
             store: now.map(|time| time.get()),
             server: SystemClock.unix_ms().get(),
@@ -195,14 +196,14 @@ impl store_server::Store for Relay {
     }
 
     async fn identity(&self, request: Request<IdentityRequest>) -> Answer<IdentityResponse> {
-        let (store, IdentityRequest {}) = self.asked(request, may::member).await?;
-        told(store.identity().await, write::identified)
+        let (at, IdentityRequest {}) = self.asked(request, may::member).await?;
+        at.told(at.store.identity().await, write::identified)
     }
 
     async fn recall(&self, request: Request<RecallRequest>) -> Answer<RecallResponse> {
-        let (store, message) = self.asked(request, may::member).await?;
+        let (at, message) = self.asked(request, may::member).await?;
         let (who, seen) = read::recall(message)?;
-        told(store.recall(&who, &seen).await, write::recalled)
+        at.told(at.store.recall(&who, &seen).await, write::recalled)
     }
 
     async fn join(&self, request: Request<JoinRequest>) -> Answer<DoneResponse> {
@@ -217,7 +218,7 @@ impl store_server::Store for Relay {
         let by = (&at, &service, &speaker);
         let joined = self.programs.join(by, &member, presence, now).await;
         at.joined(&service, &member, &joined);
-        told(joined, |()| write::joined(known_as, at.store.seen()))
+        at.told(joined, |()| write::joined(known_as, at.store.seen()))
     }
 
     async fn renew(&self, request: Request<RenewRequest>) -> Answer<DoneResponse> {
@@ -227,7 +228,7 @@ impl store_server::Store for Relay {
         let (member, presence) = (speaker.own(&member)?, read::presence(&speaker, presence)?);
         service.check_presence(presence)?;
         let renewed = at.store.renew(member, presence, speaker.time(now)).await;
-        told(renewed, |()| write::joined(None, at.store.seen()))
+        at.told(renewed, |()| write::joined(None, at.store.seen()))
     }
 
     async fn leave(&self, request: Request<LeaveRequest>) -> Answer<DoneResponse> {
@@ -237,13 +238,13 @@ impl store_server::Store for Relay {
         let member = speaker.own(&member)?;
         let left = at.store.leave(member, speaker.time(now)).await;
         at.left(&service, member, &left);
-        told(left, write::done)
+        at.told(left, write::done)
     }
 
     async fn members(&self, request: Request<MembersRequest>) -> Answer<MembersResponse> {
         let Asked { at, speaker, message, .. } = self.asked_by(request, may::member).await?;
         let MembersRequest { now } = message;
-        told(at.store.members(speaker.time(now)).await, write::members)
+        at.told(at.store.members(speaker.time(now)).await, write::members)
     }
 
     async fn claim(&self, request: Request<ClaimRequest>) -> Answer<ClaimResponse> {
@@ -259,7 +260,7 @@ impl store_server::Store for Relay {
             Err(NotTaken::Refused(error)) => return Err(error.into()),
         };
         at.claimed(service, &claimed);
-        told(claimed, write::claimed)
+        at.told(claimed, write::claimed)
     }
 
     async fn extend(&self, request: Request<ExtendRequest>) -> Answer<ExtendResponse> {
@@ -270,7 +271,7 @@ impl store_server::Store for Relay {
         let before = items.clone();
         let extended = self.programs.extend(&at, &service, items, speaker.time(now)).await;
         at.extended(&service, &before, &extended);
-        told(extended, write::extended)
+        at.told(extended, |items| write::extended(items, at.in_full))
     }
 
     async fn release(&self, request: Request<ReleaseRequest>) -> Answer<DoneResponse> {
@@ -279,7 +280,7 @@ impl store_server::Store for Relay {
         let (release, now) = read::release(&speaker, message)?;
         let released = at.store.release(&release, now).await;
         at.released(&service, &release, &released);
-        told(released, write::done)
+        at.told(released, write::done)
     }
 
     async fn acquire(&self, request: Request<AcquireRequest>) -> Answer<AcquireResponse> {
@@ -288,7 +289,7 @@ impl store_server::Store for Relay {
         let (acquire, now) = read::acquire(&speaker, message)?;
         let acquired = at.store.acquire(&acquire, now).await;
         at.acquired(&service, &acquired);
-        told(acquired, write::acquired)
+        at.told(acquired, write::acquired)
     }
 
     async fn relinquish(&self, request: Request<RelinquishRequest>) -> Answer<DoneResponse> {
@@ -297,13 +298,13 @@ impl store_server::Store for Relay {
         let (relinquish, now) = read::relinquish(&speaker, message)?;
         let done = programs::relinquish(&at, &service, &relinquish, now).await;
         at.relinquish(&service, &relinquish, &done);
-        told(done, write::done)
+        at.told(done, write::done)
     }
 
     async fn workers(&self, request: Request<WorkersRequest>) -> Answer<WorkersResponse> {
         let Asked { at, speaker, message, .. } = self.asked_by(request, may::member).await?;
         let WorkersRequest { now } = message;
-        told(at.store.workers(speaker.time(now)).await, write::slots)
+        at.told(at.store.workers(speaker.time(now)).await, write::slots)
     }
 
     async fn reserve(&self, request: Request<ReserveRequest>) -> Answer<ReserveResponse> {
@@ -313,7 +314,7 @@ impl store_server::Store for Relay {
         if service.is_held_to_limits(&reserve.source) {
             reserve = match self.plans.hold(&at, &service, reserve).await {
                 Ok(reserve) => reserve,
-                Err(why) => return why.told(write::segment),
+                Err(why) => return why.told(&at, write::segment),
             };
         }
         // A segment contains its end: a client that gets fewer numbers than it needs calls again.
@@ -323,7 +324,7 @@ impl store_server::Store for Relay {
         if let Ok(segment) = &taken {
             self.given.took(&at, &speaker, &reserve.source, segment);
         }
-        told(taken, write::segment)
+        at.told(taken, write::segment)
     }
 
     async fn give_back(&self, request: Request<GiveBackRequest>) -> Answer<GiveBackResponse> {
@@ -333,10 +334,10 @@ impl store_server::Store for Relay {
         if service.is_held_to_limits(&back.source)
             && let Err(error) = self.given.check(&at, &speaker, &back)
         {
-            return told(Err(error), |version| GiveBackResponse { error: None, version });
+            return at.told(Err(error), |version| GiveBackResponse { error: None, version });
         }
         let version = at.store.give_back(&back).await;
-        told(version, |version| GiveBackResponse { error: None, version })
+        at.told(version, |version| GiveBackResponse { error: None, version })
     }
 
     async fn define(&self, request: Request<DefineRequest>) -> Answer<DefinitionResponse> {
@@ -377,17 +378,17 @@ impl store_server::Store for Relay {
         let state = read::state(state)?;
         service.spend_definition(&name).await?;
         let set = at.change((&service, "switched", &name), at.store.set_state(&name, state));
-        told(set.await, write::defined)
+        at.told(set.await, write::defined)
     }
 
     async fn get(&self, request: Request<GetRequest>) -> Answer<DefinitionResponse> {
-        let (store, GetRequest { name }) = self.asked(request, may::member).await?;
-        told(store.get(&name).await, write::defined)
+        let (at, GetRequest { name }) = self.asked(request, may::member).await?;
+        at.told(at.store.get(&name).await, write::defined)
     }
 
     async fn list(&self, request: Request<ListRequest>) -> Answer<ListResponse> {
-        let (store, ListRequest {}) = self.asked(request, may::member).await?;
-        told(store.list().await, write::catalog)
+        let (at, ListRequest {}) = self.asked(request, may::member).await?;
+        at.told(at.store.list().await, write::catalog)
     }
 
     async fn fast_forward(&self, request: Request<FastForwardRequest>) -> Answer<IdentityResponse> {
@@ -401,11 +402,11 @@ impl store_server::Store for Relay {
             }
             // A doubt may begin before the store is moved.
             Ok(standing) => Some(standing),
-            Err(error) => return told(Err(error), write::identified),
+            Err(error) => return at.told(Err(error), write::identified),
         };
         let forward = FastForward { planned_on, ..read::fast_forward(message) };
         let moved = at.store.fast_forward(&forward).await;
-        told(at.changed(&service, &words::moved_forward(&forward), moved), write::identified)
+        at.told(at.changed(&service, &words::moved_forward(&forward), moved), write::identified)
     }
 
     async fn accept_lead(&self, request: Request<AcceptLeadRequest>) -> Answer<DoneResponse> {
@@ -413,7 +414,7 @@ impl store_server::Store for Relay {
         let AcceptLeadRequest { until } = message;
         let until = read::mark(until);
         let allowed = at.store.accept_lead(until).await;
-        told(at.changed(&service, &words::allowed_to_lead(until), allowed), write::done)
+        at.told(at.changed(&service, &words::allowed_to_lead(until), allowed), write::done)
     }
 
     async fn exclude(&self, request: Request<ExcludeRequest>) -> Answer<DoneResponse> {
@@ -421,7 +422,7 @@ impl store_server::Store for Relay {
             self.asked_by(request, may::operator).await?;
         let (exclude, now) = read::exclude(&speaker, message)?;
         let excluded = at.store.exclude(&exclude, now).await;
-        told(at.changed(&service, &words::asked_to_exclude(&exclude), excluded), write::done)
+        at.told(at.changed(&service, &words::asked_to_exclude(&exclude), excluded), write::done)
     }
 }
 

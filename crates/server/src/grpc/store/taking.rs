@@ -13,7 +13,7 @@ use snowmint_wire::error::Code;
 use tonic::{Response, Status};
 
 use super::at::At;
-use super::write::{Fallible, told};
+use super::write::Fallible;
 use crate::service::{Error, Limit, Service};
 
 /// Milliseconds ahead of this server's clock at which a caller may begin a period of serials.
@@ -179,11 +179,12 @@ impl NotTaken {
     /// Returns a response, or a status.
     pub(super) fn told<T, A: Fallible>(
         self,
+        at: &At,
         write: impl FnOnce(T) -> A,
     ) -> Result<Response<A>, Status> {
         match self {
             Self::Refused(error) => Err(error.into()),
-            Self::Unknown(error) => told(Err(error), write),
+            Self::Unknown(error) => at.told(Err(error), write),
         }
     }
 }

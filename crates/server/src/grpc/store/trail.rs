@@ -136,7 +136,7 @@ pub(super) struct Why<'a>(pub(super) &'a StoreError);
 
 impl Display for Why<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message())?;
+        f.write_str(&self.0.full_message())?;
         match self.0.kind() {
             ErrorKind::Unavailable => f.write_str("; it may have been done"),
             _ => Ok(()),

@@ -34,9 +34,11 @@ fallible! {
     DefinitionResponse ListResponse
 }
 
-/// Writes any result of the store; a status when the store is closed.
+/// Writes any result of the store, for a caller that may read details if `in_full`; a status when
+/// the store is closed.
 pub(super) fn told<T, A: Fallible>(
     answer: StoreResult<T>,
+    in_full: bool,
     write: impl FnOnce(T) -> A,
 ) -> Result<Response<A>, Status> {
     match answer {
@@ -47,14 +49,14 @@ pub(super) fn told<T, A: Fallible>(
         }
         Err(error) => {
             let mut answer = A::default();
-            *answer.error() = Some(error_of(&error));
+            *answer.error() = Some(error_of(&error, in_full));
             Ok(Response::new(answer))
         }
     }
 }
 
-/// Writes an error. Details of the back end stay in the log: they may name hosts, paths and users.
-fn error_of(error: &StoreError) -> said::Error {
+/// Writes an error. The back end's own text stays in the log: it may name hosts, paths and users.
+fn error_of(error: &StoreError, in_full: bool) -> said::Error {
     if std::error::Error::source(error).is_some() {
         tracing::warn!(error = %chain(error), "the store refused a client");
     }
@@ -65,8 +67,9 @@ fn error_of(error: &StoreError) -> said::Error {
         Retry::AfterMs(ms) => Some(ms),
     };
     let message = error.message().into_owned();
+    let detail = error.detail().filter(|_| in_full).unwrap_or_default().to_owned();
     let pool_full = full.map(pool_full);
-    said::Error { code, texts, numbers, pool_full, retry_after_ms, message }
+    said::Error { code, texts, numbers, pool_full, retry_after_ms, message, detail }
 }
 
 fn pool_full(full: PoolFull) -> said::PoolFull {
@@ -173,12 +176,15 @@ pub(super) fn claimed(leases: Vec<Lease>) -> said::ClaimResponse {
     said::ClaimResponse { error: None, leases }
 }
 
-pub(super) fn extended(items: Vec<StoreResult<Extended>>) -> said::ExtendResponse {
+pub(super) fn extended(items: Vec<StoreResult<Extended>>, in_full: bool) -> said::ExtendResponse {
     let item = |item: StoreResult<Extended>| match item {
         Ok(Extended { mark, catalog_version, writes }) => {
             said::Extended { error: None, mark: mark.get(), catalog_version, writes }
         }
-        Err(error) => said::Extended { error: Some(error_of(&error)), ..said::Extended::default() },
+        Err(error) => {
+            let error = Some(error_of(&error, in_full));
+            said::Extended { error, ..said::Extended::default() }
+        }
     };
     said::ExtendResponse { error: None, items: items.into_iter().map(item).collect() }
 }

@@ -26,7 +26,7 @@ use crate::access::Right;
 use crate::config::{Keys, LeafSettings};
 use crate::http::asked::{Asked, Shared};
 use crate::http::ids;
-use crate::service::{Error, Service};
+use crate::service::{Error, Service, invalid};
 
 /// Leaf's name for its errors.
 const SERVER_EXCEPTION: &str = "com.sankuai.inf.leaf.server.exception.LeafServerException";
@@ -91,7 +91,8 @@ async fn decode(leaf: Asked<Leaf>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let params = Params::of(request, leaf.body_bytes_max).await;
     let id = params.and_then(|params| Ok(params.get("snowflakeId")?.map(str::to_owned)));
-    let refused = |status, message, why| refusal(status, NO_PARAMETER, message, &path, why);
+    let refused =
+        |status, message: &str, why: &str| refusal(status, NO_PARAMETER, message, &path, why);
     let id = leaf.service.caller().may_somewhere(Right::Decode).and(id);
     match id {
         Ok(Some(id)) => match leaf.decoded(&id) {
@@ -108,7 +109,7 @@ async fn decode(leaf: Asked<Leaf>, request: Request) -> Response {
         }
         Err(error) => {
             let status = status_of(&error, StatusCode::BAD_REQUEST);
-            super::error(refused(status, error.message(), error.message()), &error)
+            super::error(&error, |message| refused(status, message, message))
         }
     }
 }
@@ -123,15 +124,16 @@ impl Asked<Leaf> {
     async fn answer(&self, kind: Kind, key: Key, uri: &Uri) -> Response {
         let minted = match key {
             Ok(Path(key)) => self.mint(kind, &key).await,
-            Err(error) => Err(Error::bad_request(error.body_text())),
+            Err(_) => Err(invalid::path()),
         };
         match minted {
             Ok(id) => text(TEXT_UTF8, id.to_string()),
             Err(why) => {
                 let result = format!("Result{{id={}, status=EXCEPTION}}", result_of(why.code()));
                 let status = status_of(&why, StatusCode::INTERNAL_SERVER_ERROR);
-                let said = refusal(status, SERVER_EXCEPTION, &result, uri.path(), why.message());
-                error(said, &why)
+                error(&why, |message| {
+                    refusal(status, SERVER_EXCEPTION, &result, uri.path(), message)
+                })
             }
         }
     }

@@ -145,12 +145,13 @@ fn status_of(error: &Error, otherwise: StatusCode) -> StatusCode {
     }
 }
 
-/// Returns an error response, with the time of a retry where one may help.
-fn error(mut response: Response, error: &Error) -> Response {
+/// Returns the error response that `write` makes of a message, with the time of a retry where one
+/// may help.
+fn error(error: &Error, write: impl Fn(&str) -> Response) -> Response {
+    let mut response = answer::refusal(error, write);
     if response.status() == StatusCode::UNAUTHORIZED {
         answer::ask_for_token(&mut response);
     }
-    answer::is_refusal(&mut response, error);
     answer::say_when(&mut response, error.retry_after_ms());
     response
 }

@@ -103,7 +103,11 @@ async fn next_id(tinyid: Asked<Tinyid>, request: Request) -> Response {
     match tinyid.ids(request).await {
         Ok((ids, hold)) => match serde_json::to_vec(&TinyidBody::of(ids)) {
             Ok(bytes) => answer::held(JSON_UTF8, bytes, hold),
-            Err(error) => refused(StatusCode::OK, &Error::new(Code::Internal, error.to_string())),
+            Err(error) => {
+                let message =
+                    format!("internal error: IDs cannot be written: {error}; please report it");
+                refused(StatusCode::OK, &Error::new(Code::Internal, message))
+            }
         },
         Err(error) => refused(StatusCode::OK, &error),
     }
@@ -269,8 +273,7 @@ fn status_of(error: &Error) -> StatusCode {
 fn refused(status: StatusCode, why: &Error) -> Response {
     let is_token = matches!(why.code(), Code::Unauthenticated | Code::Forbidden);
     let code = if is_token { TINYID_TOKEN } else { TINYID_ERROR };
-    let body = TinyidBody::<()>::error(code, why.message().to_owned());
-    error(said(status, &body), why)
+    error(why, |message| said(status, &TinyidBody::<()>::error(code, message.to_owned())))
 }
 
 fn said<T: Serialize>(status: StatusCode, body: &TinyidBody<T>) -> Response {

@@ -235,5 +235,11 @@ fn error(error: &Error, session: &Session, output: &mut Vec<u8>) {
         // Redis's words, which its cluster clients follow.
         return reply.error("MOVED", &format!("{section} {address}"));
     }
-    reply.error(error.code().row().resp.as_str(), error.message());
+    let prefix = error.code().row().resp.as_str();
+    match error.detail() {
+        Some(_) if session.service.caller().sees_details() => {
+            reply.error(prefix, &error.full_message());
+        }
+        _ => reply.error(prefix, error.message()),
+    }
 }

@@ -1,6 +1,7 @@
 //! Tests of rights over every protocol: each call is tried with no token, a wrong one, one without
 //! the right and one with it.
 
+mod details;
 mod doors;
 pub(crate) mod grpc;
 mod guesses;

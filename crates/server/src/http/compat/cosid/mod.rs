@@ -24,7 +24,7 @@ use super::{error, json, number, row, source_of, status_of, text};
 use crate::config::{CosIdSettings, Keys};
 use crate::http::asked::{Asked, Shared};
 use crate::http::ids;
-use crate::service::{Error, Service};
+use crate::service::{Error, Service, invalid};
 
 /// CosId's name for the generator of clients that name none.
 const SHARE: &str = "__share__";
@@ -62,8 +62,10 @@ impl IntoResponse for Refusal {
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let code = code.unwrap_or_else(|| status.as_str()).to_owned();
-        let msg = refused.message().to_owned();
-        error(json(status, JSON, &CosIdErrorBody { code, msg, errors: Vec::new() }), &refused)
+        error(&refused, |message| {
+            let (code, msg) = (code.clone(), message.to_owned());
+            json(status, JSON, &CosIdErrorBody { code, msg, errors: Vec::new() })
+        })
     }
 }
 
@@ -205,13 +207,13 @@ fn striped(name: &str, increment: u64) -> Error {
 fn key_of(names: Names) -> Result<String, Error> {
     match names {
         Ok(Path((namespace, name))) => Ok(format!("{namespace}.{name}")),
-        Err(error) => Err(Error::bad_request(error.body_text())),
+        Err(_) => Err(invalid::path()),
     }
 }
 
 fn part(name: Name) -> Result<String, Error> {
     match name {
         Ok(Path(name)) => Ok(name),
-        Err(error) => Err(Error::bad_request(error.body_text())),
+        Err(_) => Err(invalid::path()),
     }
 }

@@ -1,0 +1,128 @@
+//! Tests of the details of errors: the address of a store reaches callers with the admin right over
+//! all sources, and no other caller. Without required tokens it reaches every caller.
+
+use std::sync::Arc;
+
+use snowmint_coord::{BootTimer, Error, LateStore, Node, NodeSettings, Opening, Parts, Timer as _};
+use snowmint_wire::grpc::ListSourcesRequest;
+use snowmint_wire::grpc::store::store_client::StoreClient;
+
+use super::{ADMIN, JOINER, MINTER, PEER, access, bearer, named};
+use crate::common::{Server, describe_request, server_for, settings, soon, timer};
+use crate::grpc::{many, wish};
+
+/// Address that each error of the store has as its detail.
+const ADDRESS: &str = "10.9.8.7:5432";
+/// Sentence of each error of the store.
+const SENTENCE: &str = "store is away; check that it runs";
+
+/// Starts a server whose store cannot be opened, with or without required tokens.
+async fn away(has_tokens: bool) -> Server {
+    let open = || -> Opening {
+        Box::pin(async {
+            let error = Error::unavailable(SENTENCE);
+            Err(error.with_detail(format!("at {ADDRESS}")))
+        })
+    };
+    let store = Arc::new(LateStore::new("test", open));
+    let node = Node::open(store, NodeSettings::default(), Parts::system()).await.unwrap();
+    let mut settings = settings();
+    settings.compat.leaf.enabled = true;
+    settings.compat.tinyid.enabled = true;
+    settings.compat.cosid.enabled = true;
+    let timer = timer();
+    let access = has_tokens.then(|| access(&timer));
+    server_for(node, settings, (access, timer)).await
+}
+
+/// Checks a text that a caller got: with the sentence, and with the address only if `in_full`.
+#[track_caller]
+fn check(text: &str, in_full: bool, what: &str) {
+    assert!(text.contains(SENTENCE), "{what}: {text}");
+    assert_eq!(text.contains(ADDRESS), in_full, "{what}: {text}");
+}
+
+/// Paths of the server's own interface and of each compatibility API.
+const CALLS: [(&str, &str, &str); 8] = [
+    ("GET", "/v1/ids/numbers", ""),
+    ("POST", "/v1/ids/numbers", "{\"count\":2}"),
+    ("POST", "/v1/segments/numbers", "{\"length\":5}"),
+    ("GET", "/v1/sources", ""),
+    ("GET", "/api/segment/get/numbers", ""),
+    ("GET", "/id/nextId?bizType=numbers", ""),
+    ("GET", "/id/nextIdSimple?bizType=numbers", ""),
+    ("GET", "/ids/numbers", ""),
+];
+
+#[tokio::test]
+async fn http_shows_addresses_to_admins_over_all_alone() {
+    let server = away(true).await;
+    for (method, path, body) in CALLS {
+        for (token, in_full) in [(MINTER, false), (PEER, false), (ADMIN, true)] {
+            let answer = server.send(method, path, &bearer(token), body).await;
+            check(&answer.body, in_full, &format!("{method} {path} {token}"));
+        }
+    }
+    let open = away(false).await;
+    for (method, path, body) in CALLS {
+        let answer = open.send(method, path, "", body).await;
+        check(&answer.body, true, &format!("{method} {path}"));
+    }
+}
+
+#[tokio::test]
+async fn readiness_shows_addresses_to_admins_over_all_alone() {
+    let server = away(true).await;
+    let asked = async |headers: &str| server.send("GET", "/readyz", headers, "").await.body;
+    // The node has yet to learn that the store is away.
+    soon(async {
+        while !asked(&bearer(ADMIN)).await.contains(SENTENCE) {
+            BootTimer.sleep_ms(1).await;
+        }
+    })
+    .await;
+    check(&asked(&bearer(MINTER)).await, false, "minter");
+    check(&asked(&bearer(ADMIN)).await, true, "admin");
+    assert!(!asked("").await.contains("store is away"), "no sentence without a right");
+}
+
+#[tokio::test]
+async fn grpc_shows_addresses_to_admins_over_all_alone() {
+    let server = away(true).await;
+    let mut client = server.grpc().await;
+    for (token, in_full) in [(MINTER, false), (ADMIN, true)] {
+        let minted = client.mint(named(wish("numbers", None), token)).await.unwrap_err();
+        check(minted.message(), in_full, "mint");
+        let streamed = client.mint_stream(named(many("numbers", 5), token)).await;
+        let ended = match streamed {
+            Ok(messages) => soon(messages.into_inner().message()).await.unwrap_err(),
+            Err(refused) => refused,
+        };
+        check(ended.message(), in_full, "mint stream");
+        let listed = client.list_sources(named(ListSourcesRequest {}, token)).await.unwrap_err();
+        check(listed.message(), in_full, "list");
+    }
+}
+
+#[tokio::test]
+async fn store_service_shows_addresses_to_admins_over_all_alone() {
+    let server = away(true).await;
+    let mut client = StoreClient::new(server.channel().await);
+    for (token, in_full) in [(JOINER, false), (ADMIN, true)] {
+        let described = client.describe(named(describe_request(), token)).await.unwrap();
+        let error = described.into_inner().error.unwrap();
+        assert_eq!((error.code.as_str(), error.message.as_str()), ("unavailable", SENTENCE));
+        assert_eq!(error.detail.contains(ADDRESS), in_full, "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn resp_shows_addresses_to_admins_over_all_alone() {
+    let server = away(true).await;
+    for (name, token, in_full) in [("minter", MINTER, false), ("admin", ADMIN, true)] {
+        let mut client = server.resp().await;
+        assert_eq!(client.ask(&["AUTH", token]).await, "+OK");
+        check(&client.ask(&["INCR", "numbers"]).await, in_full, name);
+    }
+    check(&away(false).await.resp().await.ask(&["INCR", "numbers"]).await, true, "no tokens");
+}
