@@ -6,8 +6,8 @@ use std::fmt;
 use crate::label::Visible;
 
 /// Formats an error with all its causes, as logs show it: `extend: store is unavailable: socket
-/// closed`. The text is one line, whatever characters a cause has. Causes that the text already contains, as in an error with a text that ends in
-/// its cause, are not repeated.
+/// closed`. The text is one line, whatever characters a cause has. Causes that the text already
+/// contains, as in an error with a text that ends in its cause, are not repeated.
 pub fn chain(error: &dyn Error) -> impl fmt::Display {
     Chain(error)
 }
