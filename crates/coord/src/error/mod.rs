@@ -245,7 +245,7 @@ mod tests {
     fn control_characters_of_any_text_are_visible() {
         let hostile = "a\u{1b}[2J\nb\u{202e}";
         let error = Error::conflict(format!("label {hostile}")).with_detail(hostile);
-        let parts = crate::ErrorParts { code: "conflict".into(), ..Default::default() };
+        let parts = ErrorParts { code: "conflict".into(), ..Default::default() };
         let doubt = Error::store_rolled_back(hostile, 2, 1);
         for error in [error, Error::from_parts(parts, hostile.to_owned()), doubt] {
             let text = error.to_string();

@@ -8,9 +8,7 @@ use crate::catalog::{Catalog, Definition, NewDefinition, SourceState};
 use crate::error::{Error, Result, Verb, chain};
 use crate::forecast::check_life;
 use crate::pool::{check_group, pool_of};
-use crate::sources::{
-    Back, Defined, Form, Make, SourceInner, StoreStatus, Unused, check_value, compare_check,
-};
+use crate::sources::{Back, Defined, Form, Make, SourceInner, Unused, check_value, compare_check};
 use crate::spec::{Minted, Plan, SegmentPlan, SnowflakePlan, SourceSpec, SpecError, Unique};
 use crate::upstream::upstream_of;
 

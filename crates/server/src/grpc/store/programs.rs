@@ -420,7 +420,8 @@ mod tests {
     use super::*;
 
     fn at(beside: &str) -> At {
-        At { store: Arc::new(MemoryStore::new("test").unwrap()), beside: beside.into() }
+        let store = Arc::new(MemoryStore::new("test").unwrap());
+        At { store, beside: beside.into(), in_full: false }
     }
 
     /// A token's claims come one after the other, at each store.
