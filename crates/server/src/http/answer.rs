@@ -8,7 +8,9 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes};
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
@@ -82,11 +84,10 @@ pub(super) fn told_to(caller: &Caller, mut response: Response) -> Response {
     if !caller.sees_details() {
         return response;
     }
-    let body = lock(&body).take();
-    match body {
-        Some(body) => response.map(|_| body),
-        None => response,
-    }
+    let Some(body) = lock(&body).take() else { return response };
+    // The router has set the length of the sentence alone.
+    response.headers_mut().remove(CONTENT_LENGTH);
+    response.map(|_| body)
 }
 
 /// Names the scheme that a 401 requires.
