@@ -16,7 +16,7 @@ pub fn of_parser(reason: &str) -> String {
     }
     let mut reason = reason.replace('`', "\"");
     // An abbreviation stays in capitals.
-    let is_word = reason.bytes().nth(1).is_some_and(|byte| !byte.is_ascii_uppercase());
+    let is_word = reason.as_bytes().get(1).is_some_and(|byte| !byte.is_ascii_uppercase());
     if let Some(first) = reason.get_mut(..1).filter(|_| is_word) {
         first.make_ascii_lowercase();
     }

@@ -262,7 +262,7 @@ fn doctor_warns_of_a_full_pool_of_a_catalog_source() {
     for server in [&one, &two] {
         assert_eq!(server.mint(&["orders"]).code, 0);
     }
-    let expected = "Of 2 worker numbers of pool workers-1 2 are held by live members";
+    let expected = "of 2 worker numbers of pool workers-1 2 are held by live members";
     let store = place.store();
     let doctor = |config: &str| {
         let file = place.config(2, config);

@@ -101,11 +101,13 @@ impl Node {
     /// definition is rejected for them.
     ///
     /// # Errors
-    /// `Unsupported` when a store is unknown here; `Conflict`; any error of the stores.
+    /// `Unsupported` when a store of the new list is unknown here, and a store leaves; `Conflict`;
+    /// any error of the stores.
     pub async fn check_stores(&self, name: &str, spec: &SourceSpec) -> Result<StoresChecked> {
         let none = StoresChecked::default();
-        let (Some(_), Ok(plan)) = (&spec.stores, spec.check()) else { return Ok(none) };
-        self.core().beside.check_known(name, &plan)?;
+        if spec.stores.is_none() || spec.check().is_err() {
+            return Ok(none);
+        }
         let around = &self.core().around;
         // Includes deleted sources, which keep their numbers.
         let catalog = around.store_call(Verb::List, self.core().reads.list()).await?;

@@ -279,7 +279,7 @@ async fn silent_upstream_is_named_as_unavailable_by_every_protocol() {
         let reserved = soon(server.post(&format!("/v1/segments/{name}"), r#"{"length":5}"#)).await;
         for answer in [minted, reserved] {
             assert_eq!((answer.status, answer.code().as_str()), (503, "unavailable"));
-            assert!(answer.body.contains(r#"upstream "old""#), "{answer:?}");
+            assert!(answer.body.contains(r#"upstream \"old\""#), "{answer:?}");
         }
         for args in [&["INCR", name][..], &["MINT", name, "5"], &["INCRBY", name, "5"]] {
             let reply = soon(async { server.resp().await.ask(args).await }).await;

@@ -17,6 +17,7 @@ impl Beside {
     /// removed store to be given to another store.
     ///
     /// # Errors
+    /// `Unsupported` when a store of the new list is unknown here, so that it cannot be asked.
     /// `Conflict` when the numbers could be given away. `Unavailable`, or the store's own error,
     /// when a store that was not reached might prevent this.
     pub(in crate::node) async fn check_leaving(
@@ -28,6 +29,9 @@ impl Beside {
         let leaves: Vec<_> = before.iter().filter(|store| !after.contains(store)).collect();
         if leaves.is_empty() {
             return Ok(());
+        }
+        if let Ok(plan) = wanted.check() {
+            self.check_known(source, &plan)?;
         }
         let mut away = None;
         for neighbour in after.iter().filter_map(|name| self.neighbour(name)) {

@@ -36,6 +36,9 @@ type Number = (String, String, u64);
 /// Shapes of the definitions of a store, and the time at which their read began.
 type ShapesRead = Arc<tokio::sync::Mutex<Option<(u64, Arc<Shapes>)>>>;
 
+/// Lock that one call of a token holds.
+type Turn = Arc<tokio::sync::Mutex<()>>;
+
 /// Known programs, and their limits.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
@@ -43,7 +46,7 @@ pub(super) struct Programs {
     shapes: Mutex<HashMap<String, ShapesRead>>,
     /// Locks of a token's joins and claims at one store: a store that does not respond delays none
     /// at another.
-    turns: Mutex<HashMap<(String, u32), Arc<tokio::sync::Mutex<()>>>>,
+    turns: Mutex<HashMap<(String, u32), Turn>>,
     /// Claims by token.
     claims: Mutex<HashMap<u32, Claims>>,
 }

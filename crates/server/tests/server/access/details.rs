@@ -6,6 +6,7 @@ use std::sync::Arc;
 use snowmint_coord::{BootTimer, Error, LateStore, Node, NodeSettings, Opening, Parts, Timer as _};
 use snowmint_wire::grpc::ListSourcesRequest;
 use snowmint_wire::grpc::store::store_client::StoreClient;
+use snowmint_wire::http::ErrorBody;
 
 use super::{ADMIN, JOINER, MINTER, PEER, access, bearer, named};
 use crate::common::{Server, describe_request, server_for, settings, soon, timer};
@@ -61,6 +62,10 @@ async fn http_shows_addresses_to_admins_over_all_alone() {
         for (token, in_full) in [(MINTER, false), (PEER, false), (ADMIN, true)] {
             let answer = server.send(method, path, &bearer(token), body).await;
             check(&answer.body, in_full, &format!("{method} {path} {token}"));
+            if path.starts_with("/v1/") {
+                let whole = serde_json::from_str::<ErrorBody>(&answer.body);
+                assert!(whole.is_ok(), "{method} {path} {token}: {answer:?}");
+            }
         }
     }
     let open = away(false).await;
